@@ -1,0 +1,242 @@
+"""What commands have in common before they call the engine: the snapshot, the group, its topics and members."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rmqlb.cli import values
+from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
+from rmqlb.cli.terminal import Terminal
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.sources.opening import Access, open_source
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOnTopics:
+    """A group with its topics and members, ready to be planned.
+
+    Attributes:
+        name: the group's name, or None when the source names none.
+        group: the group as seen, or None.
+        routes: the topics to plan, in the order asked for, else by name.
+        client_ids: its members, duplicates kept.
+        made_up: ids among them that were invented.
+        assumed: the members are not those that the source saw.
+        findings: what is worth a warning so far.
+    """
+
+    name: str | None
+    group: ConsumerGroup | None
+    routes: tuple[TopicRouteData, ...]
+    client_ids: tuple[str, ...]
+    made_up: tuple[str, ...]
+    assumed: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client id → the topics it subscribes to, of the members that say so."""
+        reports = self.group.reports if self.group else {}
+        return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> ClusterSnapshot:
+    """The wanted parts of the source.
+
+    Raises:
+        UsageError: no source is named, or its options make no sense.
+        DataError: the source does not hold what is wanted.
+        EndpointError: it cannot be reached.
+    """
+    if options.source is None:
+        raise UsageError(
+            "no source", hint="name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
+        )
+    access = Access(
+        user=options.user,
+        password=lambda user: _password(user, options.password_file),
+        ca_file=options.ca_file,
+        timeout=values.seconds(options.timeout, "--timeout"),
+        retries=options.retries,
+        max_bytes=values.byte_count(options.max_size, "--max-size"),
+    )
+    source = open_source(options.source, access)
+    with terminal.progress() as progress:
+        return source.fetch(wanted, progress)
+
+
+def wanted_for(options: SourceOptions, group: str | None, topics: Sequence[str] | None, consumers: str | None) -> Wanted:
+    """What a plan needs; a live source is only asked for what is named.
+
+    Raises:
+        UsageError: a live source, and neither a group nor members with a topic are named.
+    """
+    live = "://" in (options.source or "")
+    if live and group is None and not (consumers and topics):
+        raise UsageError("which group?", hint="name it with --group, or name --topic and --consumers")
+    if consumers and options.source == "-" and consumers == "@-":
+        raise UsageError("-s - and --consumers @- both read stdin")
+    return Wanted(tuple(dict.fromkeys(topics)) if topics else None, group)
+
+
+def group_on_topics(
+    snapshot: ClusterSnapshot,
+    group: str | None,
+    topics: Sequence[str] | None,
+    consumers: str | None,
+    *,
+    include_retry: bool = False,
+) -> GroupOnTopics:
+    """The group to plan, its topics and members.
+
+    Args:
+        snapshot: what the source gave.
+        group: its name as the user says, or None.
+        topics: the topics as the user says, or None for the group's own.
+        consumers: `--consumers` as typed, or None for the members that the source knows.
+        include_retry: plan the group's `%RETRY%` topic too.
+
+    Raises:
+        DataError: the source does not know the group, its members or a topic.
+        UsageError: it is not clear which group or topic is meant.
+    """
+    seen = _group(snapshot, group, consumers)
+    routes, findings = _routes(snapshot, seen, topics, include_retry)
+    if seen is not None:
+        must_rebalance(seen)
+        findings += _subscription(seen, routes)
+    if consumers is not None:
+        client_ids, invented = values.members(consumers)
+        findings += list(shared_id_findings(client_ids))
+        made_up = client_ids if invented else ()
+    elif seen is None:
+        raise DataError("the source tells no group's members", hint="name them with --consumers ID,ID,… or @FILE, or a number")
+    else:
+        client_ids, made_up = rebalanced_members(seen), ()
+        findings += list(member_findings(seen))
+    if made_up:
+        findings.append(made_up_finding())
+    findings += source_findings(snapshot)
+    return GroupOnTopics(seen.group if seen else group, seen, routes, client_ids, made_up, consumers is not None, tuple(findings))
+
+
+def made_up_finding() -> Finding:
+    """The warning that goes with invented ids."""
+    return Finding(
+        "made-up-ids",
+        "made-up client ids sort behind IP addresses; a real process elsewhere in the order moves other queues",
+    )
+
+
+def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
+    """What could not be read, and how it was read."""
+    findings = [Finding("note", note) for note in snapshot.notes]
+    kinds: dict[str, list[str]] = {}
+    for part in snapshot.unread:
+        kinds.setdefault(part.reason, []).append(part.what)
+    for reason, parts in kinds.items():
+        more = f" and {len(parts) - 3} more" if len(parts) > 3 else ""
+        findings.append(Finding("unread", f"not read: {', '.join(parts[:3])}{more}: {reason}"))
+    return findings
+
+
+def settings(options: StrategyOptions, routes: Sequence[TopicRouteData]) -> Settings:
+    """The strategies' settings from the options.
+
+    Raises:
+        UsageError: an option is malformed or its file cannot be read.
+        DataError: the file's content is malformed.
+    """
+    config = None
+    if options.config is not None:
+        from rmqlb.sources.config_lists import read_config_lists
+
+        config = read_config_lists(options.config, [route.topic for route in routes])
+    return Settings(
+        virtual_nodes=options.virtual_nodes,
+        consumer_idcs=frozenset(options.idc) if options.idc else None,
+        config=config,
+        inner=options.inner.upper(),
+        broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
+        client_zones=values.zones(options.client_zone or (), "--client-zone"),
+        hosts=frozenset(options.host) if options.host else None,
+    )
+
+
+def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -> ConsumerGroup | None:
+    if name is not None:
+        return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)
+    if len(snapshot.groups) > 1 and consumers is None:
+        names = ", ".join(sorted(snapshot.groups)[:8])
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}")
+    return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _routes(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, topics: Sequence[str] | None, include_retry: bool
+) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
+    if topics:
+        return tuple(snapshot.route(topic) for topic in dict.fromkeys(topics)), []
+    if group is None or group.topics is None:
+        return _only_route(snapshot), []
+    names = [topic for topic in group.topics if include_retry or not topic.startswith(RETRY_PREFIX)]
+    findings = [
+        Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
+        for topic in names
+        if topic not in snapshot.routes
+    ]
+    routes = tuple(snapshot.routes[topic].route for topic in names if topic in snapshot.routes)
+    if not routes:
+        raise DataError(
+            f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
+            hint=suggestion("topics", names[0] if names else "", snapshot.routes),
+        )
+    return routes, findings
+
+
+def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
+    if not snapshot.routes:
+        raise DataError(f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic")
+    if len(snapshot.routes) > 1:
+        names = ", ".join(sorted(snapshot.routes)[:8])
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}")
+    return tuple(sighting.route for sighting in snapshot.routes.values())
+
+
+def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
+    return [
+        Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
+        for route in routes
+        if group.topics is not None and route.topic not in group.topics
+    ]
+
+
+def _password(user: str, path: str | None) -> str:
+    """From a file, the environment, or a prompt on the terminal; never from an option's value.
+
+    Raises:
+        UsageError: none of them gives one.
+    """
+    if path is not None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.readline().rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise UsageError(f"--password-file {path}: {reason}") from None
+    if "RMQLB_PASSWORD" in os.environ:
+        return os.environ["RMQLB_PASSWORD"]
+    if sys.stdin.isatty():
+        from getpass import getpass
+
+        return getpass(f"Password of {user}: ", stream=sys.stderr)
+    raise UsageError(f"no password for {user}", hint="set RMQLB_PASSWORD or name a --password-file")

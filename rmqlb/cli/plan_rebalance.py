@@ -1,0 +1,223 @@
+"""`rmqlb plan-rebalance`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from rmqlb.cli import values
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, made_up_finding, settings, wanted_for
+from rmqlb.cli.option_groups import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.terminal import Terminal
+from rmqlb.engine.changes import Changes
+from rmqlb.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.rebalance import Side
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.plan import RebalancePlan, TriedCondition
+
+ALL = "ALL"
+_MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
+
+
+@command
+def plan_rebalance(
+    source: SourceOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    group: Annotated[
+        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+    ] = None,
+    consumers: Annotated[
+        str | None,
+        Option(metavar="IDS|@FILE|N", help="The members before, instead of those that the source knows."),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        Option(metavar="STRATEGY|all", help="Default: what the members report or show, else AVG; all compares."),
+    ] = None,
+    add: Annotated[
+        list[str] | None, Option(metavar="N|ID", help="Add N consumers or this one.", rich_help_panel=_MEMBERS)
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        Option(metavar="N|ID", help="Remove the last N in sorted order or this one.", rich_help_panel=_MEMBERS),
+    ] = None,
+    replace_: Annotated[
+        list[str] | None,
+        Option("--replace", metavar="OLD=NEW", help="One id goes, another comes.", rich_help_panel=_MEMBERS),
+    ] = None,
+    to_strategy: Annotated[
+        str | None, Option(metavar="STRATEGY", help="The strategy afterwards.", rich_help_panel=_MEMBERS)
+    ] = None,
+    add_broker: Annotated[
+        list[str] | None,
+        Option(metavar="NAME[:READ[:WRITE]]", help="A broker that gets queues of the topics; counts default to "
+               "those of the other brokers.", rich_help_panel=_ROUTE),
+    ] = None,
+    remove_broker: Annotated[
+        list[str] | None, Option(metavar="NAME", help="A broker that is lost.", rich_help_panel=_ROUTE)
+    ] = None,
+    read_queues: Annotated[
+        list[str] | None, Option(metavar="[BROKER=]N", help="New number of read queues.", rich_help_panel=_ROUTE)
+    ] = None,
+    write_queues: Annotated[
+        list[str] | None, Option(metavar="[BROKER=]N", help="New number of write queues.", rich_help_panel=_ROUTE)
+    ] = None,
+    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False,
+    changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False,
+    fail_on: Annotated[
+        list[str] | None,
+        Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable."),
+    ] = None,
+) -> None:
+    """Preview what adding or removing consumers, brokers or queues does to a group's queues.
+
+    Examples:
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.engine.conditions import parse_condition, try_condition
+    from rmqlb.views.plan_view import plan_report
+
+    terminal = Terminal("plan-rebalance", output)
+    conditions = [parse_condition(text) for text in fail_on or ()]
+    changes = Changes(
+        add=tuple(values.count_or_id(text, "--add") for text in add or ()),
+        remove=tuple(values.count_or_id(text, "--remove") for text in remove or ()),
+        replace=tuple(values.pair(text, "--replace") for text in replace_ or ()),
+        to_strategy=to_strategy.upper() if to_strategy else None,
+        add_brokers=tuple(values.new_broker(text) for text in add_broker or ()),
+        remove_brokers=tuple(remove_broker or ()),
+        read_queues=tuple(values.queue_count(text, "--read-queues") for text in read_queues or ()),
+        write_queues=tuple(values.queue_count(text, "--write-queues") for text in write_queues or ()),
+    )
+    given = _strategy(strategy, changes, strategy_options)
+    snapshot = fetch(source, wanted_for(source, group, topic, consumers), terminal)
+    found = group_on_topics(snapshot, group, topic, consumers, include_retry=include_retry)
+    plan = _plan(found, changes, given, strategy_options, explain)
+    tried = [try_condition(condition, plan.summary) for condition in conditions]
+    terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
+    _judge(tried, terminal)
+
+
+def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
+    """The strategy as typed, in RocketMQ's spelling.
+
+    Raises:
+        UsageError: there is no such strategy, or two options contradict each other.
+    """
+    from rmqlb.engine.allocate import full_name
+
+    inner = options.inner.upper()
+    given = strategy.upper() if strategy else None
+    for name in (given, changes.to_strategy):
+        if name and name != ALL:
+            full_name(name, inner)
+    if given == ALL and changes.to_strategy:
+        raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
+    return given
+
+
+def _plan(
+    found: GroupOnTopics, changes: Changes, given: str | None, options: StrategyOptions, explain: bool
+) -> RebalancePlan:
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.changes import change_members, change_route, describe
+    from rmqlb.engine.detect import detect_strategy, drift
+    from rmqlb.engine.rebalance import Side, compare, plan_rebalance
+
+    group = found.group
+    own = settings(options, found.routes)
+    members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
+    real = replace(members, client_ids=(group.client_ids if group else None) or ())
+    detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
+    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
+    after_ids = change_members(members.client_ids, changes)
+    if not found.client_ids and not after_ids:
+        raise DataError(
+            f"group {found.name} has no member online: nobody owns its queues",
+            hint="plan with --add N, or name members to assume with --consumers",
+        )
+    before = Side(members, found.routes)
+    after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))
+    invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
+    states = group.queues if group else {}
+    plan = plan_rebalance(
+        found.name, before, after, states=states, changes=describe(changes), made_up=invented, explain=explain
+    )
+    if given == ALL:
+        plan = compare(plan, before, after, WITHOUT_SETTINGS)
+    findings = [*found.findings, *detected.findings]
+    if not found.assumed:
+        findings += drift(found.routes, members, states)
+    if invented and not found.made_up:
+        findings.append(made_up_finding())
+    findings += _more_findings(found, before, after, changes, explain)
+    return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
+
+
+def _after(members: Members, client_ids: tuple[str, ...], changes: Changes) -> Members:
+    if changes.to_strategy is None:
+        return replace(members, client_ids=client_ids)
+    return replace(members, client_ids=client_ids, strategy=changes.to_strategy, strategy_of={})
+
+
+def _named(changes: Changes) -> set[str]:
+    added = {item for item in changes.add if isinstance(item, str)}
+    return added | {new for _, new in changes.replace}
+
+
+def _more_findings(
+    found: GroupOnTopics, before: Side, after: Side, changes: Changes, explain: bool
+) -> Sequence[Finding]:
+    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.route_findings import route_findings
+
+    findings = [
+        finding
+        for route in (*after.routes, *found.routes)
+        for finding in route_findings(route)
+        if finding.code == "no-read-queues"
+    ]
+    if explain:
+        ids = [*before.members.client_ids, *after.members.client_ids]
+        brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
+        findings += [*sort_findings(ids, "client ids"), *sort_findings(brokers, "broker names")]
+    return list(dict.fromkeys(findings))
+
+
+def _judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
+    """Say which conditions are met, and end accordingly.
+
+    Raises:
+        DataError: a condition's figure is unknown.
+    """
+    met = [condition for condition in tried if condition.met]
+    for condition in met:
+        terminal.say(f"condition met: {condition.text} (it is {condition.value:g})")
+    unknown = next((condition.text for condition in tried if condition.met is None), None)
+    if met:
+        raise typer.Exit(ExitCode.CONDITION)
+    if unknown:
+        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source")

@@ -1,0 +1,73 @@
+"""`rmqlb show-owners`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.gather import fetch, group_on_topics, settings, wanted_for
+from rmqlb.cli.option_groups import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.terminal import Terminal
+
+
+@command
+def show_owners(
+    source: SourceOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    group: Annotated[
+        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+    ] = None,
+    consumers: Annotated[
+        str | None,
+        Option(metavar="IDS|@FILE|N", help="The members, instead of those that the source knows."),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        Option(metavar="STRATEGY", help="Repeatable; default: all that need no settings."),
+    ] = None,
+    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False,
+) -> None:
+    """Show which consumer owns each queue under each strategy, beside who owns it now.
+
+    Examples:
+
+      rmqlb show-owners -s examples/cluster.json --group order-svc
+
+      rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
+
+    Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
+    """
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.owners import owners_by_strategy
+    from rmqlb.engine.route_findings import route_findings
+    from rmqlb.errors import DataError
+    from rmqlb.views.owners_view import owners_report
+
+    terminal = Terminal("show-owners", output)
+    names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
+    for name in names:
+        full_name(name, strategy_options.inner.upper())
+    snapshot = fetch(source, wanted_for(source, group, topic, consumers), terminal)
+    found = group_on_topics(snapshot, group, topic, consumers, include_retry=include_retry)
+    if not found.client_ids:
+        raise DataError(
+            f"group {found.name} has no member online: nobody owns its queues",
+            hint="name members to assume with --consumers ID,ID,… or a number",
+        )
+    own = settings(strategy_options, found.routes)
+    members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
+    states = found.group.queues if found.group else {}
+    report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=explain)
+    findings = [*found.findings, *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues")]
+    if explain:
+        findings += sort_findings(found.client_ids, "client ids")
+        findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
+    terminal.show(owners_report(report), snapshot, findings)

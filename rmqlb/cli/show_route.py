@@ -1,0 +1,46 @@
+"""`rmqlb show-route`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.gather import fetch, source_findings
+from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
+from rmqlb.cli.terminal import Terminal
+from rmqlb.errors import DataError
+from rmqlb.model.snapshot import Wanted
+
+
+@command
+def show_route(
+    source: SourceOptions,
+    output: OutputOptions,
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source.")
+    ] = None,
+) -> None:
+    """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
+
+    Examples:
+
+      rmqlb show-route -s examples/cluster.json --topic Skewed
+
+      rmqlb show-route -s examples/cluster.json -o json --section brokers
+
+    Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
+    """
+    from rmqlb.engine.route_findings import route_findings
+    from rmqlb.views.route_view import route_report
+
+    terminal = Terminal("show-route", output)
+    snapshot = fetch(source, Wanted(tuple(dict.fromkeys(topic)) if topic else None), terminal)
+    for name in topic or ():
+        snapshot.route(name)
+    names = list(dict.fromkeys(topic)) if topic else sorted(snapshot.routes)
+    if not names:
+        raise DataError(f"no route is in {snapshot.endpoint}")
+    findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
+    report = route_report([snapshot.routes[name] for name in names])
+    terminal.show(report, snapshot, [*findings, *source_findings(snapshot)])

@@ -1,0 +1,131 @@
+"""The terminal: the one object that writes. Data goes to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from rmqlb.cli.option_groups import OutputOptions
+from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.views.report import FORMATS, Report
+from rmqlb.views.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Terminal:
+    """Where a command's result, warnings and progress go.
+
+    Args:
+        command: the command's name, for the envelope.
+        options: how to show the result.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+
+    def __init__(self, command: str, options: OutputOptions) -> None:
+        self._command = command
+        self._options = options
+        self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
+        if self.format not in FORMATS:
+            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, FORMATS))
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+
+    def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
+        """Write the result to stdout, and its warnings to stderr unless they are part of the format.
+
+        Raises:
+            UsageError: `--section` names a table that the result does not have.
+        """
+        findings = tuple(findings)
+        names = tuple(section.name for section in report.sections)
+        for wanted in self._options.section or ():
+            if wanted not in names:
+                raise UsageError(f"--section {wanted}: no such table", hint=suggestion("sections", wanted, names))
+        chosen = report.only(tuple(self._options.section or ()))
+        if self.format == "table":
+            from rmqlb.views.people import print_tables
+
+            print_tables(chosen, self._console(sys.stdout))
+        else:
+            self._write(self._text(chosen, snapshot, findings))
+        if self.format not in ("json", "yaml"):
+            self.warn(findings)
+
+    def warn(self, findings: Iterable[Finding]) -> None:
+        """Warnings on stderr, one line each."""
+        if not self._options.quiet:
+            sys.stdout.flush()
+            for finding in findings:
+                self.say(f"warning: {finding.message} [{finding.code}]")
+
+    def say(self, line: str) -> None:
+        """One line on stderr."""
+        sys.stderr.write(visible(line) + "\n")
+
+    def progress(self) -> Progress:
+        """Something to show while a source is read; silent off a terminal."""
+        return Progress(not self._options.quiet and sys.stderr.isatty())
+
+    def _text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
+        if self.format in ("json", "yaml"):
+            from rmqlb.views.machine import as_json, as_yaml, envelope
+
+            value = envelope(report, self._command, snapshot, findings)
+            return as_json(value) if self.format == "json" else as_yaml(value)
+        if self.format in ("csv", "tsv"):
+            from rmqlb.views.machine import as_csv
+
+            return as_csv(report.sections[0], "," if self.format == "csv" else "\t")
+        from rmqlb.views.people import as_markdown, as_plain
+
+        return as_markdown(report) if self.format == "markdown" else as_plain(report)
+
+    def _write(self, text: str) -> None:
+        if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(newline="")
+        sys.stdout.write(text)
+
+    def _console(self, stream: IO[str]) -> Console:
+        from rich.console import Console
+
+        colour = stream.isatty() and not (
+            self._options.no_color
+            or os.environ.get("NO_COLOR")
+            or os.environ.get("TERM") == "dumb"
+            or os.environ.get("FORCE_COLOR") == "0"
+        )
+        arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
+        return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
+
+
+class Progress:
+    """A line on stderr that says what is being read; nothing when it is not to be seen."""
+
+    def __init__(self, seen: bool) -> None:
+        self._seen = seen
+        self._shown = 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._seen:
+            line = visible(f"reading {what}: {done + 1} of {total}")
+            sys.stderr.write("\r" + line.ljust(self._shown))
+            sys.stderr.flush()
+            self._shown = len(line)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._shown:
+            sys.stderr.write("\r" + " " * self._shown + "\r")
+            sys.stderr.flush()

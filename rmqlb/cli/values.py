@@ -1,0 +1,171 @@
+"""Option values as typed, parsed: durations, sizes, members, zones. Each error names the option."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from rmqlb.engine.changes import NewBroker, QueueCount, made_up
+from rmqlb.errors import UsageError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_NUMBER = re.compile(r"[+-]?\d+")
+_MOST_MADE_UP = 100_000
+
+
+def seconds(text: str, option: str) -> float:
+    """A duration: `800ms`, `5s`, `1m`; a bare number is seconds.
+
+    Raises:
+        UsageError: it is none, or zero.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if value <= 0:
+        raise UsageError(f"{option} {text}: not a duration", hint="write 800ms, 5s or 1m")
+    return value
+
+
+def byte_count(text: str, option: str) -> int:
+    """A size: `64MB`, `1GB`; a bare number is bytes.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")
+    return int(float(match[1]) * _BYTES[match[2].lower()])
+
+
+def count_or_id(text: str, option: str) -> int | str:
+    """`--add` and `--remove`: digits are a number of consumers, anything else is a client id.
+
+    Raises:
+        UsageError: the number is negative, absurd, or the id is empty.
+    """
+    if _NUMBER.fullmatch(text):
+        number = int(text) if len(text) < 9 else _MOST_MADE_UP + 1
+        if number < 0:
+            raise UsageError(f"{option} {text}: a number of consumers cannot be negative")
+        if number > _MOST_MADE_UP:
+            raise UsageError(f"{option} {text}: more than {_MOST_MADE_UP} consumers")
+        return number
+    if not text.strip():
+        raise UsageError(f"{option}: a client id cannot be empty")
+    return text
+
+
+def members(text: str) -> tuple[tuple[str, ...], bool]:
+    """`--consumers`: ids separated by commas, `@FILE` with one a line, or a number of made-up ones.
+
+    Returns:
+        The ids as given, duplicates kept, and whether they were made up.
+
+    Raises:
+        UsageError: the file cannot be read, an id is empty, or the number makes no sense.
+    """
+    if text.startswith("@"):
+        lines = (line.strip() for line in _lines(text[1:]))
+        return tuple(line for line in lines if line and not line.startswith("#")), False
+    value = count_or_id(text, "--consumers")
+    if isinstance(value, int):
+        return tuple(made_up(value)), True
+    ids = tuple(part.strip() for part in value.split(","))
+    if not all(ids):
+        raise UsageError(f"--consumers {text}: a client id is empty")
+    return ids, False
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    """OLD=NEW.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"{option} {text}: expected OLD=NEW")
+    return old, new
+
+
+def new_broker(text: str) -> NewBroker:
+    """NAME[:READ[:WRITE]].
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    name, *numbers = text.split(":")
+    if not name or len(numbers) > 2:
+        raise UsageError(f"--add-broker {text}: expected NAME, NAME:READ or NAME:READ:WRITE")
+    return NewBroker(name, *(queue_number(number, f"--add-broker {text}") for number in numbers))
+
+
+def queue_count(text: str, option: str) -> QueueCount:
+    """[BROKER=]N.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    broker, equals, number = text.rpartition("=")
+    if equals and not broker:
+        raise UsageError(f"{option} {text}: expected N or BROKER=N")
+    return QueueCount(queue_number(number, f"{option} {text}"), broker or None)
+
+
+def queue_number(text: str, what: str) -> int:
+    """A number of queues.
+
+    Raises:
+        UsageError: it is negative, absurd or no number.
+    """
+    if not re.fullmatch(r"\d{1,5}", text):
+        raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)")
+    return int(text)
+
+
+def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
+    """`--broker-zone` and `--client-zone`: GLOB=ZONE rules of which the first that fits counts, or one REGEX.
+
+    Raises:
+        UsageError: the pattern has no group or is malformed, or it stands beside rules.
+    """
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return _pattern(texts[0], option)
+    rules = [text.rpartition("=") for text in texts]
+    for text, (glob, _, zone) in zip(texts, rules, strict=True):
+        if not glob or not zone:
+            raise UsageError(f"{option} {text}: expected GLOB=ZONE, or a single pattern with one group")
+
+    def zone_of(name: str) -> str | None:
+        return next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)
+
+    return zone_of
+
+
+def _pattern(text: str, option: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+    if pattern.groups != 1:
+        raise UsageError(f"{option} {text}: the pattern needs one group, the zone, as in '([^-]+)-'")
+    return pattern
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        if path == "-":
+            return sys.stdin.read().splitlines()
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"--consumers @{path}: {reason}") from None

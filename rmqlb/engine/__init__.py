@@ -1,0 +1,1 @@
+"""RocketMQ's rules as pure functions over `rmqlb.model`; the standard library and nothing else."""

@@ -1,0 +1,55 @@
+"""AVG: each member gets one block of neighbouring queues; the first members get one queue more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.model.message_queue import MessageQueue
+
+
+class Averagely:
+    """`AllocateMessageQueueAveragely`, the default of every consumer.
+
+    With m queues and c members, member i (its first place in the sorted list) gets m // c queues in a row, the first
+    m % c members one more. With fewer queues than members the first m members get one queue each. An id that stands
+    twice counts twice but only its first block is taken: the second block belongs to nobody.
+
+    >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
+    >>> strategy = Averagely(queues, ["x", "y", "z"], Settings())
+    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y", "z")]
+    [[0, 1, 2], [3, 4], [5, 6]]
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        self._queues = queues
+        self._client_ids = client_ids
+        self._indexes = first_indexes(client_ids)
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
+            return []
+        start, end = self._block(self._indexes[client_id])
+        return self._queues[start:end]
+
+    def why(self, queue: MessageQueue) -> str:
+        place = self._queues.index(queue)
+        for index, client_id in enumerate(self._client_ids):
+            start, end = self._block(index)
+            if start <= place < end:
+                block = f"queue {place} is in block {start}..{end - 1} of consumer {index}"
+                if self._indexes[client_id] != index:
+                    return f"{block}, the second process with the id {client_id}, which takes the first one's block"
+                return block
+        return f"queue {place} is in no block"
+
+    def why_idle(self, client_id: str) -> str:
+        return (
+            f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), "
+            f"and only {len(self._queues)} queues"
+        )
+
+    def _block(self, index: int) -> tuple[int, int]:
+        size, extra = divmod(len(self._queues), len(self._client_ids))
+        start = index * size + min(index, extra)
+        return start, start + size + (index < extra)

@@ -1,0 +1,95 @@
+"""CONSISTENT_HASH: members stand on a ring of hashes, each queue goes to the next member on it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import md5
+
+from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.errors import AllocationError
+from rmqlb.model.message_queue import MessageQueue
+
+
+class ConsistentHash:
+    """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
+
+    Each member puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
+    `toString`. An id that stands twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
+    4.9 uses the platform's charset, which is the same for ASCII names).
+
+    >>> queues = [MessageQueue("T", "broker-a", i) for i in range(4)]
+    >>> strategy = ConsistentHash(queues, ["10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1"], Settings())
+    >>> [queue.queue_id for queue in strategy.share("10.0.0.1@2")]
+    [1, 3]
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        if settings.virtual_nodes < 0:
+            raise AllocationError(f"illegal virtualNodeCnt :{settings.virtual_nodes}")
+        self._queues = queues
+        self._client_ids = client_ids
+        self._members = first_indexes(client_ids)
+        self._virtual_nodes = settings.virtual_nodes
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+            return []
+        return self._shares.get(client_id, [])
+
+    def why(self, queue: MessageQueue) -> str:
+        value, position = ring_hash(str(queue)), self._position(queue)
+        if position is None:
+            return f"hash {value}, and the ring is empty"
+        client_id, replica = self._ring[position]
+        wrapped = " (past the end of the ring)" if position < value else ""
+        return f"hash {value}, next on the ring is {position}{wrapped}, entry {replica} of {client_id}"
+
+    def why_idle(self, client_id: str) -> str:
+        entries = sum(owner == client_id for owner, _ in self._ring.values())
+        return f"none of {len(self._queues)} queues meets one of its {entries} entries on the ring first"
+
+    @cached_property
+    def _ring(self) -> dict[int, tuple[str, int]]:
+        """Hash → (client id, replica); of two entries with one hash the later wins."""
+        ring: dict[int, tuple[str, int]] = {}
+        entries: Counter[str] = Counter()
+        for client_id in self._client_ids:
+            existing = entries[client_id]
+            for replica in range(existing, existing + self._virtual_nodes):
+                position = ring_hash(f"{client_id}-{replica}")
+                if position in ring:
+                    entries[ring[position][0]] -= 1
+                ring[position] = (client_id, replica)
+                entries[client_id] += 1
+        return ring
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return sorted(self._ring)
+
+    def _position(self, queue: MessageQueue) -> int | None:
+        """The smallest ring position at or above the queue's hash, else the smallest of all."""
+        if not self._positions:
+            return None
+        return self._positions[bisect_left(self._positions, ring_hash(str(queue))) % len(self._positions)]
+
+    @cached_property
+    def _shares(self) -> dict[str, list[MessageQueue]]:
+        shares: dict[str, list[MessageQueue]] = {}
+        for queue in self._queues:
+            position = self._position(queue)
+            if position is not None:
+                shares.setdefault(self._ring[position][0], []).append(queue)
+        return shares
+
+
+def ring_hash(text: str) -> int:
+    """`ConsistentHashRouter.MD5Hash`: the first four bytes of the MD5, big-endian, in [0, 2^32).
+
+    >>> ring_hash("10.0.0.1@2-0")
+    3774039039
+    """
+    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")

@@ -1,0 +1,64 @@
+"""MACHINE_ROOM: only queues on brokers of the listed rooms are given out, in blocks, the remainder from the tail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.errors import AllocationError
+from rmqlb.model.java import split
+from rmqlb.model.message_queue import MessageQueue
+
+
+class ByMachineRoom:
+    """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers are in none.
+
+    Of the k queues in the listed rooms, member i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
+    Queues elsewhere belong to nobody. Where the members run does not matter.
+
+    >>> queues = [MessageQueue("T", "r@b", i) for i in range(5)] + [MessageQueue("T", "plain", 0)]
+    >>> strategy = ByMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))
+    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y")]
+    [[0, 1, 4], [2, 3]]
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        self._queues = queues
+        self._client_ids = client_ids
+        self._indexes = first_indexes(client_ids)
+        self._rooms = settings.consumer_idcs
+        self._rooms_missing = self._rooms is None and any(_room(queue) is not None for queue in queues)
+        self._inside = [queue for queue in queues if _room(queue) in (self._rooms or ())]
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
+            return []
+        if self._rooms_missing:
+            raise AllocationError("consumeridcs is null")
+        index, (size, extra) = self._indexes[client_id], self._sizes()
+        tail = [self._inside[index + size * len(self._client_ids)]] if index < extra else []
+        return [*self._inside[size * index : size * (index + 1)], *tail]
+
+    def why(self, queue: MessageQueue) -> str:
+        if queue not in self._inside:
+            room = _room(queue)
+            return f"room {room} is not listed" if room is not None else "the broker's name is not ROOM@NAME"
+        place, (size, _) = self._inside.index(queue), self._sizes()
+        blocks = size * len(self._client_ids)
+        if place >= blocks:
+            return f"queue {place} of the listed rooms is left over, for consumer {place - blocks}"
+        return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
+
+    def why_idle(self, client_id: str) -> str:
+        return (
+            f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), "
+            f"and only {len(self._inside)} queues in the listed rooms"
+        )
+
+    def _sizes(self) -> tuple[int, int]:
+        return divmod(len(self._inside), len(self._client_ids))
+
+
+def _room(queue: MessageQueue) -> str | None:
+    parts = split(queue.broker_name, "@")
+    return parts[0] if len(parts) == 2 else None

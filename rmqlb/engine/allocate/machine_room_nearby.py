@@ -1,0 +1,123 @@
+"""MACHINE_ROOM_NEARBY: a zone with members keeps its queues to itself; other zones' queues are shared by everybody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+from rmqlb.engine.allocate.config import ByConfig
+from rmqlb.engine.allocate.strategy import Settings, Strategy, Zones, first_indexes, takes_part
+from rmqlb.errors import AllocationError
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+
+StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
+
+
+class MachineRoomNearby:
+    """`AllocateMachineRoomNearby` around an inner strategy.
+
+    A member first shares its own zone's queues with the members of that zone, then, zone by zone in Java's string
+    order, the queues of zones without any member, with everybody. RocketMQ ships no resolver of zones, so they are
+    given.
+
+    >>> from rmqlb.engine.allocate.avg import Averagely
+    >>> queues = [MessageQueue("T", broker, i) for broker in ("r1-b", "r2-b") for i in range(2)]
+    >>> settings = Settings(broker_zones="([^-]+)-", client_zones={"x": "r1", "y": "r3"})
+    >>> strategy = MachineRoomNearby(Averagely)(queues, ["x", "y"], settings)
+    >>> [[str(q.broker_name) for q in strategy.share(id)] for id in ("x", "y")]
+    [['r1-b', 'r1-b', 'r2-b'], ['r2-b']]
+    """
+
+    def __init__(self, inner: StrategyClass) -> None:
+        self._inner = inner
+
+    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Nearby:
+        if settings.broker_zones is None and settings.client_zones is None:
+            raise AllocationError("machineRoomResolver is null")
+        return _Nearby(self._inner, queues, client_ids, settings)
+
+
+class _Nearby:
+    def __init__(
+        self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+    ) -> None:
+        self._queues = queues
+        self._client_ids = client_ids
+        self._members = first_indexes(client_ids)
+        self._settings = settings
+        self._inner = inner
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+            return []
+        own, shared = self._by_zone
+        mine = own.get(self._client_zone(client_id))
+        parts = ([mine] if mine else []) + list(shared.values())
+        return [queue for part in parts for queue in _delegate(part, client_id)]
+
+    def why(self, queue: MessageQueue) -> str:
+        own, shared = self._by_zone
+        zone = self._broker_zone(queue)
+        if zone in own:
+            return f"zone {zone} has consumers of its own: {own[zone].why(queue)}"
+        return f"zone {zone} has no consumer, all share it: {shared[zone].why(queue)}"
+
+    def why_idle(self, client_id: str) -> str:
+        own, shared = self._by_zone
+        zone = self._client_zone(client_id)
+        if zone in own:
+            return f"zone {zone}: {own[zone].why_idle(client_id)}"
+        if shared:
+            return f"zone {zone} has no queue, and the zones without consumers have too few"
+        return f"zone {zone} has no queue, and every other zone has consumers of its own"
+
+    @cached_property
+    def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
+        """Zone → strategy: of zones with members, and of those without; both in Java's string order of zones."""
+        queues: dict[str, list[MessageQueue]] = {}
+        for queue in self._queues:
+            queues.setdefault(self._broker_zone(queue), []).append(queue)
+        members: dict[str, list[str]] = {}
+        for client_id in self._client_ids:
+            members.setdefault(self._client_zone(client_id), []).append(client_id)
+        own: dict[str, Strategy] = {}
+        shared: dict[str, Strategy] = {}
+        for zone in sorted(queues, key=sort_key):
+            if zone in members:
+                own[zone] = self._inner(queues[zone], members[zone], self._settings)
+            else:
+                shared[zone] = self._inner(queues[zone], self._client_ids, self._settings)
+        return own, shared
+
+    def _broker_zone(self, queue: MessageQueue) -> str:
+        zone = resolve(self._settings.broker_zones, queue.broker_name)
+        if not zone:
+            raise AllocationError(f"Machine room is null for mq {queue}")
+        return zone
+
+    def _client_zone(self, client_id: str) -> str:
+        zone = resolve(self._settings.client_zones, client_id)
+        if not zone:
+            raise AllocationError(f"Machine room is null for consumer id {client_id}")
+        return zone
+
+
+def resolve(zones: Zones | None, name: str) -> str | None:
+    """The zone of a broker name or client id; None when it has none."""
+    if zones is None:
+        return None
+    if isinstance(zones, Mapping):
+        return zones.get(name)
+    if isinstance(zones, str | re.Pattern):
+        match = re.match(zones, name)
+        return match[1] if match else None
+    return zones(name)
+
+
+def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:
+    """The inner strategy's answer; Java throws when a CONFIG inside returns null."""
+    if isinstance(strategy, ByConfig) and strategy.configured(client_id) is None:
+        raise AllocationError("java.lang.NullPointerException")
+    return strategy.share(client_id)

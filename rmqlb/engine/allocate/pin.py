@@ -1,0 +1,67 @@
+"""PIN: only members on chosen machines take part; the customisation that companies write most often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rmqlb.engine.allocate.strategy import Settings, Strategy, first_indexes, takes_part
+from rmqlb.model.message_queue import MessageQueue
+
+StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
+
+
+class Pin:
+    """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
+
+    Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
+    before the first `@` of its client id. When no member runs on a chosen machine, every queue is without an owner.
+
+    >>> from rmqlb.engine.allocate.avg import Averagely
+    >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
+    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
+    >>> strategy = Pin(Averagely)(queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
+    [0, 2]
+    """
+
+    def __init__(self, inner: StrategyClass) -> None:
+        self._inner = inner
+
+    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Pinned:
+        return _Pinned(self._inner, queues, client_ids, settings)
+
+
+class _Pinned:
+    def __init__(
+        self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+    ) -> None:
+        self._queues = queues
+        self._client_ids = client_ids
+        self._members = first_indexes(client_ids)
+        hosts = settings.hosts or frozenset()
+        self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
+        self._inner = inner(queues, self._chosen, settings)
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+            return []
+        return self._inner.share(client_id) if client_id in self._chosen else []
+
+    def why(self, queue: MessageQueue) -> str:
+        if not self._chosen:
+            return "no consumer runs on a chosen machine"
+        return f"among the {len(self._chosen)} consumers on chosen machines: {self._inner.why(queue)}"
+
+    def why_idle(self, client_id: str) -> str:
+        if client_id in self._chosen:
+            return self._inner.why_idle(client_id)
+        return f"{host(client_id)} is not one of the chosen machines"
+
+
+def host(client_id: str) -> str:
+    """The machine in a client id (`ClientConfig.buildMQClientId`): what stands before the first `@`.
+
+    >>> host("10.0.0.1@12345#678")
+    '10.0.0.1'
+    """
+    return client_id.partition("@")[0].strip("[]")

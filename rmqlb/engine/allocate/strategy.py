@@ -1,0 +1,93 @@
+"""What every allocation strategy looks like, and the checks that RocketMQ makes before most of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rmqlb.errors import AllocationError
+from rmqlb.model.message_queue import MessageQueue
+
+DEFAULT_VIRTUAL_NODES = 10
+
+Zones = Mapping[str, str | None] | Callable[[str], str | None] | str | re.Pattern[str]
+"""Where brokers or clients are: a mapping by name, a function of the name, or a pattern whose first group is the zone."""
+
+ConfigLists = Sequence[MessageQueue] | Mapping[str, Sequence[MessageQueue]]
+"""What CONFIG was given: one list for every member, or a list by client id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the members' strategy objects were constructed with.
+
+    Attributes:
+        virtual_nodes: CONSISTENT_HASH, ring entries a member.
+        consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set.
+        config: CONFIG, the configured queues; None when never set.
+        inner: MACHINE_ROOM_NEARBY and PIN, name of the strategy inside.
+        broker_zones: MACHINE_ROOM_NEARBY, broker name → zone.
+        client_zones: MACHINE_ROOM_NEARBY, client id → zone.
+        hosts: PIN, the machines that take part, as they stand before the `@` of a client id.
+    """
+
+    virtual_nodes: int = DEFAULT_VIRTUAL_NODES
+    consumer_idcs: frozenset[str] | None = None
+    config: ConfigLists | None = None
+    inner: str = "AVG"
+    broker_zones: Zones | None = None
+    client_zones: Zones | None = None
+    hosts: frozenset[str] | None = None
+
+
+class Strategy(Protocol):
+    """One strategy, prepared once for a topic's queues and a group's members, then asked member by member.
+
+    The constructor takes `(queues, client_ids, settings)`, both lists in the order in which the client passes them.
+    """
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        """The queues that this member's own call returns.
+
+        Raises:
+            AllocationError: the call throws; the text is RocketMQ's.
+        """
+
+    def why(self, queue: MessageQueue) -> str:
+        """One line: the place of the queue in the rule."""
+
+    def why_idle(self, client_id: str) -> str:
+        """One line: why this member gets nothing."""
+
+
+def takes_part(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], members: Container[str]
+) -> bool:
+    """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
+
+    Args:
+        client_id: the member that asks.
+        queues: all queues of the topic.
+        client_ids: all members.
+        members: the same members as something with a fast `in`.
+
+    Raises:
+        AllocationError: the id, the queues or the members are empty.
+    """
+    if not client_id:
+        raise AllocationError("currentCID is empty")
+    if not queues:
+        raise AllocationError("mqAll is null or mqAll empty")
+    if not client_ids:
+        raise AllocationError("cidAll is null or cidAll empty")
+    return client_id in members
+
+
+def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
+    """Client id → its first place in the list, as Java's `List.indexOf`; a second process with the id has no place."""
+    indexes: dict[str, int] = {}
+    for index, client_id in enumerate(client_ids):
+        indexes.setdefault(client_id, index)
+    return indexes

@@ -1,0 +1,98 @@
+"""Every member of a group runs its strategy for a topic: the rebalance's end, without its way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from rmqlb.engine.allocate import full_name, prepare
+from rmqlb.engine.allocate.strategy import Settings, Strategy
+from rmqlb.errors import AllocationError
+from rmqlb.model.assignment import Assignment
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.route import TopicRouteData
+
+_NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so nobody reads what falls to it"
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A group's members and how they allocate.
+
+    Attributes:
+        client_ids: in any order; an id that two processes share stands twice.
+        strategy: name of the strategy.
+        settings: what the strategy objects were constructed with.
+        strategy_of: client id → its own strategy, where it differs from the group's.
+        subscribed: client id → the topics it subscribes to, where that is known.
+    """
+
+    client_ids: tuple[str, ...]
+    strategy: str
+    settings: Settings = Settings()
+    strategy_of: Mapping[str, str] = field(default_factory=dict)
+    subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """RocketMQ's name of the strategy, a wrapper's with the inner one's."""
+        return full_name(self.strategy, self.settings.inner)
+
+
+def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
+    """Who owns each queue of the topic once all members have rebalanced with the same view.
+
+    The member list is the group's, not the topic's: a member that does not subscribe to the topic still takes its
+    place, and its share is read by nobody. Mirrors `RebalanceImpl.rebalanceByTopic` in CLUSTERING mode.
+
+    Args:
+        route: the topic's route.
+        members: the group's members.
+        explain: give a reason for each queue.
+
+    Raises:
+        AllocationError: every member's client throws; they all keep the queues that they hold.
+    """
+    queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
+    strategies = _strategies(queues, ids, members) if queues else {}
+    owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
+    idle: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    for client_id in dict.fromkeys(ids) if queues else ():
+        strategy = strategies[members.strategy_of.get(client_id, members.strategy)]
+        try:
+            share = [queue for queue in strategy.share(client_id) if queue.topic == route.topic]
+        except AllocationError as error:
+            failures[client_id] = str(error)
+            continue
+        if not share:
+            idle[client_id] = strategy.why_idle(client_id)
+        elif route.topic not in members.subscribed.get(client_id, {route.topic}):
+            idle[client_id] = _NOT_SUBSCRIBED
+        else:
+            for queue in share:
+                owners.setdefault(queue, []).append(client_id)
+    if failures and len(failures) == len(set(ids)):
+        raise AllocationError(
+            f"topic {route.topic}: {next(iter(failures.values()))}",
+            hint=f"{members.name} cannot run with these settings; real clients would log this and keep their queues",
+        )
+    if not ids or not queues:
+        idle = {client_id: "the topic has no readable queue" for client_id in ids}
+    default = strategies.get(members.strategy)
+    return Assignment(
+        topic=route.topic,
+        strategy=members.name,
+        queues=(*queues, *sort_queues(owners.keys() - set(queues))),
+        client_ids=tuple(ids),
+        owners={queue: tuple(sorted(set(its_owners), key=sort_key)) for queue, its_owners in owners.items()},
+        reasons={queue: default.why(queue) for queue in queues} if explain and default and ids else {},
+        idle=idle,
+        failures=failures,
+    )
+
+
+def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> dict[str, Strategy]:
+    names = {members.strategy, *(members.strategy_of.get(client_id, members.strategy) for client_id in ids)}
+    return {name: prepare(name, queues, ids, members.settings) for name in names}

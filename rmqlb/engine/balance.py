@@ -1,0 +1,66 @@
+"""The judge: measures any assignment, and knows nothing of how it came about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Spread
+
+Owners = Mapping[MessageQueue, tuple[str, ...]]
+
+
+def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
+    """Client id → how many queues it owns, 0 included, in the order of the ids."""
+    owned = Counter(client_id for its_owners in owners.values() for client_id in its_owners)
+    return {client_id: owned[client_id] for client_id in client_ids}
+
+
+def spread(owners: Owners, client_ids: Sequence[str]) -> Spread:
+    """How evenly the queues lie on the members.
+
+    Args:
+        owners: queue → its owners.
+        client_ids: the members, duplicates kept.
+    """
+    processes = Counter(client_ids)
+    numbers = list(counts(owners, processes).values())
+    return Spread(
+        consumers=len(processes),
+        queues=len(owners),
+        idle=numbers.count(0),
+        unowned=sum(not its_owners for its_owners in owners.values()),
+        multiply_owned=sum(len(its_owners) > 1 for its_owners in owners.values()),
+        shared_id=sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
+        least=min(numbers, default=None),
+        most=max(numbers, default=None),
+        mean=sum(numbers) / len(numbers) if numbers else None,
+    )
+
+
+def least_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids: Iterable[str]) -> int | None:
+    """The fewest moves with which the queues of one topic can lie evenly on the members.
+
+    Even means: every queue has one owner, and no member has two queues more than another. A queue moves when it had
+    an owner before and afterwards has another.
+
+    Args:
+        before: queue → its owners before.
+        after_queues: the topic's queues afterwards.
+        client_ids: the members afterwards.
+
+    Returns:
+        The number of queues, or None when there is no member.
+
+    With q queues and c members, q % c members may keep q // c + 1 of theirs, the others q // c.
+    """
+    members, queues = set(client_ids), list(after_queues)
+    if not members:
+        return None
+    owned = [before[queue] for queue in queues if before.get(queue)]
+    kept = Counter(owners[0] for owners in owned if len(owners) == 1 and owners[0] in members)
+    size, extra = divmod(len(queues), len(members))
+    keep = sum(min(number, size) for number in kept.values())
+    keep += min(extra, sum(number > size for number in kept.values()))
+    return len(owned) - keep

@@ -1,0 +1,227 @@
+"""What-if: a group's members and a topic's route as they would be after a change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rmqlb.errors import UsageError
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import suggestion
+
+MADE_UP_PREFIX = "made-up-"
+
+
+@dataclass(frozen=True, slots=True)
+class NewBroker:
+    """A broker to add; counts that are None are those of the topic's other brokers."""
+
+    name: str
+    read_queue_nums: int | None = None
+    write_queue_nums: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCount:
+    """A new number of queues, for one broker or for all of the topic's."""
+
+    number: int
+    broker_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A change to a group and its topics; nothing by default.
+
+    Attributes:
+        add: client ids to add, or how many made-up ones.
+        remove: client ids to remove, or how many, taken from the end of the sorted members.
+        replace: (old, new) client ids, as after a restart.
+        to_strategy: the strategy afterwards, or None.
+        add_brokers: brokers that get queues of the topic.
+        remove_brokers: names of brokers that lose theirs.
+        read_queues: new numbers of read queues.
+        write_queues: new numbers of write queues.
+    """
+
+    add: tuple[str | int, ...] = ()
+    remove: tuple[str | int, ...] = ()
+    replace: tuple[tuple[str, str], ...] = ()
+    to_strategy: str | None = None
+    add_brokers: tuple[NewBroker, ...] = ()
+    remove_brokers: tuple[str, ...] = ()
+    read_queues: tuple[QueueCount, ...] = ()
+    write_queues: tuple[QueueCount, ...] = ()
+
+    @property
+    def touches_route(self) -> bool:
+        """Brokers or queue counts change."""
+        return bool(self.add_brokers or self.remove_brokers or self.read_queues or self.write_queues)
+
+
+def made_up(number: int, taken: Iterable[str] = ()) -> list[str]:
+    """So many client ids that are not taken, zero-padded so that they sort in their order, behind any IP address.
+
+    >>> made_up(2, ["made-up-01"])
+    ['made-up-02', 'made-up-03']
+    """
+    present = set(taken)
+    names: list[str] = []
+    index = 1
+    while len(names) < number:
+        name = f"{MADE_UP_PREFIX}{index:02d}"
+        if name not in present:
+            names.append(name)
+        index += 1
+    return names
+
+
+def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
+    """The members after the change: replaced, then removed, then added.
+
+    Raises:
+        UsageError: a member to remove or replace is not there, or one to add is there already.
+    """
+    members = sort_client_ids(client_ids)
+    _no_contradiction(changes)
+    for old, new in changes.replace:
+        _take(members, old, "--replace")
+        if new in members:
+            raise UsageError(f"--replace {old}={new}: {new} is already in the group")
+        members.append(new)
+    for item in changes.remove:
+        if isinstance(item, str):
+            _take(members, item, "--remove")
+    for item in changes.remove:
+        if isinstance(item, int):
+            if item > len(members):
+                raise UsageError(f"--remove {item}: the group has only {len(members)} consumers")
+            members = sort_client_ids(members)[: len(members) - item]
+    for item in changes.add:
+        if isinstance(item, str) and item in members:
+            raise UsageError(
+                f"--add {item}: it is already in the group",
+                hint="to see what two processes with one id do, name the id twice in --consumers",
+            )
+        members += [item] if isinstance(item, str) else made_up(item, members)
+    return tuple(sort_client_ids(members))
+
+
+def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
+    """The topic's route after the change: brokers removed, then added, then queue counts set.
+
+    An added broker is readable and writable and has a master; the NameServer would show it within 30 s.
+
+    Raises:
+        UsageError: a broker is not there, is there already, or the topic is a static one.
+    """
+    if changes.touches_route and route.is_static:
+        raise UsageError(
+            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
+            hint="plan changes of its members only",
+        )
+    for name in changes.remove_brokers:
+        _must_have(route, name, "--remove-broker")
+        route = replace(
+            route,
+            queue_datas=tuple(data for data in route.queue_datas if data.broker_name != name),
+            broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != name),
+        )
+    for broker in changes.add_brokers:
+        route = _with_broker(route, broker)
+    for count in changes.read_queues:
+        route = _with_count(route, count, "--read-queues")
+    for count in changes.write_queues:
+        route = _with_count(route, count, "--write-queues")
+    return route
+
+
+def describe(changes: Changes) -> tuple[str, ...]:
+    """The change in words, one line a part."""
+    lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
+    lines += [f"remove {item if isinstance(item, str) else _consumers(item, 'last')}" for item in changes.remove]
+    lines += [f"add {item if isinstance(item, str) else _consumers(item, 'made-up')}" for item in changes.add]
+    lines += [f"remove broker {name}" for name in changes.remove_brokers]
+    lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
+    lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
+    lines += [f"{c.number} write queues on {c.broker_name or 'every broker'}" for c in changes.write_queues]
+    if changes.to_strategy:
+        lines.append(f"strategy {changes.to_strategy}")
+    return tuple(lines)
+
+
+def _consumers(number: int, which: str) -> str:
+    return f"{number} {which} consumer" + ("" if number == 1 else "s")
+
+
+def _no_contradiction(changes: Changes) -> None:
+    """One member may be named in one change only."""
+    named = [
+        *((item, "--add") for item in changes.add if isinstance(item, str)),
+        *((item, "--remove") for item in set(changes.remove) if isinstance(item, str)),
+        *((old, "--replace") for old, _ in changes.replace),
+        *((new, "--replace") for _, new in changes.replace),
+    ]
+    for client_id, times in Counter(name for name, _ in named).items():
+        if times > 1:
+            options = " and ".join(dict.fromkeys(option for name, option in named if name == client_id))
+            raise UsageError(f"{client_id} is named twice, in {options}: the changes contradict each other")
+    brokers = Counter([*(broker.name for broker in changes.add_brokers), *changes.remove_brokers])
+    for name, times in brokers.items():
+        if times > 1:
+            raise UsageError(f"broker {name} is added or removed twice: the changes contradict each other")
+
+
+def _take(members: list[str], client_id: str, option: str) -> None:
+    if client_id not in members:
+        raise UsageError(
+            f"{option} {client_id}: it is not in the group", hint=suggestion("consumers", client_id, set(members))
+        )
+    members.remove(client_id)
+
+
+def _must_have(route: TopicRouteData, broker_name: str, option: str) -> None:
+    names = [data.broker_name for data in route.queue_datas]
+    if broker_name not in names:
+        raise UsageError(
+            f"{option} {broker_name}: topic {route.topic} has no such broker",
+            hint=suggestion("brokers", broker_name, names),
+        )
+
+
+def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
+    if any(data.broker_name == broker.name for data in route.queue_datas):
+        raise UsageError(f"--add-broker {broker.name}: topic {route.topic} already has queues there")
+    usual = Counter((data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas).most_common(1)
+    if not usual and broker.read_queue_nums is None:
+        raise UsageError(
+            f"--add-broker {broker.name}: topic {route.topic} has no other broker to take the number of queues from",
+            hint=f"say it: --add-broker {broker.name}:8",
+        )
+    reads, writes = usual[0][0] if usual else (0, 0)
+    if broker.read_queue_nums is not None:
+        reads, writes = broker.read_queue_nums, broker.read_queue_nums
+    if broker.write_queue_nums is not None:
+        writes = broker.write_queue_nums
+    cluster = route.broker_datas[0].cluster if route.broker_datas else ""
+    return replace(
+        route,
+        queue_datas=(*route.queue_datas, QueueData(broker.name, reads, writes, PERM_READ | PERM_WRITE)),
+        broker_datas=(*route.broker_datas, BrokerData(cluster, broker.name, {0: "assumed"})),
+    )
+
+
+def _with_count(route: TopicRouteData, count: QueueCount, option: str) -> TopicRouteData:
+    if count.broker_name is not None:
+        _must_have(route, count.broker_name, option)
+    datas = []
+    for data in route.queue_datas:
+        if count.broker_name in (None, data.broker_name):
+            if option == "--read-queues":
+                data = replace(data, read_queue_nums=count.number)
+            else:
+                data = replace(data, write_queue_nums=count.number)
+        datas.append(data)
+    return replace(route, queue_datas=tuple(datas))

@@ -1,0 +1,130 @@
+"""Which strategy a group's members run: as they say themselves, as their queues show, or as RocketMQ's default."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.members import reported_strategies
+from rmqlb.engine.rebalance import States
+from rmqlb.errors import AllocationError, DataError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+
+DEFAULT = "AVG"
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """A group's strategy, and how it is known.
+
+    Attributes:
+        strategy: name of the strategy.
+        strategy_of: client id → its own strategy, when the members do not agree.
+        origin: given, reported, observed or assumed.
+        findings: what is worth a warning.
+    """
+
+    strategy: str
+    origin: str
+    strategy_of: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def detect_strategy(
+    given: str | None, group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members
+) -> Detected:
+    """The strategy to predict with.
+
+    Args:
+        given: what the user said, or None.
+        group: the group as it was seen, or None.
+        routes: the topics' routes.
+        members: the members, with the settings of the user's strategies.
+
+    Raises:
+        DataError: the members run a strategy that cannot be predicted without being told more.
+    """
+    reported = reported_strategies(group) if group else {}
+    names = Counter(reported.values())
+    if given is not None:
+        return Detected(given, "given", findings=tuple(_contradiction(given, names)))
+    if not names:
+        return _from_owners(group, routes, members)
+    unknown = sorted(name for name in names if name not in NAMES)
+    if unknown:
+        raise DataError(
+            f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
+            hint="say what to predict with: --strategy NAME",
+        )
+    usual = names.most_common(1)[0][0]
+    if len(names) == 1:
+        return Detected(usual, "reported")
+    text = ", ".join(f"{name} ({number})" for name, number in names.most_common())
+    finding = Finding("mixed-strategies", f"members run different strategies: {text}; queues can have no owner or two")
+    return Detected(usual, "reported", reported, (finding,))
+
+
+def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:
+    """A warning when queues are owned by others than predicted: the group has not settled, or runs something else."""
+    observed = _observed(states)
+    predicted = _owners(routes, members)
+    differ = [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
+    if differ:
+        first = differ[0]
+        yield Finding(
+            "drift",
+            f"{len(differ)} of {sum(queue in observed for queue in predicted)} queues are owned by others than "
+            f"{members.name} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
+            f"seen {_text(observed[first])}, predicted {_text(predicted[first])}",
+        )
+
+
+def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
+    base = given.partition("-")[0] if given.partition("-")[0] in WRAPPERS else given
+    others = [name for name in names if name != base]
+    if others and base != "PIN":
+        yield Finding("strategy-differs", f"the plan uses {given}, but members report {', '.join(others)}")
+
+
+def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members) -> Detected:
+    observed = _observed(group.queues) if group else {}
+    fits = [name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed)]
+    if fits:
+        return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
+    known = "its members do not report their strategy" if group and group.client_ids else "the members are not real ones"
+    return Detected(
+        DEFAULT, "assumed", findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}"),)
+    )
+
+
+def _fits(
+    name: str, routes: Sequence[TopicRouteData], members: Members, observed: Mapping[MessageQueue, tuple[str, ...]]
+) -> bool:
+    """Every observed owner is the predicted one, and some were observed."""
+    try:
+        predicted = _owners(routes, replace(members, strategy=name, strategy_of={}))
+    except AllocationError:
+        return False
+    seen = [queue for queue in predicted if queue in observed]
+    return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
+
+
+def _owners(routes: Sequence[TopicRouteData], members: Members) -> dict[MessageQueue, tuple[str, ...]]:
+    return {queue: owners for route in routes for queue, owners in assign(route, members).owners.items()}
+
+
+def _observed(states: States) -> dict[MessageQueue, tuple[str, ...]]:
+    return {
+        queue: tuple(sorted(state.owners, key=sort_key)) for queue, state in states.items() if state.owners is not None
+    }
+
+
+def _text(owners: tuple[str, ...]) -> str:
+    return ", ".join(owners) or "nobody"

@@ -1,0 +1,139 @@
+"""Which of a group's members take part in client-side rebalance, and what is odd about them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rmqlb.engine.allocate import JAVA_CLASSES
+from rmqlb.errors import DataError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.java import sort_key
+
+_GRPC_ID = re.compile(r".+@\d+@\d+@[0-9a-z]+")
+_DIGITS = re.compile(r"(\d+)")
+
+
+def rebalanced_members(group: ConsumerGroup) -> tuple[str, ...]:
+    """The group's members, if they allocate queues among themselves.
+
+    Returns:
+        The sorted ids, duplicates kept; empty when the group is known to have no member.
+
+    Raises:
+        DataError: the group does not rebalance on the client side, or its members were not observed.
+    """
+    must_rebalance(group)
+    ids = group.client_ids
+    if ids is None:
+        raise DataError(
+            f"the members of group {group.group} are not in {group.seen.where}",
+            hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of made-up ones",
+        )
+    if ids and all(is_grpc(client_id) for client_id in ids):
+        raise DataError(
+            f"the members of group {group.group} look like gRPC clients ({ids[0]}): the proxy hands them messages, "
+            "no client owns a queue",
+            hint="if they are not, name them: --consumers ID,ID,…",
+        )
+    return ids
+
+
+def must_rebalance(group: ConsumerGroup) -> None:
+    """Refuse a group whose queues are not dealt out by its clients.
+
+    Raises:
+        DataError: it is a broadcasting or a POP group.
+    """
+    if group.message_model == BROADCASTING:
+        raise DataError(
+            f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
+            hint="adding or removing a consumer moves no queue",
+        )
+    if group.consume_type == CONSUME_POP:
+        raise DataError(
+            f"group {group.group} consumes by POP: the brokers hand out messages, no client owns a queue",
+            hint="adding or removing a consumer moves no queue",
+        )
+
+
+def is_grpc(client_id: str) -> bool:
+    """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
+    return _GRPC_ID.fullmatch(client_id) is not None
+
+
+def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
+    """What is odd about the members as they were seen."""
+    ids = group.client_ids or ()
+    yield from shared_id_findings(ids)
+    if group.has_split_view:
+        views = "; ".join(f"{view.seen.where}: {len(view.client_ids)}" for view in group.views or ())
+        yield Finding(
+            "split-view", f"brokers list different members of group {group.group} ({views}); all of them are counted"
+        )
+    if any(is_grpc(client_id) for client_id in ids):
+        yield Finding("grpc-members", "some members look like gRPC clients, which take no part in client-side rebalance")
+    if group.consume_type == CONSUME_ACTIVELY:
+        yield Finding(
+            "pull-consumers", f"group {group.group} pulls: members that assign queues to themselves take no part in this"
+        )
+    if any(report.client_rebalance is False for report in group.reports.values()):
+        yield Finding(
+            "broker-rebalance", "members let the broker assign their queues (clientRebalance=false); "
+            "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode"
+        )
+    yield from _subscription_findings(group)
+
+
+def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
+    """Ids that several processes carry."""
+    for client_id, processes in Counter(client_ids).items():
+        if processes > 1:
+            yield Finding(
+                "shared-client-id",
+                f"{processes} processes share the client id {client_id}: each reads the same queues, and under AVG and "
+                "AVG_BY_CIRCLE the other shares are read by nobody; give each its own instanceName",
+            )
+
+
+def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
+    sets = {
+        client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
+        for client_id, report in group.reports.items()
+        if report.topics is not None
+    }
+    if len(set(sets.values())) > 1:
+        ids = sorted(sets, key=sort_key)
+        other = next(client_id for client_id in ids if sets[client_id] != sets[ids[0]])
+        yield Finding(
+            "mixed-subscriptions",
+            f"members of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
+            "what falls to a member that does not subscribe is read by nobody",
+        )
+
+
+def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
+    """A warning when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
+    unique = sorted(set(names), key=sort_key)
+    for first, second in zip(unique, unique[1:], strict=False):
+        if _natural(first) > _natural(second):
+            yield Finding(
+                "surprising-order", f"{what} sort by character, not by number: {first} stands before {second}"
+            )
+            return
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    parts = _DIGITS.split(text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
+
+
+def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
+    """Client id → the strategy's name that it reports; a class that is not RocketMQ's own keeps its class name."""
+    return {
+        client_id: JAVA_CLASSES.get(report.strategy_class, report.strategy_class)
+        for client_id, report in sorted(group.reports.items())
+        if report.strategy_class is not None
+    }

@@ -1,0 +1,81 @@
+"""Queue × strategy: who would own each queue under each of several strategies, beside who owns it now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.balance import counts, spread
+from rmqlb.engine.rebalance import States
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.plan import OwnersReport, StrategyOwners
+from rmqlb.model.route import TopicRouteData
+
+
+def owners_by_strategy(
+    group: str | None,
+    routes: Sequence[TopicRouteData],
+    members: Members,
+    strategies: Iterable[str],
+    *,
+    states: States | None = None,
+    explain: bool = False,
+) -> OwnersReport:
+    """Who owns each queue of the topics under each strategy.
+
+    Args:
+        group: the group's name, or None.
+        routes: the topics' routes.
+        members: the group's members; their strategy is passed over for those asked for.
+        strategies: names of strategies.
+        states: what was observed of each queue.
+        explain: give a reason for each queue.
+
+    Raises:
+        AllocationError: every client throws under one of the strategies.
+    """
+    states = states or {}
+    queues = tuple(queue for route in routes for queue in route.subscribe_queues())
+    observed = {
+        queue: tuple(sorted(state.owners, key=sort_key))
+        for queue in queues
+        if (state := states.get(queue)) is not None and state.owners is not None
+    }
+    return OwnersReport(
+        group=group,
+        topics=tuple(route.topic for route in routes),
+        queues=queues,
+        client_ids=tuple(sort_client_ids(members.client_ids)),
+        strategies=tuple(_under(strategy, routes, members, observed, explain) for strategy in strategies),
+        observed=observed,
+        lag={queue: lag for queue in queues if queue in states and (lag := states[queue].lag) is not None},
+        explained=explain,
+    )
+
+
+def _under(
+    strategy: str,
+    routes: Sequence[TopicRouteData],
+    members: Members,
+    observed: dict[MessageQueue, tuple[str, ...]],
+    explain: bool,
+) -> StrategyOwners:
+    same = replace(members, strategy=strategy, strategy_of={})
+    assignments = [assign(route, same, explain=explain) for route in routes]
+    owners = {queue: its_owners for a in assignments for queue, its_owners in a.owners.items()}
+    numbers = counts(owners, dict.fromkeys(sort_client_ids(members.client_ids)))
+    return StrategyOwners(
+        strategy=same.name,
+        owners=owners,
+        idle={
+            client_id: next((a.idle[client_id] for a in assignments if client_id in a.idle), "")
+            for client_id, number in numbers.items()
+            if number == 0
+        },
+        counts=numbers,
+        spread=spread(owners, members.client_ids),
+        differs=sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None,
+        reasons={queue: reason for a in assignments for queue, reason in a.reasons.items()},
+    )

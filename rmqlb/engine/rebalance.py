@@ -1,0 +1,185 @@
+"""The plan of a change: both assignments, queue by queue and consumer by consumer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.balance import Owners, counts, least_moves, spread
+from rmqlb.model.assignment import Assignment
+from rmqlb.model.group import QueueState
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.plan import (
+    ADDED,
+    ASSIGNED,
+    MOVED,
+    REMOVED,
+    UNASSIGNED,
+    Comparison,
+    ConsumerPlan,
+    Move,
+    RebalancePlan,
+    Summary,
+    TopicPlan,
+)
+from rmqlb.model.route import TopicRouteData
+
+States = Mapping[MessageQueue, QueueState]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A group and its topics at one end of a change."""
+
+    members: Members
+    routes: tuple[TopicRouteData, ...]
+
+
+def plan_rebalance(
+    group: str | None,
+    before: Side,
+    after: Side,
+    *,
+    states: States | None = None,
+    changes: Sequence[str] = (),
+    made_up: Iterable[str] = (),
+    explain: bool = False,
+) -> RebalancePlan:
+    """What happens to each queue when the group goes from one side to the other and has settled.
+
+    Args:
+        group: the group's name, or None.
+        before: members and routes before; both sides hold the same topics in the same order.
+        after: likewise afterwards.
+        states: what was observed of each queue.
+        changes: the change in words.
+        made_up: client ids that were invented.
+        explain: give a reason for each queue on both sides.
+
+    Raises:
+        AllocationError: every client throws on one of the sides.
+    """
+    states = states or {}
+    was = [assign(route, before.members, explain=explain) for route in before.routes]
+    becomes = [assign(route, after.members, explain=explain) for route in after.routes]
+    topics = tuple(
+        TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True)
+    )
+    summary = _summary(was, becomes, topics)
+    return RebalancePlan(
+        group=group,
+        strategy_before=before.members.name,
+        strategy_after=after.members.name,
+        changes=tuple(changes),
+        topics=topics,
+        consumers=tuple(_consumers(was, becomes, topics, set(made_up))),
+        sorted_before=tuple(sort_client_ids(before.members.client_ids)),
+        sorted_after=tuple(sort_client_ids(after.members.client_ids)),
+        summary=summary,
+        comparisons=(Comparison(before.members.name, after.members.name, summary),),
+        explained=explain,
+    )
+
+
+def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
+    """The plan with the same change under other strategies beside it.
+
+    Raises:
+        AllocationError: every client throws under one of them.
+    """
+    others = []
+    for strategy in strategies:
+        old = replace(before, members=replace(before.members, strategy=strategy, strategy_of={}))
+        new = replace(after, members=replace(after.members, strategy=strategy, strategy_of={}))
+        if old.members.name != plan.strategy_before:
+            others.append(Comparison(old.members.name, new.members.name, plan_rebalance(None, old, new).summary))
+    return replace(plan, comparisons=(*plan.comparisons, *others))
+
+
+def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
+    for queue in sort_queues({*old.queues, *new.queues}):
+        state = states.get(queue, QueueState())
+        yield Move(
+            queue=queue,
+            owners_before=old.owners.get(queue),
+            owners_after=new.owners.get(queue),
+            observed=None if state.owners is None else tuple(sorted(state.owners, key=sort_key)),
+            lag=state.lag,
+            reason_before=old.reasons.get(queue),
+            reason_after=new.reasons.get(queue),
+        )
+
+
+def _merged(assignments: Iterable[Assignment]) -> Owners:
+    return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
+
+
+def _summary(was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...]) -> Summary:
+    changes = Counter(move.change for topic in topics for move in topic.moves)
+    ids_before, ids_after = _ids(was), _ids(becomes)
+    least = [least_moves(old.owners, new.queues, ids_after) for old, new in zip(was, becomes, strict=True)]
+    return Summary(
+        before=spread(_merged(was), ids_before),
+        after=spread(_merged(becomes), ids_after),
+        moved=changes[MOVED],
+        assigned=changes[ASSIGNED],
+        unassigned=changes[UNASSIGNED],
+        added=changes[ADDED],
+        removed=changes[REMOVED],
+        least_moves=None if None in least else sum(number or 0 for number in least),
+        lag_moved=_lag(move for topic in topics for move in topic.moves if move.change == MOVED),
+    )
+
+
+def _ids(assignments: list[Assignment]) -> tuple[str, ...]:
+    return assignments[0].client_ids if assignments else ()
+
+
+def _lag(moves: Iterable[Move]) -> int | None:
+    """Messages waiting in the queues; a queue that is new has none yet."""
+    lags = [move.lag for move in moves if move.change != ADDED]
+    return None if None in lags else sum(lag or 0 for lag in lags)
+
+
+def _consumers(
+    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], made_up: set[str]
+) -> Iterable[ConsumerPlan]:
+    ids_before, ids_after = _ids(was), _ids(becomes)
+    processes_before, processes_after = Counter(ids_before), Counter(ids_after)
+    queues_before = counts(_merged(was), processes_before)
+    queues_after = counts(_merged(becomes), processes_after)
+    gains: dict[str, list[Move]] = {}
+    losses: dict[str, list[Move]] = {}
+    for move in (move for topic in topics for move in topic.moves):
+        old, new = set(move.owners_before or ()), set(move.owners_after or ())
+        for client_id in new - old:
+            gains.setdefault(client_id, []).append(move)
+        for client_id in old - new:
+            losses.setdefault(client_id, []).append(move)
+    for client_id in sort_client_ids({*ids_before, *ids_after}):
+        gained, lost = gains.get(client_id, []), losses.get(client_id, [])
+        yield ConsumerPlan(
+            client_id=client_id,
+            index_before=ids_before.index(client_id) if client_id in processes_before else None,
+            index_after=ids_after.index(client_id) if client_id in processes_after else None,
+            processes_before=processes_before[client_id],
+            processes_after=processes_after[client_id],
+            queues_before=queues_before.get(client_id, 0),
+            queues_after=queues_after.get(client_id, 0),
+            gained=len(gained),
+            lost=len(lost),
+            lag_gained=_lag(gained),
+            lag_lost=_lag(lost),
+            made_up=client_id in made_up,
+            idle_reason=None if queues_after.get(client_id, 1) else _idle_reason(client_id, becomes),
+        )
+
+
+def _idle_reason(client_id: str, assignments: list[Assignment]) -> str:
+    reasons = {a.topic: a.failures.get(client_id) or a.idle.get(client_id, "") for a in assignments}
+    if len(set(reasons.values())) == 1:
+        return next(iter(reasons.values()))
+    return "; ".join(f"{topic}: {reason}" for topic, reason in reasons.items())

@@ -1,0 +1,52 @@
+"""Every error that rmqlb raises on purpose.
+
+    RmqlbError
+    ├── UsageError        what the user typed cannot be done         (exit 2)
+    ├── DataError         data is missing or contradictory           (exit 4)
+    │   ├── DocumentError     a document cannot be read, and where
+    │   └── AllocationError   a RocketMQ client would throw this while allocating
+    └── EndpointError     the far side is unreachable or refuses     (exit 5)
+        └── ProtocolError     the far side's bytes are not RocketMQ's protocol
+
+A message is one line: what happened and where. A hint is one line: what to try next.
+"""
+
+from __future__ import annotations
+
+
+class RmqlbError(Exception):
+    """The root of the tree.
+
+    Args:
+        message: one line, what happened and where (file, line, field path or URL).
+        hint: one line, what to try next, or None.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(RmqlbError):
+    """The command line asks for something that cannot be done."""
+
+
+class DataError(RmqlbError):
+    """The data does not hold what was asked for, or contradicts itself."""
+
+
+class DocumentError(DataError):
+    """A document cannot be read; the message names the document and the place in it."""
+
+
+class AllocationError(DataError):
+    """What a client throws while it allocates; the text is RocketMQ's own."""
+
+
+class EndpointError(RmqlbError):
+    """The far side cannot be reached, does not answer in time, or refuses."""
+
+
+class ProtocolError(EndpointError):
+    """The far side answered with bytes that are not what its protocol says."""

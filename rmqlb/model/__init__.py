@@ -1,0 +1,1 @@
+"""Frozen values that travel between sources, engine and views. Imports nothing of rmqlb but its errors."""

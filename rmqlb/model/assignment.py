@@ -1,0 +1,33 @@
+"""Who owns each queue of one topic, as computed for a list of members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rmqlb.model.message_queue import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Who owns each queue of a topic once every member has run its strategy.
+
+    Attributes:
+        topic: full topic name.
+        strategy: RocketMQ's name of the strategy.
+        queues: the topic's queues in the clients' order, then queues that only a CONFIG list names.
+        client_ids: the members in the clients' order, duplicates kept.
+        owners: queue → client ids, sorted; empty when nobody takes it.
+        reasons: queue → why it goes where it goes; empty unless asked for.
+        idle: member that gets no queue of this topic → why.
+        failures: member → the text its client throws; it keeps what it held before.
+    """
+
+    topic: str
+    strategy: str
+    queues: tuple[MessageQueue, ...]
+    client_ids: tuple[str, ...]
+    owners: Mapping[MessageQueue, tuple[str, ...]]
+    reasons: Mapping[MessageQueue, str] = field(default_factory=dict)
+    idle: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,18 @@
+"""Something worth telling that is not an error: a warning with a code that scripts can match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One warning.
+
+    Attributes:
+        code: stable, kebab-case, for scripts.
+        message: one line for people, naming what it is about.
+    """
+
+    code: str
+    message: str

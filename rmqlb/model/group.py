@@ -1,0 +1,150 @@
+"""A consumer group as it was seen: its members, what they hold, and how far they have read.
+
+What was not observed is None, never an empty collection: `owners=None` says nobody looked, `owners=frozenset()` says
+that somebody looked and found no owner.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+
+CLUSTERING = "CLUSTERING"
+BROADCASTING = "BROADCASTING"
+CONSUME_POP = "CONSUME_POP"
+CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Where and when something was observed.
+
+    Attributes:
+        where: URL, address or file (with the document's position), never with a secret in it.
+        at: UTC time, or None when the document does not tell.
+    """
+
+    where: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice.
+
+    Attributes:
+        client_id: `ip@instance`.
+        client_addr: `ip:port` of the socket, or None.
+        language: as the client reports it, or None.
+        version: text such as `V5_5_0`, or None.
+    """
+
+    client_id: str
+    client_addr: str | None = None
+    language: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """What one broker says about the group's members: one entry per channel."""
+
+    connections: tuple[Connection, ...]
+    seen: Seen
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        """The ids, sorted as clients sort them; two processes that share an id are both there."""
+        return tuple(sort_client_ids(connection.client_id for connection in self.connections))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReport:
+    """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
+
+    Attributes:
+        client_id: the member asked.
+        topics: topics it subscribes to, or None.
+        strategy_class: simple Java class name of its allocation strategy, or None.
+        client_rebalance: False when the broker assigns its queues (5.x), or None.
+    """
+
+    client_id: str
+    topics: frozenset[str] | None = None
+    strategy_class: str | None = None
+    client_rebalance: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One queue as the group uses it.
+
+    Attributes:
+        owners: ids of the clients that hold it; empty when nobody does, None when not observed.
+        broker_offset: end of the queue, in messages, or None.
+        consumer_offset: next message to read, or None.
+        last_timestamp: store time of the last message read, ms since 1970, or None.
+    """
+
+    owners: frozenset[str] | None = None
+    broker_offset: int | None = None
+    consumer_offset: int | None = None
+    last_timestamp: int | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """Messages not yet read; None when either offset is unknown."""
+        if self.broker_offset is None or self.consumer_offset is None:
+            return None
+        return self.broker_offset - self.consumer_offset
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A consumer group.
+
+    Attributes:
+        group: its name.
+        seen: where and when.
+        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP, or None.
+        message_model: CLUSTERING or BROADCASTING, or None.
+        consume_from_where: start of a group without offsets, or None.
+        views: the members as each broker lists them; None when nobody asked, `()` when no broker knows the group.
+        topics: topics of the group's subscription, `%RETRY%` included, or None.
+        queues: what is known of single queues.
+        reports: what members say of themselves, by client id; a member that did not answer is absent.
+    """
+
+    group: str
+    seen: Seen
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    views: tuple[MemberView, ...] | None = None
+    topics: tuple[str, ...] | None = None
+    queues: Mapping[MessageQueue, QueueState] = field(default_factory=dict)
+    reports: Mapping[str, MemberReport] = field(default_factory=dict)
+
+    @property
+    def client_ids(self) -> tuple[str, ...] | None:
+        """The members, sorted, duplicates kept; None when they were not observed.
+
+        Brokers may disagree; each id then counts as often as the broker that lists it most often says.
+        """
+        if self.views is None:
+            return None
+        most: Counter[str] = Counter()
+        for view in self.views:
+            most |= Counter(view.client_ids)
+        return tuple(sort_client_ids(most.elements()))
+
+    @property
+    def has_split_view(self) -> bool:
+        """Brokers list different members."""
+        return len({view.client_ids for view in self.views or ()}) > 1

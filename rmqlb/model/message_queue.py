@@ -1,0 +1,57 @@
+"""One queue of a topic on one broker, and the order in which clients sort queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rmqlb.model.java import sort_key
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQueue:
+    """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
+
+    Attributes:
+        topic: full topic name, namespace prefix included.
+        broker_name: name of the broker group, not an address.
+        queue_id: from 0; −1 only in POP assignments, where it means any queue of the broker.
+
+    `str()` gives the Java text, which CONSISTENT_HASH hashes.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
+
+    def __lt__(self, other: MessageQueue) -> bool:
+        return queue_order(self) < queue_order(other)
+
+
+def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
+    """Sort key of `MessageQueue.compareTo`: topic, broker name (both by UTF-16 unit), queue id.
+
+    Java subtracts queue ids in 32 bits, which differs only for ids more than 2^31 apart; a broker never hands those out.
+    """
+    return sort_key(queue.topic), sort_key(queue.broker_name), queue.queue_id
+
+
+def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """The queues as a client sorts them before it allocates (`RebalanceImpl.rebalanceByTopic`)."""
+    keys: dict[str, bytes] = {}
+
+    def key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
+        for name in (queue.topic, queue.broker_name):
+            if name not in keys:
+                keys[name] = sort_key(name)
+        return keys[queue.topic], keys[queue.broker_name], queue.queue_id
+
+    return sorted(queues, key=key)
+
+
+def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
+    """The client ids as a client sorts them before it allocates; duplicates are kept."""
+    return sorted(client_ids, key=sort_key)

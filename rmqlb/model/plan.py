@@ -1,0 +1,264 @@
+"""A plan: the owners of every queue before and after a change, what changes, and how even both sides are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.message_queue import MessageQueue
+
+SAME = "same"
+MOVED = "moved"
+ASSIGNED = "assigned"
+UNASSIGNED = "unassigned"
+ADDED = "added"
+REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One queue, before and after.
+
+    Attributes:
+        queue: the queue.
+        owners_before: client ids, sorted; None when the queue does not exist before.
+        owners_after: likewise.
+        observed: the owners that the source saw; None when it did not.
+        lag: messages not yet read, or None.
+        reason_before: why it is there; None unless asked for.
+        reason_after: likewise.
+    """
+
+    queue: MessageQueue
+    owners_before: tuple[str, ...] | None
+    owners_after: tuple[str, ...] | None
+    observed: tuple[str, ...] | None = None
+    lag: int | None = None
+    reason_before: str | None = None
+    reason_after: str | None = None
+
+    @property
+    def change(self) -> str:
+        """same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself)."""
+        if self.owners_before is None:
+            return ADDED
+        if self.owners_after is None:
+            return REMOVED
+        if self.owners_before == self.owners_after:
+            return SAME
+        if not self.owners_before:
+            return ASSIGNED
+        return MOVED if self.owners_after else UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """All queues of one topic, in the clients' order, and the sorted members they were dealt to."""
+
+    topic: str
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlan:
+    """One client id over all topics of the plan.
+
+    Attributes:
+        client_id: the id.
+        index_before: its place in the sorted members, counted from 0; None when it is not there.
+        index_after: likewise.
+        processes_before: how many processes carry the id.
+        processes_after: likewise.
+        queues_before: queues it owns.
+        queues_after: likewise.
+        gained: queues it owns only after.
+        lost: queues it owns only before.
+        lag_gained: messages waiting in the queues gained, or None when not known for all of them.
+        lag_lost: likewise for the queues lost.
+        made_up: the id was invented because only a number was asked for.
+        idle_reason: why it gets nothing afterwards; None when it gets something or is gone.
+    """
+
+    client_id: str
+    index_before: int | None
+    index_after: int | None
+    processes_before: int
+    processes_after: int
+    queues_before: int
+    queues_after: int
+    gained: int
+    lost: int
+    lag_gained: int | None
+    lag_lost: int | None
+    made_up: bool = False
+    idle_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly queues lie on consumers; the judge's measure of any assignment.
+
+    Attributes:
+        consumers: distinct client ids.
+        queues: queues that exist.
+        idle: consumers without a queue.
+        unowned: queues without an owner.
+        multiply_owned: queues with more than one client id as owner.
+        shared_id: queues whose owner's id is carried by several processes, so that each of them reads the queue.
+        least: queues of the consumer with the fewest; None without consumers.
+        most: queues of the consumer with the most; None without consumers.
+        mean: queues a consumer; None without consumers.
+    """
+
+    consumers: int
+    queues: int
+    idle: int
+    unowned: int
+    multiply_owned: int
+    shared_id: int
+    least: int | None
+    most: int | None
+    mean: float | None
+
+    @property
+    def max_over_mean(self) -> float | None:
+        """1.0 is perfectly even; None when there is nothing to divide."""
+        return self.most / self.mean if self.most is not None and self.mean else None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A plan in numbers.
+
+    Attributes:
+        before: the spread before.
+        after: the spread after.
+        moved: queues that go from one owner to another.
+        assigned: queues that had no owner and get one.
+        unassigned: queues that lose their owner and get none.
+        added: queues that exist only after.
+        removed: queues that exist only before.
+        least_moves: the fewest moves of any plan that leaves each topic's queues even over the consumers (none has two
+            more than another); None when there is no consumer afterwards.
+        lag_moved: messages waiting in the queues that move, or None when not known for all of them.
+    """
+
+    before: Spread
+    after: Spread
+    moved: int
+    assigned: int
+    unassigned: int
+    added: int
+    removed: int
+    least_moves: int | None
+    lag_moved: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same change under one strategy."""
+
+    strategy: str
+    strategy_after: str
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancePlan:
+    """What a change of members, strategy or route does to a group.
+
+    Attributes:
+        group: the group, or None when the source names none.
+        strategy_before: RocketMQ's name of the strategy before.
+        strategy_after: likewise afterwards.
+        strategy_origin: how the strategy before is known: given, reported (by members), observed (it fits the owners
+            seen) or assumed.
+        changes: the changes asked for, one line each.
+        topics: the plan by topic.
+        consumers: the plan by consumer, in the sorted order of the ids of both sides.
+        sorted_before: the members in the clients' order, duplicates kept.
+        sorted_after: likewise afterwards.
+        summary: the plan in numbers.
+        comparisons: the same change under each strategy asked for, the plan's own first.
+        findings: what is worth a warning.
+        explained: reasons were asked for.
+    """
+
+    group: str | None
+    strategy_before: str
+    strategy_after: str
+    changes: tuple[str, ...]
+    topics: tuple[TopicPlan, ...]
+    consumers: tuple[ConsumerPlan, ...]
+    sorted_before: tuple[str, ...]
+    sorted_after: tuple[str, ...]
+    summary: Summary
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...] = ()
+    explained: bool = False
+    strategy_origin: str = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyOwners:
+    """Who owns the queues under one strategy.
+
+    Attributes:
+        strategy: RocketMQ's name.
+        owners: queue → client ids, sorted.
+        idle: client id without a queue → why.
+        spread: how even it is.
+        differs: queues whose observed owners are others; None when no owner was observed.
+        reasons: queue → why; empty unless asked for.
+    """
+
+    strategy: str
+    owners: Mapping[MessageQueue, tuple[str, ...]]
+    idle: Mapping[str, str]
+    counts: Mapping[str, int]
+    spread: Spread
+    differs: int | None
+    reasons: Mapping[MessageQueue, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersReport:
+    """Queue × strategy.
+
+    Attributes:
+        group: the group, or None.
+        topics: the topics, in order.
+        queues: their queues, in the clients' order.
+        client_ids: the members in the clients' order, duplicates kept.
+        strategies: one entry a strategy.
+        observed: queue → the owners that the source saw; a queue that it did not see is absent.
+        lag: queue → messages not yet read, where known.
+        findings: what is worth a warning.
+        explained: reasons were asked for.
+    """
+
+    group: str | None
+    topics: tuple[str, ...]
+    queues: tuple[MessageQueue, ...]
+    client_ids: tuple[str, ...]
+    strategies: tuple[StrategyOwners, ...]
+    observed: Mapping[MessageQueue, tuple[str, ...]]
+    lag: Mapping[MessageQueue, int]
+    findings: tuple[Finding, ...] = ()
+    explained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCondition:
+    """One `--fail-on` condition and what it found.
+
+    Attributes:
+        text: as typed.
+        value: the figure it looked at; None when unknown.
+        met: the condition that the user asked to be told about is there; None when the figure is unknown.
+    """
+
+    text: str
+    value: float | None
+    met: bool | None

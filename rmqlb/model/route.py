@@ -1,0 +1,195 @@
+"""A topic's route: which brokers hold how many of its queues, and the two queue lists that clients make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rmqlb.errors import DataError
+from rmqlb.model.java import parse_int, sort_key, split
+from rmqlb.model.message_queue import MessageQueue, sort_queues
+
+MASTER_ID = 0
+PERM_WRITE = 2
+PERM_READ = 4
+_GLOBAL_SCOPE = "__global__"
+_LOGICAL_PREFIX = "__syslo__"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueData:
+    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`).
+
+    Attributes:
+        broker_name: name of the broker group.
+        read_queue_nums: queues that consumers see.
+        write_queue_nums: queues that producers see.
+        perm: bits, 4 read and 2 write (`PermName`).
+        topic_sys_flag: bits, kept as the NameServer sent them.
+    """
+
+    broker_name: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    topic_sys_flag: int = 0
+
+    @property
+    def readable(self) -> bool:
+        """Consumers see this broker's queues (`PermName.isReadable`)."""
+        return self.perm & PERM_READ == PERM_READ
+
+    @property
+    def writable(self) -> bool:
+        """Producers may see this broker's queues (`PermName.isWriteable`)."""
+        return self.perm & PERM_WRITE == PERM_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerData:
+    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`).
+
+    Attributes:
+        cluster: cluster name.
+        broker_name: name of the broker group.
+        broker_addrs: broker id → `host:port`; id 0 is the master.
+        enable_acting_master: 5.x, a slave may stand in for the master.
+        zone_name: 5.x, None when the broker has none.
+    """
+
+    cluster: str
+    broker_name: str
+    broker_addrs: Mapping[int, str]
+    enable_acting_master: bool = False
+    zone_name: str | None = None
+
+    @property
+    def has_master(self) -> bool:
+        """A broker with id 0 is registered."""
+        return MASTER_ID in self.broker_addrs
+
+
+@dataclass(frozen=True, slots=True)
+class TopicQueueMappingInfo:
+    """5.x static topics: which logical queues one broker serves (`remoting.protocol.statictopic.TopicQueueMappingInfo`).
+
+    Attributes:
+        scope: None when the server sent none; such an entry is ignored.
+        total_queues: logical queues of the whole topic.
+        bname: the real broker's name.
+        epoch: milliseconds; the newer entry wins.
+        curr_id_map: logical queue id → queue id on the broker.
+    """
+
+    topic: str | None
+    scope: str | None
+    total_queues: int
+    bname: str | None
+    epoch: int
+    curr_id_map: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRouteData:
+    """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
+
+    Attributes:
+        topic: full topic name.
+        queue_datas: in the server's order.
+        broker_datas: in the server's order.
+        order_topic_conf: `broker:count;broker:count` of an ordered topic, or None.
+        topic_queue_mapping_by_broker: 5.x static topics; None for ordinary ones.
+    """
+
+    topic: str
+    queue_datas: tuple[QueueData, ...]
+    broker_datas: tuple[BrokerData, ...]
+    order_topic_conf: str | None = None
+    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = field(default=None)
+
+    @property
+    def is_order_topic(self) -> bool:
+        """Producers take their queues from `order_topic_conf`."""
+        return bool(self.order_topic_conf)
+
+    @property
+    def is_static(self) -> bool:
+        """A 5.x static topic, whose queues are logical ones over all brokers."""
+        return bool(self.topic_queue_mapping_by_broker)
+
+    def broker(self, broker_name: str) -> BrokerData | None:
+        """The first BrokerData of that name, as clients look it up; None when the route has none."""
+        return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
+
+    def publish_queues(self) -> list[MessageQueue]:
+        """The producer's queues, in the order that round robin and hash selectors index into.
+
+        Write queues of writable brokers that have a master, by broker name and id; for an ordered topic the queues
+        of `order_topic_conf` as listed, whatever the brokers say; for a static topic the logical queues by id.
+        Mirrors `MQClientInstance.topicRouteData2TopicPublishInfo` (5.5.0; the static branch is 5.x only).
+
+        Raises:
+            DataError: `order_topic_conf` is malformed; a client's route update dies of it and keeps the old route.
+        """
+        if self.order_topic_conf:
+            return self._ordered_queues(self.order_topic_conf)
+        if self.order_topic_conf is None and self.topic_queue_mapping_by_broker:
+            return sorted(self._static_queues(), key=lambda queue: queue.queue_id)
+        queues: list[MessageQueue] = []
+        for data in sorted(self.queue_datas, key=lambda data: sort_key(data.broker_name)):
+            broker = self.broker(data.broker_name)
+            if data.writable and broker is not None and broker.has_master:
+                queues += (MessageQueue(self.topic, data.broker_name, i) for i in range(data.write_queue_nums))
+        return queues
+
+    def subscribe_queues(self) -> list[MessageQueue]:
+        """The consumers' queues, sorted as consumers sort them before they allocate.
+
+        Read queues of readable brokers; a broker without a master counts. For a static topic the logical queues.
+        Mirrors `MQClientInstance.topicRouteData2TopicSubscribeInfo` (5.5.0; the static branch is 5.x only).
+        """
+        if self.topic_queue_mapping_by_broker:
+            return sort_queues(self._static_queues())
+        return sort_queues(
+            {
+                MessageQueue(self.topic, data.broker_name, i)
+                for data in self.queue_datas
+                if data.readable
+                for i in range(data.read_queue_nums)
+            }
+        )
+
+    def _ordered_queues(self, conf: str) -> list[MessageQueue]:
+        queues: list[MessageQueue] = []
+        for part in split(conf, ";"):
+            item = split(part, ":")
+            try:
+                broker_name, count = item[0], parse_int(item[1])
+            except (IndexError, ValueError):
+                raise DataError(
+                    f"order config of topic {self.topic} is malformed at {part!r}: {conf!r}",
+                    hint="clients cannot use such a route; each part must be BROKER:COUNT",
+                ) from None
+            queues += (MessageQueue(self.topic, broker_name, i) for i in range(count))
+        return queues
+
+    def _static_queues(self) -> list[MessageQueue]:
+        mapping = self.topic_queue_mapping_by_broker or {}
+        return [
+            MessageQueue(self.topic, _logical_broker_name(scope), i)
+            for scope, infos in _by_scope(mapping.values()).items()
+            for i in range(max(info.total_queues for info in infos))
+        ]
+
+
+def _by_scope(infos: Iterable[TopicQueueMappingInfo]) -> dict[str, list[TopicQueueMappingInfo]]:
+    scopes: dict[str, list[TopicQueueMappingInfo]] = {}
+    for info in infos:
+        if info.scope is not None:
+            scopes.setdefault(info.scope, []).append(info)
+    return scopes
+
+
+def _logical_broker_name(scope: str) -> str:
+    """`TopicQueueMappingUtils.getMockBrokerName`: the global scope loses its first two characters."""
+    return _LOGICAL_PREFIX + (scope[2:] if scope == _GLOBAL_SCOPE else scope)

@@ -1,0 +1,103 @@
+"""What was seen of a cluster, in one value: the only thing that sources hand to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rmqlb.errors import DataError
+from rmqlb.model.group import ConsumerGroup, Seen
+from rmqlb.model.route import TopicRouteData
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which parts of a cluster a command needs, so that a source reads no more.
+
+    Attributes:
+        topics: topic names, or None for those of the wanted groups.
+        group: consumer group, or None.
+        owners: who holds which queue now, and how far it has read.
+    """
+
+    topics: tuple[str, ...] | None = None
+    group: str | None = None
+    owners: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSighting:
+    """A topic's route, with where and when it was seen."""
+
+    route: TopicRouteData
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A part that could not be read.
+
+    Attributes:
+        what: the part, in words.
+        reason: one line.
+    """
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """A cluster, or the parts of it that were asked for.
+
+    Attributes:
+        kind: which kind of source: dashboard, dump, …
+        endpoint: URL or path, never with a secret in it.
+        taken_at: UTC, or None when the source does not tell.
+        routes: topic → its route.
+        groups: group name → the group.
+        unread: parts that were asked for and could not be read.
+        notes: what a reader of the source should know (leniencies used, documents passed over).
+    """
+
+    kind: str
+    endpoint: str
+    taken_at: datetime | None = None
+    routes: Mapping[str, RouteSighting] = field(default_factory=dict)
+    groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def route(self, topic: str) -> TopicRouteData:
+        """The route of a topic.
+
+        Raises:
+            DataError: the topic is not in this snapshot.
+        """
+        if topic in self.routes:
+            return self.routes[topic].route
+        raise DataError(f"topic {topic} is not in {self.endpoint}", hint=suggestion("topics", topic, self.routes))
+
+    def group(self, group: str) -> ConsumerGroup:
+        """A consumer group.
+
+        Raises:
+            DataError: the group is not in this snapshot.
+        """
+        if group in self.groups:
+            return self.groups[group]
+        raise DataError(f"group {group} is not in {self.endpoint}", hint=suggestion("groups", group, self.groups))
+
+
+def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
+    """A hint for a name that is not there: the names most like it, else the first ones there are."""
+    from difflib import get_close_matches
+
+    known = sorted(names)
+    close = get_close_matches(name, known, n=3)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    if not known:
+        return f"there are no {kind}"
+    return f"there are the {kind} {', '.join(known[:8])}" + (", …" if len(known) > 8 else "")

@@ -1,0 +1,336 @@
+"""RocketMQ's JSON into model values. Past this file no dict travels and no name is in camelCase.
+
+The structs say what a document may hold; unknown fields are passed over, because newer servers add some. Fields that
+Java leaves out when they are null have defaults here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from rmqlb.errors import DocumentError
+from rmqlb.model.group import Connection, MemberReport, QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.sources.loose_json import ObjectKey, read_loose
+
+Document = TypeVar("Document")
+_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?\d+)\]", re.DOTALL)
+
+
+class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
+    """A document whose fields are RocketMQ's, in camelCase."""
+
+
+class QueueDataDocument(CamelStruct, frozen=True):
+    broker_name: str
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+class BrokerDataDocument(CamelStruct, frozen=True):
+    broker_name: str
+    cluster: str | None = None
+    broker_addrs: dict[int, str] | None = None
+    enable_acting_master: bool = False
+    zone_name: str | None = None
+
+
+class MappingDocument(CamelStruct, frozen=True):
+    topic: str | None = None
+    scope: str | None = None
+    total_queues: int = 0
+    bname: str | None = None
+    epoch: int = 0
+    curr_id_map: dict[int, int] | None = None
+
+
+class RouteDocument(CamelStruct, frozen=True):
+    queue_datas: list[QueueDataDocument] | None = None
+    broker_datas: list[BrokerDataDocument] | None = None
+    order_topic_conf: str | None = None
+    topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None
+
+
+class ConnectionItem(CamelStruct, frozen=True):
+    client_id: str
+    client_addr: str | None = None
+    language: str | None = None
+    version: int | str | None = None
+    version_desc: str | None = None
+
+
+class ConnectionsDocument(CamelStruct, frozen=True):
+    connection_set: list[ConnectionItem]
+    subscription_table: dict[str, Any] | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+class QueueStatItem(CamelStruct, frozen=True):
+    broker_name: str
+    queue_id: int
+    broker_offset: int | None = None
+    consumer_offset: int | None = None
+    client_info: str | None = None
+    last_timestamp: int | None = None
+
+
+class TopicConsumerDocument(CamelStruct, frozen=True):
+    topic: str
+    queue_stat_info_list: list[QueueStatItem]
+
+
+class SubscriptionItem(CamelStruct, frozen=True):
+    topic: str
+
+
+class RunningInfoDocument(CamelStruct, frozen=True):
+    properties: dict[str, str | None]
+    mq_table: dict[Any, dict[str, Any]] | None = None
+    subscription_set: list[SubscriptionItem] | None = None
+
+
+class ClusterInfoDocument(CamelStruct, frozen=True):
+    broker_addr_table: dict[str, BrokerDataDocument]
+
+
+class ClusterListDocument(CamelStruct, frozen=True):
+    cluster_info: ClusterInfoDocument
+
+
+class GroupItem(CamelStruct, frozen=True):
+    group: str
+    count: int | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+
+
+class TopicListDocument(CamelStruct, frozen=True):
+    topic_list: list[str]
+
+
+def convert(value: object, kind: type[Document], where: str) -> Document:
+    """A parsed document as its struct.
+
+    Raises:
+        DocumentError: a field is missing or of another type; the message names its path.
+    """
+    try:
+        return msgspec.convert(value, kind, strict=True, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise DocumentError(f"{where}: {_plain(error)}") from None
+
+
+def decode(body: bytes, kind: type[Document], where: str) -> Document:
+    """A strict JSON body as its struct.
+
+    Raises:
+        DocumentError: it is not JSON, nested too deeply, or a field is missing or of another type.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise DocumentError(f"{where}: {_plain(error)}") from None
+    except (RecursionError, UnicodeDecodeError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8 text"
+        raise DocumentError(f"{where}: {problem}") from None
+
+
+def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
+    """The JSON documents of a body, strict or in RocketMQ's dialect, and the leniencies used.
+
+    Raises:
+        DocumentError: it is neither.
+    """
+    try:
+        return [decode(body, object, where)], []
+    except DocumentError:
+        pass
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
+    return read_loose(text, where)
+
+
+def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
+    """A route document as a NameServer, `mqadmin topicRoute` or the Dashboard writes it.
+
+    Args:
+        document: JSON text, RocketMQ's dialect included, or the parsed document; a Dashboard envelope is opened.
+        topic: the topic's name, which the document does not hold.
+
+    Raises:
+        DocumentError: it is not a route; the message names the place.
+    """
+    where = f"route of {topic}"
+    value: object = document
+    if isinstance(document, str | bytes):
+        body = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
+        documents, _ = parse_documents(body, where)
+        if len(documents) != 1:
+            raise DocumentError(f"{where}: expected one document, found {len(documents)}")
+        value = documents[0]
+    if isinstance(value, dict) and {"status", "data"} <= value.keys():
+        value = open_envelope(value, where)
+    if not is_route(value):
+        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
+    return route(convert(value, RouteDocument, where), topic)
+
+
+def open_envelope(value: Mapping[object, object], where: str) -> object:
+    """The data inside a Dashboard's envelope.
+
+    Raises:
+        DocumentError: the envelope carries an error; the message is the Dashboard's first line.
+    """
+    if value.get("status") != 0:
+        raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
+    return value["data"]
+
+
+def first_line(text: object) -> str:
+    """The first line of a Java error text, without the exception's class name."""
+    line = str(text or "no message").partition("\n")[0].strip()
+    return re.sub(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): ", "", line)
+
+
+def is_route(value: object) -> bool:
+    """The document looks like a TopicRouteData."""
+    return isinstance(value, dict) and ("queueDatas" in value or "brokerDatas" in value)
+
+
+def route(document: RouteDocument, topic: str) -> TopicRouteData:
+    """A route document as a model value; missing lists are empty, as a 5.x client decodes them."""
+    mapping = document.topic_queue_mapping_by_broker
+    return TopicRouteData(
+        topic=topic,
+        queue_datas=tuple(
+            QueueData(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag)
+            for data in document.queue_datas or ()
+        ),
+        broker_datas=tuple(broker(data) for data in document.broker_datas or ()),
+        order_topic_conf=document.order_topic_conf,
+        topic_queue_mapping_by_broker=None
+        if mapping is None
+        else {
+            name: TopicQueueMappingInfo(
+                info.topic, info.scope, info.total_queues, info.bname, info.epoch, info.curr_id_map or {}
+            )
+            for name, info in mapping.items()
+        },
+    )
+
+
+def broker(document: BrokerDataDocument) -> BrokerData:
+    """A BrokerData document as a model value."""
+    return BrokerData(
+        document.cluster or "",
+        document.broker_name,
+        document.broker_addrs or {},
+        document.enable_acting_master,
+        document.zone_name,
+    )
+
+
+def route_topic(document: RouteDocument) -> str | None:
+    """The topic's name where a route document tells it: only those of static topics do."""
+    names = {info.topic for info in (document.topic_queue_mapping_by_broker or {}).values() if info.topic}
+    return names.pop() if len(names) == 1 else None
+
+
+def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
+    """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
+    return tuple(
+        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_text(item.version))
+        for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
+    )
+
+
+def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
+    """Offsets and owners by queue. The Dashboard names one owner or none; none there means unknown."""
+    return {
+        MessageQueue(document.topic, item.broker_name, item.queue_id): QueueState(
+            owners=frozenset({item.client_info}) if item.client_info else None,
+            broker_offset=item.broker_offset,
+            consumer_offset=item.consumer_offset,
+            last_timestamp=item.last_timestamp,
+        )
+        for document in items
+        for item in document.queue_stat_info_list
+    }
+
+
+def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
+    """What a member says of itself."""
+    topics = document.subscription_set
+    rebalance = document.properties.get("clientRebalance")
+    return MemberReport(
+        client_id=client_id,
+        topics=None if topics is None else frozenset(item.topic for item in topics),
+        strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
+        client_rebalance=None if rebalance is None else rebalance == "true",
+    )
+
+
+def client_id(properties: Mapping[str, str | None]) -> str | None:
+    """The client's id from its own properties (`ClientConfig.buildMQClientId`), or None when they do not tell."""
+    ip, instance = properties.get("clientIP"), properties.get("instanceName")
+    if not ip or not instance:
+        return None
+    unit, stream = properties.get("unitName"), properties.get("enableStreamRequestType") == "true"
+    return f"{ip}@{instance}" + (f"@{unit}" if unit else "") + ("@STREAM" if stream else "")
+
+
+def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
+    """The queues that a member holds now; those it has dropped but not yet let go are left out.
+
+    Raises:
+        DocumentError: a key of the table is not a MessageQueue.
+    """
+    table = document.mq_table or {}
+    return frozenset(queue_key(key, where) for key, state in table.items() if not state.get("droped"))
+
+
+def queue_key(key: object, where: str) -> MessageQueue:
+    """A MessageQueue that stood as a map key: an object in RocketMQ's dialect, a text in the Dashboard's JSON.
+
+    Raises:
+        DocumentError: it is neither.
+    """
+    if isinstance(key, ObjectKey):
+        fields = dict(key)
+        topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
+        if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
+            return MessageQueue(topic, broker_name, queue_id)
+    match = _MQ_TEXT.fullmatch(key) if isinstance(key, str) else None
+    if not match:
+        raise DocumentError(f"{where}: {str(key)[:80]!r} is not a MessageQueue")
+    return MessageQueue(match[1], match[2], int(match[3]))
+
+
+def group_of(topics: Iterable[str]) -> str | None:
+    """The group's name, from the one `%RETRY%` topic that its members subscribe to."""
+    names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
+    return names.pop() if len(names) == 1 else None
+
+
+def _simple_class(text: str | None) -> str | None:
+    """`a.b.AllocateX@1f` → `AllocateX`: Java's default object text."""
+    return text.partition("@")[0].rpartition(".")[2] if text else None
+
+
+def _version_text(version: int | str | None) -> str | None:
+    return None if version is None else str(version)
+
+
+def _plain(error: Exception) -> str:
+    return str(error).replace(" - at `$", " at `$").replace("`", "")

@@ -1,0 +1,68 @@
+"""What `mqadmin topicRoute` prints besides JSON: the table of `-l`, and the noise of a JVM around both."""
+
+from __future__ import annotations
+
+import re
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument
+
+TABLE_START = "#ClusterName"
+_NOISE = re.compile(r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:")
+_ROW = re.compile(
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<read>-?\d+)\s+(?P<write>-?\d+)\s+(?P<perm>\d+)\s*"
+)
+
+
+def without_noise(text: str) -> str:
+    """The text without the leading lines that a JVM or its logging writes before the command's own output.
+
+    The lines are blanked, not removed, so that the line numbers of errors stay true.
+    """
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        if line.strip() and not _NOISE.match(line):
+            return "\n" * index + "\n".join(lines[index:])
+    return text
+
+
+def failed_command(text: str) -> str | None:
+    """The reason in a stack trace that mqadmin printed instead of an answer, or None."""
+    if "SubCommandException" not in text and "MQClientException" not in text:
+        return None
+    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
+    return match[0] if match else text.strip().partition("\n")[0]
+
+
+def read_table(text: str, where: str) -> RouteDocument:
+    """The route in the table of `mqadmin topicRoute -l` (columns as `TopicRouteSubCommand` prints them).
+
+    Raises:
+        DocumentError: a row is not like the others, or the table is cut short.
+    """
+    brokers: list[BrokerDataDocument] = []
+    queues: list[QueueDataDocument] = []
+    lines = text.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith(TABLE_START))
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        if line.startswith("---"):
+            return RouteDocument(queue_datas=queues, broker_datas=brokers)
+        match = _ROW.fullmatch(line)
+        if not match:
+            raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
+        brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], where, number)))
+        queues.append(
+            QueueDataDocument(match["broker"], int(match["read"]), int(match["write"]), int(match["perm"]))
+        )
+    raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
+def _addrs(text: str, where: str, number: int) -> dict[int, str]:
+    """`0=host:port, 1=host:port`, the text of a Java map."""
+    addrs: dict[int, str] = {}
+    for item in filter(None, text.split(", ")):
+        broker_id, equals, addr = item.partition("=")
+        if not equals or not broker_id.isdecimal():
+            raise DocumentError(f"{where}, line {number}: {item!r} is not ID=ADDRESS")
+        addrs[int(broker_id)] = addr
+    return addrs

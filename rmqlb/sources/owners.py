@@ -1,0 +1,39 @@
+"""Who really owns a queue, put together from what single members say they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue
+
+
+def with_owners(
+    queues: Mapping[MessageQueue, QueueState],
+    held: Mapping[str, Set[MessageQueue]],
+    members: Set[str] | None,
+) -> dict[MessageQueue, QueueState]:
+    """The queues with their owners as the members themselves report them.
+
+    Args:
+        queues: what is known of each queue so far.
+        held: client id → the queues it holds; a member that did not answer is absent.
+        members: all client ids of the group, or None when they are unknown.
+
+    Returns:
+        The same queues and those held. A queue that an answering member holds is owned by those who hold it. A queue
+        that nobody holds has no owner when every member answered; otherwise what was known before stands.
+    """
+    owners: dict[MessageQueue, set[str]] = {}
+    for client_id, its_queues in held.items():
+        for queue in its_queues:
+            owners.setdefault(queue, set()).add(client_id)
+    complete = bool(members) and members is not None and members <= held.keys()
+    states = {queue: queues.get(queue, QueueState()) for queue in (*queues, *owners)}
+    for queue, state in states.items():
+        if queue in owners:
+            states[queue] = replace(state, owners=frozenset(owners[queue]))
+        elif complete:
+            states[queue] = replace(state, owners=frozenset())
+    return states

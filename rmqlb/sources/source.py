@@ -1,0 +1,27 @@
+"""The shape of every source: told what a command needs, it answers with a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+
+Progress = Callable[[str, int, int], None]
+"""Told about the work: what is being read, how many parts are done, of how many."""
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """A `Progress` for those who do not watch."""
+
+
+class Source(Protocol):
+    """Where snapshots come from."""
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        """The wanted parts of the cluster.
+
+        Raises:
+            DataError: the source does not hold what is wanted, or cannot be understood.
+            EndpointError: the far side cannot be reached, does not answer in time, or refuses.
+        """

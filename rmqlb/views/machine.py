@@ -1,0 +1,74 @@
+"""The formats for machines: JSON and YAML of the envelope, CSV and TSV of one section."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.report import Cell, Report, Section
+from rmqlb.views.text import safe_cell, safe_json, visible
+
+FORMAT_VERSION = "1.0"
+
+
+def envelope(
+    report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]
+) -> dict[str, Any]:
+    """What every command's JSON and YAML have in common around their data."""
+    taken_at = snapshot.taken_at
+    return {
+        "schema": report.schema,
+        "formatVersion": FORMAT_VERSION,
+        "command": command,
+        "source": {
+            "kind": snapshot.kind,
+            "endpoint": snapshot.endpoint,
+            "takenAt": None if taken_at is None else taken_at.isoformat().replace("+00:00", "Z"),
+        },
+        "data": report.data,
+        "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],
+    }
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """Indented JSON, ending in a line end."""
+    return safe_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+
+
+def as_yaml(value: Mapping[str, Any]) -> str:
+    """YAML with the same keys and values as the JSON."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        style = '"' if visible(value) != value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return safe_json(dumped)
+
+
+def as_csv(section: Section, delimiter: str = ",") -> str:
+    """One section after RFC 4180 (or tab-separated); owners are separated by spaces, unknown is an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\r\n" if delimiter == "," else "\n")
+    writer.writerow(column.key for column in section.columns)
+    writer.writerows([_plain(cell) for cell in row] for row in section.rows)
+    return out.getvalue()
+
+
+def _plain(cell: Cell) -> str | int | float:
+    if cell is None:
+        return ""
+    if isinstance(cell, tuple):
+        cell = " ".join(cell)
+    return safe_cell(visible(cell)) if isinstance(cell, str) else cell

@@ -1,0 +1,127 @@
+"""An `OwnersReport` as a report: queue × strategy, then one line a strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import OwnersReport
+from rmqlb.views.plan_view import labels, spread_data
+from rmqlb.views.report import Cell, Column, Report, Section
+
+
+def owners_report(report: OwnersReport) -> Report:
+    """The report for people and machines."""
+    sections = (_queues(report), *([_reasons(report)] if report.explained else []), _consumers(report), _summary(report))
+    group = f"group {report.group}" if report.group else "a group"
+    facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
+    return Report("rmqlb/owners", _data(report), facts, sections, labels(list(dict.fromkeys(report.client_ids))))
+
+
+def _queues(report: OwnersReport) -> Section:
+    columns = [Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number")]
+    columns += [Column("owner seen", "observed", "clients")] if report.observed else []
+    columns += [Column(s.strategy, s.strategy, "clients") for s in report.strategies]
+    rows = []
+    for queue in _all_queues(report):
+        row: list[Cell] = [queue.topic, queue.broker_name, queue.queue_id]
+        row += [report.observed.get(queue)] if report.observed else []
+        row += [s.owners.get(queue) for s in report.strategies]
+        rows.append(tuple(row))
+    return Section("queues", "owners", tuple(columns), tuple(rows))
+
+
+def _all_queues(report: OwnersReport) -> list[MessageQueue]:
+    """The topics' queues, then those that only a CONFIG list names."""
+    return list(dict.fromkeys((*report.queues, *(queue for s in report.strategies for queue in s.owners))))
+
+
+def _reasons(report: OwnersReport) -> Section:
+    columns = (
+        Column("topic", "topic", quiet=True),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("strategy", "strategy", quiet=True),
+        Column("why", "reason"),
+    )
+    rows = tuple(
+        (queue.topic, queue.broker_name, queue.queue_id, s.strategy, s.reasons.get(queue))
+        for s in report.strategies
+        for queue in report.queues
+    )
+    return Section("reasons", "why", columns, rows)
+
+
+def _consumers(report: OwnersReport) -> Section:
+    columns = (
+        Column("#", "index", "number"),
+        Column("consumer", "clientId"),
+        *(Column(s.strategy, s.strategy, "number") for s in report.strategies),
+        Column("idle because", "idleReason"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for index, client_id in enumerate(dict.fromkeys(report.client_ids)):
+        reasons = [f"{s.strategy}: {s.idle[client_id]}" for s in report.strategies if client_id in s.idle]
+        rows.append((index, client_id, *(s.counts[client_id] for s in report.strategies), "; ".join(reasons)))
+    return Section("consumers", "queues a consumer", columns, tuple(rows))
+
+
+def _summary(report: OwnersReport) -> Section:
+    columns = (
+        Column("strategy", "strategy"),
+        Column("min", "min", "number"),
+        Column("max", "max", "number"),
+        Column("mean", "mean", "number"),
+        Column("max/mean", "maxOverMean", "number"),
+        Column("idle", "idle", "number"),
+        Column("unowned", "unowned", "number"),
+        Column("multiply owned", "multiplyOwned", "number"),
+        Column("unlike seen", "differsFromObserved", "number"),
+    )
+    rows = tuple(
+        (
+            s.strategy,
+            s.spread.least,
+            s.spread.most,
+            s.spread.mean,
+            s.spread.max_over_mean,
+            s.spread.idle,
+            s.spread.unowned,
+            s.spread.multiply_owned,
+            s.differs,
+        )
+        for s in report.strategies
+    )
+    return Section("summary", "summary", columns, rows)
+
+
+def _data(report: OwnersReport) -> dict[str, Any]:
+    return {
+        "group": report.group,
+        "topics": list(report.topics),
+        "sortedConsumers": list(report.client_ids),
+        "queues": [
+            {
+                "topic": queue.topic,
+                "brokerName": queue.broker_name,
+                "queueId": queue.queue_id,
+                "ownersObserved": None if queue not in report.observed else list(report.observed[queue]),
+                "lag": report.lag.get(queue),
+                "owners": {s.strategy: list(s.owners.get(queue, ())) for s in report.strategies},
+                "reasons": {s.strategy: s.reasons.get(queue) for s in report.strategies},
+            }
+            for queue in _all_queues(report)
+        ],
+        "strategies": [
+            {
+                "strategy": s.strategy,
+                **spread_data(s.spread),
+                "differsFromObserved": s.differs,
+                "consumers": [
+                    {"clientId": client_id, "queues": number, "idleReason": s.idle.get(client_id)}
+                    for client_id, number in s.counts.items()
+                ],
+            }
+            for s in report.strategies
+        ],
+    }

@@ -1,0 +1,142 @@
+"""The formats for people: rich tables on a terminal, plain and markdown tables anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Report, Section
+from rmqlb.views.text import clip, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
+_LONGEST = 200
+_UNKNOWN = "?"
+_NOBODY = "(nobody)"
+
+
+def as_plain(report: Report) -> str:
+    """Tables without frames; nothing is cut or wrapped."""
+    return _tabulated(report, "simple", str)
+
+
+def as_markdown(report: Report) -> str:
+    """GitHub-flavoured markdown."""
+    return _tabulated(report, "github", lambda text: text.replace("\\", "\\\\").replace("|", "\\|"))
+
+
+def print_tables(report: Report, console: Console) -> None:
+    """Framed tables as wide as the terminal allows; client ids that do not fit are abbreviated to their labels.
+
+    Args:
+        report: what to show.
+        console: where; it decides about width and colour.
+    """
+    from rich.text import Text
+
+    for fact in report.facts:
+        console.print(Text(visible(fact), style="bold" if fact is report.facts[0] else ""))
+    for section in map(_without_quiet, report.sections):
+        console.print()
+        console.print(_fitting(section, report.labels, console))
+
+
+def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> Table:
+    table = _table(section, {}, console)
+    if labels and _too_wide(table, console) and any(column.kind == "clients" for column in section.columns):
+        return _table(section, labels, console)
+    return table
+
+
+def _too_wide(table: Table, console: Console) -> bool:
+    from rich.measure import Measurement
+
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width
+
+
+def _table(section: Section, labels: Mapping[str, str], console: Console) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(visible(section.title), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD if console.width >= 60 else None,
+        header_style="bold",
+        pad_edge=False,
+    )
+    for column in section.columns:
+        table.add_column(
+            Text(visible(column.title)), justify="right" if column.kind == "number" else "left", overflow="fold"
+        )
+    for row in section.rows:
+        cells = zip(section.columns, row, strict=True)
+        table.add_row(*(Text(clip(_shown(c, cell, labels), _LONGEST), style=_style(c, cell)) for c, cell in cells))
+    return table
+
+
+def _style(column: Column, cell: Cell) -> str:
+    return _STYLES.get(str(cell), "") if column.kind == "change" else ""
+
+
+def _without_quiet(section: Section) -> Section:
+    """The section without quiet columns whose cells are all equal; the title names their value."""
+    constant = {
+        index: section.rows[0][index]
+        for index, column in enumerate(section.columns)
+        if column.quiet and section.rows and len({row[index] for row in section.rows}) == 1
+    }
+    values = [str(value) for value in constant.values() if value is not None]
+    title = f"{section.title} of {', '.join(values)}" if values else section.title
+    keep = [index for index in range(len(section.columns)) if index not in constant]
+    return Section(
+        section.name,
+        title,
+        tuple(section.columns[index] for index in keep),
+        tuple(tuple(row[index] for index in keep) for row in section.rows),
+    )
+
+
+def _tabulated(report: Report, style: str, escape: object) -> str:
+    from tabulate import tabulate
+
+    quote = escape if callable(escape) else str
+    parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
+    for section in map(_without_quiet, report.sections):
+        rows = [
+            [quote(_shown(column, cell, {})) for column, cell in zip(section.columns, row, strict=True)]
+            for row in section.rows
+        ]
+        table = tabulate(
+            rows,
+            headers=[quote(visible(column.title)) for column in section.columns],
+            tablefmt=style,
+            disable_numparse=True,
+            colalign=_alignment(section.columns) if rows else None,
+        )
+        heading = f"**{quote(visible(section.title))}**\n" if style == "github" else visible(section.title)
+        parts.append(f"{heading}\n{table}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _alignment(columns: Iterable[Column]) -> list[str]:
+    return ["right" if column.kind == "number" else "left" for column in columns]
+
+
+def _shown(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
+    """A cell as people read it: unknown is a question mark, no owner is said in words."""
+    if cell is None:
+        return "" if column.kind == "text" else _UNKNOWN
+    if isinstance(cell, tuple):
+        return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
+    if isinstance(cell, float):
+        return f"{cell:.2f}"
+    if column.kind == "change":
+        return f"{CHANGE_SIGNS[str(cell)]} {cell}"
+    if column.kind == "clients":
+        return visible(labels.get(str(cell), str(cell)))
+    return visible(str(cell))

@@ -1,0 +1,288 @@
+"""A `RebalancePlan` as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
+from rmqlb.views.report import Cell, Column, Report, Section
+
+_SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
+
+
+_ORIGINS = {
+    "given": "",
+    "reported": " (as members report)",
+    "observed": " (as the owners seen show)",
+    "assumed": " (assumed)",
+}
+
+
+def plan_report(
+    plan: RebalancePlan, *, changed_only: bool = False, conditions: Sequence[TriedCondition] = ()
+) -> Report:
+    """The plan for people and machines.
+
+    Args:
+        plan: the plan.
+        changed_only: people and CSV see only queues that change.
+        conditions: what the user asked to be told about.
+    """
+    sections = [
+        _queues(plan, changed_only),
+        _consumers(plan),
+        *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
+        _summary(plan.summary),
+    ]
+    tried = [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
+    data = {**_data(plan), "conditions": tried}
+    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), labels([c.client_id for c in plan.consumers]))
+
+
+def labels(client_ids: list[str]) -> dict[str, str]:
+    """Client id → the short label that a narrow table shows: its place among the ids listed."""
+    return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
+
+
+def _facts(plan: RebalancePlan) -> tuple[str, ...]:
+    strategy = plan.strategy_before + _ORIGINS[plan.strategy_origin]
+    if plan.strategy_after != plan.strategy_before:
+        strategy += f" → {plan.strategy_after}"
+    group = f"group {plan.group}" if plan.group else "a group"
+    facts = [f"{group}, strategy {strategy}: {'; '.join(plan.changes) or 'no change'}"]
+    s = plan.summary
+    least = "" if s.least_moves is None else f"; no even plan moves fewer than {s.least_moves}"
+    facts.append(f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}")
+    if plan.explained:
+        facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
+        facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
+    return tuple(facts)
+
+
+def _numbered(client_ids: tuple[str, ...]) -> str:
+    return "  ".join(f"{index}={client_id}" for index, client_id in enumerate(client_ids)) or "none"
+
+
+def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
+    columns = [
+        Column("topic", "topic", quiet=True),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("before", "ownersBefore", "clients"),
+        Column("after", "ownersAfter", "clients"),
+        Column("change", "change", "change"),
+    ]
+    seen = any(move.observed is not None for topic in plan.topics for move in topic.moves)
+    known_lag = any(move.lag is not None for topic in plan.topics for move in topic.moves)
+    extra: list[tuple[Column, Any]] = []
+    if seen:
+        extra.append((Column("owner seen", "ownersObserved", "clients"), lambda move: move.observed))
+    if known_lag:
+        extra.append((Column("lag", "lag", "number"), lambda move: move.lag))
+    if plan.explained:
+        extra.append((Column("why", "reasonAfter"), lambda move: move.reason_after or move.reason_before))
+    rows = [
+        (
+            topic.topic,
+            move.queue.broker_name,
+            move.queue.queue_id,
+            _owners(move.owners_before),
+            _owners(move.owners_after),
+            move.change,
+            *(value(move) for _, value in extra),
+        )
+        for topic in plan.topics
+        for move in topic.moves
+        if not changed_only or move.change != "same"
+    ]
+    title = "queues that change" if changed_only else "queues"
+    return Section("queues", title, (*columns, *(column for column, _ in extra)), tuple(rows))
+
+
+def _owners(owners: tuple[str, ...] | None) -> Cell:
+    """A queue that does not exist on this side has no owners at all."""
+    return ("-",) if owners is None else owners
+
+
+def _consumers(plan: RebalancePlan) -> Section:
+    columns = (
+        Column("#", "index", "number"),
+        Column("consumer", "clientId"),
+        Column("before", "queuesBefore", "number"),
+        Column("after", "queuesAfter", "number"),
+        Column("gained", "gained", "number"),
+        Column("lost", "lost", "number"),
+        Column("lag gained", "lagGained", "number"),
+        Column("lag lost", "lagLost", "number"),
+        Column("note", "note"),
+    )
+    rows = tuple(
+        (
+            index,
+            c.client_id,
+            c.queues_before,
+            c.queues_after,
+            c.gained,
+            c.lost,
+            c.lag_gained,
+            c.lag_lost,
+            _note(c),
+        )
+        for index, c in enumerate(plan.consumers)
+    )
+    return Section("consumers", "consumers", columns, rows)
+
+
+def _note(consumer: ConsumerPlan) -> str:
+    notes = []
+    if consumer.made_up:
+        notes.append("made up")
+    if consumer.index_before is None:
+        notes.append("new")
+    if consumer.index_after is None:
+        notes.append("gone")
+    if max(consumer.processes_before, consumer.processes_after) > 1:
+        notes.append(f"{consumer.processes_after or consumer.processes_before} processes")
+    if consumer.index_after is not None and consumer.queues_after == 0:
+        notes.append(f"idle: {consumer.idle_reason}" if consumer.idle_reason else "idle")
+    return ", ".join(notes)
+
+
+def _comparisons(plan: RebalancePlan) -> Section:
+    columns = (
+        Column("strategy", "strategy"),
+        Column("moved", "moved", "number"),
+        Column("least", "leastMoves", "number"),
+        Column("idle", "idle", "number"),
+        Column("unowned", "unowned", "number"),
+        Column("multiply owned", "multiplyOwned", "number"),
+        Column("max/mean before", "maxOverMeanBefore", "number"),
+        Column("max/mean after", "maxOverMeanAfter", "number"),
+    )
+    rows = tuple(
+        (
+            c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}",
+            c.summary.moved,
+            c.summary.least_moves,
+            c.summary.after.idle,
+            c.summary.after.unowned,
+            c.summary.after.multiply_owned,
+            c.summary.before.max_over_mean,
+            c.summary.after.max_over_mean,
+        )
+        for c in plan.comparisons
+    )
+    return Section("strategies", "the same change under each strategy", columns, rows)
+
+
+def _summary(summary: Summary) -> Section:
+    before, after = summary.before, summary.after
+    rows: list[tuple[Cell, ...]] = [
+        ("consumers", before.consumers, after.consumers),
+        ("queues", before.queues, after.queues),
+        ("idle consumers", before.idle, after.idle),
+        ("queues without owner", before.unowned, after.unowned),
+        ("queues with several owners", before.multiply_owned, after.multiply_owned),
+        ("queues read by several processes of one id", before.shared_id, after.shared_id),
+        ("queues a consumer, fewest", before.least, after.least),
+        ("queues a consumer, mean", before.mean, after.mean),
+        ("queues a consumer, most", before.most, after.most),
+        ("most / mean", before.max_over_mean, after.max_over_mean),
+    ]
+    return Section("summary", "summary", _SUMMARY_COLUMNS, tuple(row for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS))
+
+
+_ALWAYS = ("consumers", "queues", "idle consumers", "queues without owner", "queues with several owners")
+
+
+def _data(plan: RebalancePlan) -> dict[str, Any]:
+    return {
+        "group": plan.group,
+        "strategy": plan.strategy_before,
+        "strategyAfter": plan.strategy_after,
+        "strategyOrigin": plan.strategy_origin,
+        "changes": list(plan.changes),
+        "topics": [
+            {"topic": topic.topic, "queues": [_move(move) for move in topic.moves]} for topic in plan.topics
+        ],
+        "consumers": [_consumer(consumer) for consumer in plan.consumers],
+        "sortedConsumersBefore": list(plan.sorted_before),
+        "sortedConsumersAfter": list(plan.sorted_after),
+        "summary": _summary_data(plan.summary),
+        "comparison": [_comparison(comparison) for comparison in plan.comparisons],
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {
+        "brokerName": move.queue.broker_name,
+        "queueId": move.queue.queue_id,
+        "ownersBefore": list(move.owners_before or ()),
+        "ownersAfter": list(move.owners_after or ()),
+        "change": move.change,
+        "ownersObserved": None if move.observed is None else list(move.observed),
+        "lag": move.lag,
+        "reasonBefore": move.reason_before,
+        "reasonAfter": move.reason_after,
+    }
+
+
+def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:
+    return {
+        "clientId": consumer.client_id,
+        "queuesBefore": consumer.queues_before,
+        "queuesAfter": consumer.queues_after,
+        "gained": consumer.gained,
+        "lost": consumer.lost,
+        "lagGained": consumer.lag_gained,
+        "lagLost": consumer.lag_lost,
+        "indexBefore": consumer.index_before,
+        "indexAfter": consumer.index_after,
+        "processesBefore": consumer.processes_before,
+        "processesAfter": consumer.processes_after,
+        "madeUp": consumer.made_up,
+        "idleReason": consumer.idle_reason,
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "strategy": comparison.strategy,
+        "strategyAfter": comparison.strategy_after,
+        "summary": _summary_data(comparison.summary),
+    }
+
+
+def _summary_data(summary: Summary) -> dict[str, Any]:
+    return {
+        "moved": summary.moved,
+        "leastMoves": summary.least_moves,
+        "assigned": summary.assigned,
+        "unassigned": summary.unassigned,
+        "added": summary.added,
+        "removed": summary.removed,
+        "lagMoved": summary.lag_moved,
+        "idle": summary.after.idle,
+        "unowned": summary.after.unowned,
+        "multiplyOwned": summary.after.multiply_owned,
+        "maxOverMean": summary.after.max_over_mean,
+        "before": spread_data(summary.before),
+        "after": spread_data(summary.after),
+    }
+
+
+def spread_data(spread: Spread) -> dict[str, Any]:
+    """A spread's keys, the same wherever one is shown."""
+    return {
+        "consumers": spread.consumers,
+        "queues": spread.queues,
+        "idle": spread.idle,
+        "unowned": spread.unowned,
+        "multiplyOwned": spread.multiply_owned,
+        "sharedId": spread.shared_id,
+        "min": spread.least,
+        "max": spread.most,
+        "mean": spread.mean,
+        "maxOverMean": spread.max_over_mean,
+    }

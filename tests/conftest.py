@@ -1,0 +1,18 @@
+"""What every test gets: no settings of the developer's own, and one switch to rewrite golden files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("RMQLB_") or name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+            monkeypatch.delenv(name)

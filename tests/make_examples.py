@@ -1,0 +1,46 @@
+"""Makes `examples/` from the captures of a real cluster: `python -m tests.make_examples`.
+
+The captured answers are replayed on loopback and read by rmqlb's own Dashboard source. Members whose own report was
+not captured are left as unreported; the time is that of the captures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.dashboard import DashboardSource
+from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.snapshot_file import to_document
+from rmqlb.views.machine import as_json, envelope
+from rmqlb.views.report import Report
+from tests.replay_dashboard import Replay, dashboard
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+CAPTURED_AT = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
+GROUPS = ("audit-svc", "bill-svc", "order-svc")
+
+
+def cluster_json() -> str:
+    """The text of `examples/cluster.json`."""
+    with dashboard(Replay()) as replay:
+        snapshots = [
+            DashboardSource(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT).fetch(Wanted(group=group))
+            for group in GROUPS
+        ]
+        whole = ClusterSnapshot(
+            kind="dashboard",
+            endpoint=replay.url,
+            taken_at=CAPTURED_AT,
+            routes={topic: route for snapshot in snapshots for topic, route in snapshot.routes.items()},
+            groups={name: group for snapshot in snapshots for name, group in snapshot.groups.items()},
+        )
+        report = Report("rmqlb/snapshot", to_document(whole), (), (), {})
+        text = as_json(envelope(report, "fetch-routes", replace(whole, kind="dashboard"), ()))
+        return text.replace(replay.url, "http://127.0.0.1:8082")
+
+
+if __name__ == "__main__":
+    (EXAMPLES / "cluster.json").write_text(cluster_json())

@@ -1,0 +1,220 @@
+"""A loopback HTTP server that answers as the captured Dashboard did, and misbehaves where it is told to."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+CAPTURES = Path(__file__).parent / "data" / "dashboard"
+KEYS = ("topic", "consumerGroup", "clientId")
+
+Fault = Callable[["Handler"], None]
+"""Answers a request in some wrong way."""
+
+
+def captured_answers() -> dict[tuple[str, str], bytes]:
+    """(path, the parameters that matter) → body, of every capture that was asked for as it should be."""
+    answers = {}
+    for entry in json.loads((CAPTURES / "manifest.json").read_text()):
+        target = urlsplit(entry["target"])
+        if entry["name"] not in ("connection-order-svc-without-address", "group-order-svc"):
+            answers[target.path, _key(target.query)] = (CAPTURES / f"{entry['name']}.json").read_bytes()
+    return answers
+
+
+def envelope(data: object) -> bytes:
+    """A Dashboard's good answer."""
+    return json.dumps({"status": 0, "data": data, "errMsg": None}).encode()
+
+
+def failure(message: str) -> bytes:
+    """A Dashboard's error, which comes with HTTP 200."""
+    return json.dumps({"status": -1, "data": None, "errMsg": message}).encode()
+
+
+@dataclass
+class Replay:
+    """What the server answers and what it was asked.
+
+    Attributes:
+        answers: (path, parameters) → body.
+        faults: path → how to misbehave instead.
+        asked: method and target of every request.
+        login: (user, password) to ask for before anything else, or None.
+        stop: set when the test is over, so that endless answers end.
+    """
+
+    answers: dict[tuple[str, str], bytes] = field(default_factory=captured_answers)
+    faults: dict[str, Fault] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    posted: list[bytes] = field(default_factory=list)
+    login: tuple[str, str] | None = None
+    takes_json: bool = True
+    stop: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    protocol_version = "HTTP/1.1"
+    replay: Replay
+
+    def do_GET(self) -> None:
+        self.replay.asked.append(f"GET {self.path}")
+        target = urlsplit(self.path)
+        fault = self.replay.faults.get(target.path) or self.replay.faults.get("*")
+        if fault is not None:
+            fault(self)
+        elif target.path == "/rocketmq-dashboard/csrf-token":
+            self.give(envelope({"headerName": "X-XSRF-TOKEN", "token": "t0ken"}))
+        elif self.replay.login and "JSESSIONID=in" not in self.headers.get("Cookie", ""):
+            self.give(b"", 302, {"Location": "/#/login?redirect=x"})
+        else:
+            self._answer(target.path, _key(target.query))
+
+    def do_POST(self) -> None:
+        self.replay.asked.append(f"POST {self.path}")
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.replay.posted.append(body)
+        is_json = self.headers.get("Content-Type") == "application/json"
+        if is_json != self.replay.takes_json or (is_json and self.headers.get("X-XSRF-TOKEN") != "t0ken"):
+            return self.give(failure("Required request parameter 'username' is not present"))
+        given = json.loads(body) if is_json else {k: v[0] for k, v in parse_qs(body.decode()).items()}
+        if self.replay.login == (given["username"], given["password"]):
+            return self.give(envelope({"loginUserName": given["username"]}), headers={"Set-Cookie": "JSESSIONID=in"})
+        return self.give(failure("Bad username or password!"))
+
+    def give(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        """A whole, well-formed answer."""
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Quiet."""
+
+    def _answer(self, path: str, key: str) -> None:
+        known_path = any(known == path for known, _ in self.replay.answers)
+        if (path, key) in self.replay.answers:
+            self.give(self.replay.answers[path, key])
+        elif path == "/consumer/consumerConnection.query":
+            self.give(failure("CODE: 206  DESC: the consumer group[x] not online BROKER: 127.0.0.1:10911"))
+        elif path == "/topic/route.query":
+            self.give(failure("org.apache.X: CODE: 17  DESC: No topic route info in name server for the topic: x"))
+        elif known_path:
+            self.give(failure("CODE: 206  DESC: no such thing was captured"))
+        else:
+            self.give(b"{}", 404)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is what these tests are about."""
+
+
+@contextmanager
+def dashboard(replay: Replay | None = None, tls: SSLContext | None = None) -> Iterator[Replay]:
+    """The server on a free loopback port, stopped at the end."""
+    replay = replay or Replay()
+    handler = type("BoundHandler", (Handler,), {"replay": replay})
+    server = _Server(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    replay.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+    try:
+        yield replay
+    finally:
+        replay.stop.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _key(query: str) -> str:
+    values = parse_qs(query)
+    return "&".join(f"{key}={values[key][0]}" for key in KEYS if key in values)
+
+
+# -- ways to misbehave --------------------------------------------------------------------------------------------------
+
+
+def reset(handler: Handler) -> None:
+    """The connection is reset before a byte is sent."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def silent(handler: Handler) -> None:
+    """Nothing is ever sent."""
+    handler.replay.stop.wait()
+    handler.close_connection = True
+
+
+def cut_short(handler: Handler) -> None:
+    """Fewer bytes than the header promised."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "5000")
+    handler.end_headers()
+    handler.wfile.write(b'{"status":0,"data":')
+    handler.close_connection = True
+
+
+def endless(handler: Handler) -> None:
+    """A body without end, as fast as it is read."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    while not handler.replay.stop.is_set():
+        handler.wfile.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+
+
+def dripping_header(handler: Handler) -> None:
+    """A header without end, a byte now and then."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    while not handler.replay.stop.wait(0.02):
+        handler.wfile.write(b"a")
+        handler.wfile.flush()
+
+
+def dripping_body(handler: Handler) -> None:
+    """A body without end, a byte now and then."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000000")
+    handler.end_headers()
+    while not handler.replay.stop.wait(0.02):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+def giving(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Fault:
+    """A whole answer with the wrong content."""
+    return lambda handler: handler.give(body, status, headers)
+
+
+def once(fault: Fault, path: str) -> Fault:
+    """The fault, for the first request only."""
+
+    def first(handler: Handler) -> None:
+        del handler.replay.faults[path]
+        fault(handler)
+
+    return first
