@@ -9,6 +9,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
+    parser.addoption("--live", action="store_true", help="also run the tests that start a real RocketMQ")
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,10 @@ not captured are left as unreported; the time is that of the captures.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dashboard import DashboardSource

@@ -22,10 +22,15 @@ class BoundedGroup(TyperGroup):
     """A command group whose every way out goes through the boundary, installed or under a test runner."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        """Run the command line and end the process with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
+        if sys.stderr is None:
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")
         try:
             _must_be_text(arguments)
+            if sys.stdout is None:
+                raise OSError(errno.EBADF, "stdout is closed")
             code = super().main(arguments, *rest, **extra)
             sys.stdout.flush()
         except RmqlbError as error:
@@ -39,6 +44,10 @@ class BoundedGroup(TyperGroup):
             sys.exit(ExitCode.INTERRUPTED)
         except BrokenPipeError:
             _end_quietly()
+        except SystemExit as leaving:
+            if leaving.code == 1:  # so Typer and rich end when the pipe is closed; everything else is an exception
+                _end_quietly()
+            raise
         except OSError as error:
             if "--debug" in arguments:
                 raise
@@ -62,12 +71,16 @@ def _must_be_text(arguments: list[str]) -> None:
 
 
 def _end(message: str, hint: str | None, code: ExitCode, arguments: list[str]) -> NoReturn:
-    message, hint = (" ".join(message.split("\n")), hint)
+    message = " ".join(message.split("\n"))
     if _wants_json(arguments):
         value = {"schema": "rmqlb/error", "error": {"message": message, "hint": hint, "exitCode": int(code)}}
-        sys.stderr.write(safe_json(json.dumps(value, ensure_ascii=False)) + "\n")
+        text = safe_json(json.dumps(value, ensure_ascii=False)) + "\n"
     else:
-        sys.stderr.write(f"error: {visible(message)}\n" + (f"hint: {visible(hint)}\n" if hint else ""))
+        text = f"error: {visible(message)}\n" + (f"hint: {visible(hint)}\n" if hint else "")
+    try:
+        sys.stderr.write(text)
+    except OSError:
+        pass  # nobody listens; the exit code still tells
     sys.exit(code)
 
 
@@ -100,6 +113,8 @@ def _end_quietly() -> NoReturn:
 
 def _drop_stdout() -> None:
     """Whatever is still buffered goes nowhere, so that the interpreter does not try to write it at its end."""
+    if sys.stdout is None:
+        return
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

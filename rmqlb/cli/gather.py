@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rmqlb.cli import values
 from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
@@ -19,9 +20,10 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
 
+_LONGEST_PASSWORD = 10_000
 
-@dataclass(frozen=True, slots=True)
-class GroupOnTopics:
+
+class GroupOnTopics(Struct, frozen=True):
     """A group with its topics and members, ready to be planned.
 
     Attributes:
@@ -58,9 +60,7 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> Cluster
         EndpointError: it cannot be reached.
     """
     if options.source is None:
-        raise UsageError(
-            "no source", hint="name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
-        )
+        raise UsageError("no source", hint="name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE")
     access = Access(
         user=options.user,
         password=lambda user: _password(user, options.password_file),
@@ -74,7 +74,9 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> Cluster
         return source.fetch(wanted, progress)
 
 
-def wanted_for(options: SourceOptions, group: str | None, topics: Sequence[str] | None, consumers: str | None) -> Wanted:
+def wanted_for(
+    options: SourceOptions, group: str | None, topics: Sequence[str] | None, consumers: str | None
+) -> Wanted:
     """What a plan needs; a live source is only asked for what is named.
 
     Raises:
@@ -119,14 +121,18 @@ def group_on_topics(
         findings += list(shared_id_findings(client_ids))
         made_up = client_ids if invented else ()
     elif seen is None:
-        raise DataError("the source tells no group's members", hint="name them with --consumers ID,ID,… or @FILE, or a number")
+        raise DataError(
+            "the source tells no group's members", hint="name them with --consumers ID,ID,… or @FILE, or a number"
+        )
     else:
         client_ids, made_up = rebalanced_members(seen), ()
         findings += list(member_findings(seen))
     if made_up:
         findings.append(made_up_finding())
     findings += source_findings(snapshot)
-    return GroupOnTopics(seen.group if seen else group, seen, routes, client_ids, made_up, consumers is not None, tuple(findings))
+    return GroupOnTopics(
+        seen.group if seen else group, seen, routes, client_ids, made_up, consumers is not None, tuple(findings)
+    )
 
 
 def made_up_finding() -> Finding:
@@ -229,13 +235,13 @@ def _password(user: str, path: str | None) -> str:
     if path is not None:
         try:
             with open(path, encoding="utf-8") as file:
-                return file.readline().rstrip("\r\n")
+                return file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             raise UsageError(f"--password-file {path}: {reason}") from None
     if "RMQLB_PASSWORD" in os.environ:
         return os.environ["RMQLB_PASSWORD"]
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 
         return getpass(f"Password of {user}: ", stream=sys.stderr)

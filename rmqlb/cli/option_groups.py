@@ -1,24 +1,21 @@
-"""Options that commands share: each group is a frozen dataclass, spread into a command's signature.
+"""Options that commands share: each group is a frozen value, spread into a command's signature.
 
 A command declares a parameter of such a type; `command` replaces it by the group's options, which Typer then sees as if
 they had been written there, and hands the command the filled-in group.
 """
 
-from __future__ import annotations
-
-import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
 
+from msgspec import Struct
 from typer import Option
 
 SOURCE, STRATEGY, OUTPUT = "Source", "Strategy", "Output"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(Struct, frozen=True):
     """Where the snapshot comes from."""
 
     source: Annotated[
@@ -34,35 +31,58 @@ class SourceOptions:
     ] = None
     user: Annotated[
         str | None,
-        Option(envvar="RMQLB_USER", help="Log in as this user; the password comes from RMQLB_PASSWORD, "
-               "--password-file or a prompt.", rich_help_panel=SOURCE),
+        Option(
+            envvar="RMQLB_USER",
+            help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt.",
+            rich_help_panel=SOURCE,
+        ),
     ] = None
     password_file: Annotated[
         str | None,
-        Option(metavar="FILE", envvar="RMQLB_PASSWORD_FILE", help="The first line is the password.",
-               rich_help_panel=SOURCE),
+        Option(
+            metavar="FILE", envvar="RMQLB_PASSWORD_FILE", help="The first line is the password.", rich_help_panel=SOURCE
+        ),
     ] = None
     ca_file: Annotated[
         str | None,
-        Option(metavar="FILE", envvar="RMQLB_CA_FILE", help="Trust only the CA certificates in this PEM file.",
-               rich_help_panel=SOURCE),
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CA_FILE",
+            help="Trust only the CA certificates in this PEM file.",
+            rich_help_panel=SOURCE,
+        ),
     ] = None
     timeout: Annotated[
-        str, Option(metavar="TIME", envvar="RMQLB_TIMEOUT", help="Longest wait for one answer: 5s, 800ms, 1m.",
-                    rich_help_panel=SOURCE)
+        str,
+        Option(
+            metavar="TIME",
+            envvar="RMQLB_TIMEOUT",
+            help="Longest wait for one answer: 5s, 800ms, 1m.",
+            rich_help_panel=SOURCE,
+        ),
     ] = "5s"
     retries: Annotated[
-        int, Option(min=0, max=20, envvar="RMQLB_RETRIES", help="Further tries of a read after a passing fault.",
-                    rich_help_panel=SOURCE)
+        int,
+        Option(
+            min=0,
+            max=20,
+            envvar="RMQLB_RETRIES",
+            help="Further tries of a read after a passing fault.",
+            rich_help_panel=SOURCE,
+        ),
     ] = 2
     max_size: Annotated[
-        str, Option(metavar="SIZE", envvar="RMQLB_MAX_SIZE", help="Largest dump or answer that is read: 64MB.",
-                    rich_help_panel=SOURCE)
+        str,
+        Option(
+            metavar="SIZE",
+            envvar="RMQLB_MAX_SIZE",
+            help="Largest dump or answer that is read: 64MB.",
+            rich_help_panel=SOURCE,
+        ),
     ] = "64MB"
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyOptions:
+class StrategyOptions(Struct, frozen=True):
     """What the members' strategy objects were constructed with."""
 
     virtual_nodes: Annotated[
@@ -70,22 +90,27 @@ class StrategyOptions:
     ] = 10
     idc: Annotated[
         list[str] | None,
-        Option(metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable.",
-               rich_help_panel=STRATEGY),
+        Option(
+            metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable.", rich_help_panel=STRATEGY
+        ),
     ] = None
     config: Annotated[
         str | None,
-        Option(metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.",
-               rich_help_panel=STRATEGY),
+        Option(
+            metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.", rich_help_panel=STRATEGY
+        ),
     ] = None
     inner: Annotated[
-        str, Option(metavar="STRATEGY", help="The strategy inside MACHINE_ROOM_NEARBY or PIN.",
-                    rich_help_panel=STRATEGY)
+        str,
+        Option(metavar="STRATEGY", help="The strategy inside MACHINE_ROOM_NEARBY or PIN.", rich_help_panel=STRATEGY),
     ] = "AVG"
     broker_zone: Annotated[
         list[str] | None,
-        Option(metavar="GLOB=ZONE|REGEX", help="MACHINE_ROOM_NEARBY: zone of matching brokers, or a pattern whose "
-               "group is the zone; repeatable.", rich_help_panel=STRATEGY),
+        Option(
+            metavar="GLOB=ZONE|REGEX",
+            help="MACHINE_ROOM_NEARBY: zone of matching brokers, or a pattern whose group is the zone; repeatable.",
+            rich_help_panel=STRATEGY,
+        ),
     ] = None
     client_zone: Annotated[
         list[str] | None,
@@ -97,61 +122,62 @@ class StrategyOptions:
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Struct, frozen=True):
     """How the result is shown."""
 
     output: Annotated[
         str | None,
-        Option("-o", "--output", metavar="FORMAT", envvar="RMQLB_OUTPUT",
-               help="table, plain, json, yaml, csv, tsv or markdown; default table on a terminal, plain elsewhere.",
-               rich_help_panel=OUTPUT),
+        Option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            envvar="RMQLB_OUTPUT",
+            help="table, plain, json, yaml, csv, tsv or markdown; default table on a terminal, plain elsewhere.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None
     section: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="Only this table of the result; repeatable. csv and tsv show one, by default the "
-               "first.", rich_help_panel=OUTPUT),
+        Option(
+            metavar="NAME",
+            help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None
     no_color: Annotated[bool, Option("--no-color", help="No colour.", rich_help_panel=OUTPUT)] = False
     quiet: Annotated[bool, Option("-q", "--quiet", help="No warnings and no progress.", rich_help_panel=OUTPUT)] = False
-    debug: Annotated[bool, Option("--debug", help="Show where an unexpected error comes from.",
-                                  rich_help_panel=OUTPUT)] = False
+    debug: Annotated[
+        bool, Option("--debug", help="Show where an unexpected error comes from.", rich_help_panel=OUTPUT)
+    ] = False
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """The function with each option group among its parameters spread into single options."""
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name in inspect.signature(function).parameters:
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
         if name in groups:
             parameters += _options(groups[name])
         else:
-            default = inspect.signature(function).parameters[name].default
-            parameters.append(
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-            )
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(function)
     def spread(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            values[name] = group(**{field: values.pop(field) for field in group.__struct_fields__})
         function(**values)
 
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del spread.__wrapped__
     return spread
 
 
-def _options(group: type) -> list[inspect.Parameter]:
+def _options(group: type[Struct]) -> list[Parameter]:
+    """The group's fields as parameters; each has a default."""
     hints = get_type_hints(group, include_extras=True)
+    fields = zip(group.__struct_fields__, group.__struct_defaults__, strict=True)
     return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name]) for name, default in fields
     ]

@@ -1,11 +1,12 @@
-"""`rmqlb plan-rebalance`."""
+"""`rmqlb plan-rebalance`.
 
-from __future__ import annotations
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli import values
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqlb.engine.assign import Members
+    from rmqlb.engine.conditions import Condition
     from rmqlb.engine.rebalance import Side
     from rmqlb.model.finding import Finding
     from rmqlb.model.plan import RebalancePlan, TriedCondition
@@ -63,8 +65,11 @@ def plan_rebalance(
     ] = None,
     add_broker: Annotated[
         list[str] | None,
-        Option(metavar="NAME[:READ[:WRITE]]", help="A broker that gets queues of the topics; counts default to "
-               "those of the other brokers.", rich_help_panel=_ROUTE),
+        Option(
+            metavar="NAME[:READ[:WRITE]]",
+            help="A broker that gets queues of the topics; counts default to those of the other brokers.",
+            rich_help_panel=_ROUTE,
+        ),
     ] = None,
     remove_broker: Annotated[
         list[str] | None, Option(metavar="NAME", help="A broker that is lost.", rich_help_panel=_ROUTE)
@@ -86,7 +91,6 @@ def plan_rebalance(
     """Preview what adding or removing consumers, brokers or queues does to a group's queues.
 
     Examples:
-
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
@@ -96,11 +100,10 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.engine.conditions import parse_condition, try_condition
     from rmqlb.views.plan_view import plan_report
 
     terminal = Terminal("plan-rebalance", output)
-    conditions = [parse_condition(text) for text in fail_on or ()]
+    conditions = _conditions(fail_on or ())
     changes = Changes(
         add=tuple(values.count_or_id(text, "--add") for text in add or ()),
         remove=tuple(values.count_or_id(text, "--remove") for text in remove or ()),
@@ -115,9 +118,17 @@ def plan_rebalance(
     snapshot = fetch(source, wanted_for(source, group, topic, consumers), terminal)
     found = group_on_topics(snapshot, group, topic, consumers, include_retry=include_retry)
     plan = _plan(found, changes, given, strategy_options, explain)
-    tried = [try_condition(condition, plan.summary) for condition in conditions]
+    tried = [condition.try_on(plan.summary) for condition in conditions]
     terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
     _judge(tried, terminal)
+
+
+def _conditions(texts: "Sequence[str]") -> "list[Condition]":
+    if not texts:
+        return []
+    from rmqlb.engine.conditions import parse_condition
+
+    return [parse_condition(text) for text in texts]
 
 
 def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
@@ -140,7 +151,7 @@ def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) 
 
 def _plan(
     found: GroupOnTopics, changes: Changes, given: str | None, options: StrategyOptions, explain: bool
-) -> RebalancePlan:
+) -> "RebalancePlan":
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_route, describe
@@ -173,11 +184,11 @@ def _plan(
         findings += drift(found.routes, members, states)
     if invented and not found.made_up:
         findings.append(made_up_finding())
-    findings += _more_findings(found, before, after, changes, explain)
+    findings += _more_findings(found, before, after, explain)
     return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
 
 
-def _after(members: Members, client_ids: tuple[str, ...], changes: Changes) -> Members:
+def _after(members: "Members", client_ids: tuple[str, ...], changes: Changes) -> "Members":
     if changes.to_strategy is None:
         return replace(members, client_ids=client_ids)
     return replace(members, client_ids=client_ids, strategy=changes.to_strategy, strategy_of={})
@@ -188,9 +199,7 @@ def _named(changes: Changes) -> set[str]:
     return added | {new for _, new in changes.replace}
 
 
-def _more_findings(
-    found: GroupOnTopics, before: Side, after: Side, changes: Changes, explain: bool
-) -> Sequence[Finding]:
+def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain: bool) -> "Sequence[Finding]":
     from rmqlb.engine.members import sort_findings
     from rmqlb.engine.route_findings import route_findings
 
@@ -207,7 +216,7 @@ def _more_findings(
     return list(dict.fromkeys(findings))
 
 
-def _judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
+def _judge(tried: "Sequence[TriedCondition]", terminal: Terminal) -> None:
     """Say which conditions are met, and end accordingly.
 
     Raises:

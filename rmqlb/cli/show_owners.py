@@ -1,6 +1,7 @@
-"""`rmqlb show-owners`."""
+"""`rmqlb show-owners`.
 
-from __future__ import annotations
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
 
 from typing import Annotated
 
@@ -36,7 +37,6 @@ def show_owners(
     """Show which consumer owns each queue under each strategy, beside who owns it now.
 
     Examples:
-
       rmqlb show-owners -s examples/cluster.json --group order-svc
 
       rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
@@ -66,7 +66,10 @@ def show_owners(
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
     states = found.group.queues if found.group else {}
     report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=explain)
-    findings = [*found.findings, *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues")]
+    findings = [
+        *found.findings,
+        *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
+    ]
     if explain:
         findings += sort_findings(found.client_ids, "client ids")
         findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")

@@ -1,6 +1,7 @@
-"""`rmqlb show-route`."""
+"""`rmqlb show-route`.
 
-from __future__ import annotations
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
 
 from typing import Annotated
 
@@ -18,13 +19,13 @@ def show_route(
     source: SourceOptions,
     output: OutputOptions,
     topic: Annotated[
-        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source.")
+        list[str] | None,
+        Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source."),
     ] = None,
 ) -> None:
     """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
 
     Examples:
-
       rmqlb show-route -s examples/cluster.json --topic Skewed
 
       rmqlb show-route -s examples/cluster.json -o json --section brokers

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.errors import UsageError
@@ -17,6 +17,10 @@ from rmqlb.views.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_NO_EDGE = 100_000
+"""The width of a pipe: nothing is ever cut or wrapped there."""
 
 
 class Terminal:
@@ -66,7 +70,8 @@ class Terminal:
         if not self._options.quiet:
             sys.stdout.flush()
             for finding in findings:
-                self.say(f"warning: {finding.message} [{finding.code}]")
+                is_note = finding.code == "note"
+                self.say(f"note: {finding.message}" if is_note else f"warning: {finding.message} [{finding.code}]")
 
     def say(self, line: str) -> None:
         """One line on stderr."""
@@ -105,6 +110,8 @@ class Terminal:
             or os.environ.get("FORCE_COLOR") == "0"
         )
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
+        if not stream.isatty() and "COLUMNS" not in os.environ:
+            arguments["width"] = _NO_EDGE
         return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
 
 
@@ -116,13 +123,14 @@ class Progress:
         self._shown = 0
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        """Show that the next of `total` parts is being read."""
         if self._seen:
             line = visible(f"reading {what}: {done + 1} of {total}")
             sys.stderr.write("\r" + line.ljust(self._shown))
             sys.stderr.flush()
             self._shown = len(line)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -16,18 +16,23 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_MADE_UP = 100_000
+_LONGEST_S = 86_400.0
+_MOST_BYTES = 1 << 40
+_LONGEST_FILE = 16 * 1024 * 1024
 
 
 def seconds(text: str, option: str) -> float:
     """A duration: `800ms`, `5s`, `1m`; a bare number is seconds.
 
     Raises:
-        UsageError: it is none, or zero.
+        UsageError: it is none, zero, or longer than a day.
     """
     match = _DURATION.fullmatch(text.strip())
     value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if value <= 0:
         raise UsageError(f"{option} {text}: not a duration", hint="write 800ms, 5s or 1m")
+    if value > _LONGEST_S:
+        raise UsageError(f"{option} {text}: longer than a day")
     return value
 
 
@@ -35,12 +40,15 @@ def byte_count(text: str, option: str) -> int:
     """A size: `64MB`, `1GB`; a bare number is bytes.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none, or more than 1 TB.
     """
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")
-    return int(float(match[1]) * _BYTES[match[2].lower()])
+    value = float(match[1]) * _BYTES[match[2].lower()]
+    if value > _MOST_BYTES:
+        raise UsageError(f"{option} {text}: more than 1 TB")
+    return int(value)
 
 
 def count_or_id(text: str, option: str) -> int | str:
@@ -153,7 +161,7 @@ def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re
 def _pattern(text: str, option: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{option} {text}: {error}") from None
     if pattern.groups != 1:
         raise UsageError(f"{option} {text}: the pattern needs one group, the zone, as in '([^-]+)-'")
@@ -163,9 +171,13 @@ def _pattern(text: str, option: str) -> re.Pattern[str]:
 def _lines(path: str) -> list[str]:
     try:
         if path == "-":
-            return sys.stdin.read().splitlines()
-        with open(path, encoding="utf-8") as file:
-            return file.read().splitlines()
+            text = sys.stdin.read(_LONGEST_FILE + 1) if sys.stdin is not None else ""
+        else:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(_LONGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"--consumers @{path}: {reason}") from None
+    if len(text) > _LONGEST_FILE:
+        raise UsageError(f"--consumers @{path}: larger than 16 MB")
+    return text.splitlines()

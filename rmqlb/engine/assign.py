@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rmqlb.engine.allocate import full_name, prepare
 from rmqlb.engine.allocate.strategy import Settings, Strategy
@@ -16,8 +17,7 @@ from rmqlb.model.route import TopicRouteData
 _NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so nobody reads what falls to it"
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """A group's members and how they allocate.
 
     Attributes:
@@ -79,7 +79,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
             hint=f"{members.name} cannot run with these settings; real clients would log this and keep their queues",
         )
     if not ids or not queues:
-        idle = {client_id: "the topic has no readable queue" for client_id in ids}
+        idle = dict.fromkeys(ids, "the topic has no readable queue")
     default = strategies.get(members.strategy)
     return Assignment(
         topic=route.topic,

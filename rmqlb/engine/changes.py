@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import sort_client_ids
@@ -14,8 +16,7 @@ from rmqlb.model.snapshot import suggestion
 MADE_UP_PREFIX = "made-up-"
 
 
-@dataclass(frozen=True, slots=True)
-class NewBroker:
+class NewBroker(Struct, frozen=True):
     """A broker to add; counts that are None are those of the topic's other brokers."""
 
     name: str
@@ -23,16 +24,14 @@ class NewBroker:
     write_queue_nums: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCount:
+class QueueCount(Struct, frozen=True):
     """A new number of queues, for one broker or for all of the topic's."""
 
     number: int
     broker_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """A change to a group and its topics; nothing by default.
 
     Attributes:
@@ -148,7 +147,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
     lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
     lines += [f"{c.number} write queues on {c.broker_name or 'every broker'}" for c in changes.write_queues]
     if changes.to_strategy:
-        lines.append(f"strategy {changes.to_strategy}")
+        lines.append(f"to strategy {changes.to_strategy}")
     return tuple(lines)
 
 
@@ -216,12 +215,13 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
 def _with_count(route: TopicRouteData, count: QueueCount, option: str) -> TopicRouteData:
     if count.broker_name is not None:
         _must_have(route, count.broker_name, option)
-    datas = []
-    for data in route.queue_datas:
-        if count.broker_name in (None, data.broker_name):
-            if option == "--read-queues":
-                data = replace(data, read_queue_nums=count.number)
-            else:
-                data = replace(data, write_queue_nums=count.number)
-        datas.append(data)
+    reads = option == "--read-queues"
+    datas = (
+        data
+        if count.broker_name not in (None, data.broker_name)
+        else replace(data, read_queue_nums=count.number)
+        if reads
+        else replace(data, write_queue_nums=count.number)
+        for data in route.queue_datas
+    )
     return replace(route, queue_datas=tuple(datas))

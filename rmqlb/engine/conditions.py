@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import Summary, TriedCondition
@@ -50,8 +51,7 @@ _WHOLES: dict[str, _Figure] = {
 NAMES = tuple(_FIGURES)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A parsed condition.
 
     Attributes:
@@ -68,6 +68,15 @@ class Condition:
     limit: float
     percent: bool
 
+    def try_on(self, summary: Summary) -> TriedCondition:
+        """Whether the condition is there; unknown when its figure is."""
+        value = _FIGURES[self.name](summary)
+        if self.percent:
+            whole = _WHOLES[self.name](summary)
+            value = 100 * value / whole if value is not None and whole else None
+        met = None if value is None else self.compare(value, self.limit)
+        return TriedCondition(self.text, value, met)
+
 
 def parse_condition(text: str) -> Condition:
     """A condition as typed: NAME, a comparison, a number, perhaps a percent sign.
@@ -77,20 +86,12 @@ def parse_condition(text: str) -> Condition:
     """
     match = _CONDITION.fullmatch(text)
     if not match:
-        raise UsageError(f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'")
+        raise UsageError(
+            f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
+        )
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match[1]).lower()
     if name not in _FIGURES:
         raise UsageError(f"--fail-on {text!r}: there is no figure {match[1]}", hint=suggestion("figures", name, NAMES))
     if match[4] and name not in _WHOLES:
         raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
     return Condition(text.strip(), name, _OPERATORS[match[2]], float(match[3]), bool(match[4]))
-
-
-def try_condition(condition: Condition, summary: Summary) -> TriedCondition:
-    """Whether the condition is there; unknown when its figure is."""
-    value = _FIGURES[condition.name](summary)
-    if condition.percent:
-        whole = _WHOLES[condition.name](summary)
-        value = 100 * value / whole if value is not None and whole else None
-    met = None if value is None else condition.compare(value, condition.limit)
-    return TriedCondition(condition.text, value, met)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.assign import Members, assign
@@ -20,8 +22,7 @@ from rmqlb.model.route import TopicRouteData
 DEFAULT = "AVG"
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """A group's strategy, and how it is known.
 
     Attributes:
@@ -98,9 +99,13 @@ def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], 
     fits = [name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed)]
     if fits:
         return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
-    known = "its members do not report their strategy" if group and group.client_ids else "the members are not real ones"
+    known = (
+        "its members do not report their strategy" if group and group.client_ids else "the members are not real ones"
+    )
     return Detected(
-        DEFAULT, "assumed", findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}"),)
+        DEFAULT,
+        "assumed",
+        findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}"),),
     )
 
 

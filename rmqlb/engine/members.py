@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from rmqlb.engine.allocate import JAVA_CLASSES
 from rmqlb.errors import DataError
@@ -74,15 +75,19 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             "split-view", f"brokers list different members of group {group.group} ({views}); all of them are counted"
         )
     if any(is_grpc(client_id) for client_id in ids):
-        yield Finding("grpc-members", "some members look like gRPC clients, which take no part in client-side rebalance")
+        yield Finding(
+            "grpc-members", "some members look like gRPC clients, which take no part in client-side rebalance"
+        )
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(
-            "pull-consumers", f"group {group.group} pulls: members that assign queues to themselves take no part in this"
+            "pull-consumers",
+            f"group {group.group} pulls: members that assign queues to themselves take no part in this",
         )
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
-            "broker-rebalance", "members let the broker assign their queues (clientRebalance=false); "
-            "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode"
+            "broker-rebalance",
+            "members let the broker assign their queues (clientRebalance=false); "
+            "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode",
         )
     yield from _subscription_findings(group)
 
@@ -117,7 +122,7 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
     """A warning when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
     unique = sorted(set(names), key=sort_key)
-    for first, second in zip(unique, unique[1:], strict=False):
+    for first, second in pairwise(unique):
         if _natural(first) > _natural(second):
             yield Finding(
                 "surprising-order", f"{what} sort by character, not by number: {first} stands before {second}"

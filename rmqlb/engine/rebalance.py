@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.balance import Owners, counts, least_moves, spread
@@ -30,8 +32,7 @@ from rmqlb.model.route import TopicRouteData
 States = Mapping[MessageQueue, QueueState]
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A group and its topics at one end of a change."""
 
     members: Members
@@ -65,9 +66,7 @@ def plan_rebalance(
     states = states or {}
     was = [assign(route, before.members, explain=explain) for route in before.routes]
     becomes = [assign(route, after.members, explain=explain) for route in after.routes]
-    topics = tuple(
-        TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True)
-    )
+    topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
     summary = _summary(was, becomes, topics)
     return RebalancePlan(
         group=group,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 
 
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
@@ -15,27 +15,8 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
         yield Finding("no-read-queues", f"topic {topic} has no readable queue: consumers get nothing")
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
-        broker = route.broker(data.broker_name)
-        if broker is None:
-            yield Finding("no-address", f"{name} has queues but no address: producers skip it, consumers wait for it")
-        elif not broker.has_master:
-            yield Finding("no-master", f"{name} has no master: producers skip it, consumers still own its queues")
-        if not data.readable:
-            yield Finding("not-readable", f"{name} is not readable: consumers do not see its queues")
-        if not data.writable:
-            yield Finding("not-writable", f"{name} is not writable: producers do not see its queues")
-        if data.read_queue_nums < data.write_queue_nums:
-            yield Finding(
-                "read-below-write",
-                f"{name} has {data.write_queue_nums} write but {data.read_queue_nums} read queues: messages in queues "
-                f"{data.read_queue_nums}..{data.write_queue_nums - 1} are read by nobody",
-            )
-        elif data.read_queue_nums > data.write_queue_nums:
-            yield Finding(
-                "read-above-write",
-                f"{name} has {data.read_queue_nums} read but {data.write_queue_nums} write queues: queues "
-                f"{data.write_queue_nums}..{data.read_queue_nums - 1} get no new messages",
-            )
+        yield from _master(name, route.broker(data.broker_name))
+        yield from _queues(name, data)
     if len({data.broker_name for data in route.queue_datas}) == 1:
         yield Finding("one-broker", f"topic {topic} is on one broker only, {route.queue_datas[0].broker_name}")
     clusters = sorted({broker.cluster for broker in route.broker_datas if broker.cluster})
@@ -43,5 +24,32 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
         yield Finding("spans-clusters", f"topic {topic} spans the clusters {', '.join(clusters)}")
     if route.is_order_topic:
         yield Finding(
-            "order-topic", f"topic {topic} has an order config: producers take their queues from it, whatever brokers say"
+            "order-topic",
+            f"topic {topic} has an order config: producers take their queues from it, whatever brokers say",
+        )
+
+
+def _master(name: str, broker: BrokerData | None) -> Iterator[Finding]:
+    if broker is None:
+        yield Finding("no-address", f"{name} has queues but no address: producers skip it, consumers wait for it")
+    elif not broker.has_master:
+        yield Finding("no-master", f"{name} has no master: producers skip it, consumers still own its queues")
+
+
+def _queues(name: str, data: QueueData) -> Iterator[Finding]:
+    reads, writes = data.read_queue_nums, data.write_queue_nums
+    if not data.readable:
+        yield Finding("not-readable", f"{name} is not readable: consumers do not see its queues")
+    if not data.writable:
+        yield Finding("not-writable", f"{name} is not writable: producers do not see its queues")
+    if reads < writes:
+        yield Finding(
+            "read-below-write",
+            f"{name} has {writes} write but {reads} read queues: messages in queues {reads}..{writes - 1} "
+            "are read by nobody",
+        )
+    elif reads > writes:
+        yield Finding(
+            "read-above-write",
+            f"{name} has {reads} read but {writes} write queues: queues {writes}..{reads - 1} get no new messages",
         )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 
@@ -21,8 +22,7 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """Where and when something was observed.
 
     Attributes:
@@ -34,8 +34,7 @@ class Seen:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice.
 
     Attributes:
@@ -51,8 +50,7 @@ class Connection:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberView:
+class MemberView(Struct, frozen=True):
     """What one broker says about the group's members: one entry per channel."""
 
     connections: tuple[Connection, ...]
@@ -64,8 +62,7 @@ class MemberView:
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
-@dataclass(frozen=True, slots=True)
-class MemberReport:
+class MemberReport(Struct, frozen=True):
     """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
 
     Attributes:
@@ -81,8 +78,7 @@ class MemberReport:
     client_rebalance: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueState(Struct, frozen=True):
     """One queue as the group uses it.
 
     Attributes:
@@ -105,8 +101,7 @@ class QueueState:
         return self.broker_offset - self.consumer_offset
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroup:
+class ConsumerGroup(Struct, frozen=True):
     """A consumer group.
 
     Attributes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rmqlb.model.java import sort_key
 
 
-@dataclass(frozen=True, slots=True)
-class MessageQueue:
+class MessageQueue(Struct, frozen=True):
     """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
 
     Attributes:
@@ -34,7 +34,7 @@ class MessageQueue:
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     """Sort key of `MessageQueue.compareTo`: topic, broker name (both by UTF-16 unit), queue id.
 
-    Java subtracts queue ids in 32 bits, which differs only for ids more than 2^31 apart; a broker never hands those out.
+    Java subtracts queue ids in 32 bits, which differs only for ids more than 2^31 apart; no broker hands those out.
     """
     return sort_key(queue.topic), sort_key(queue.broker_name), queue.queue_id
 

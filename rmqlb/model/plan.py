@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
@@ -16,8 +17,7 @@ ADDED = "added"
 REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One queue, before and after.
 
     Attributes:
@@ -52,16 +52,14 @@ class Move:
         return MOVED if self.owners_after else UNASSIGNED
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
+class TopicPlan(Struct, frozen=True):
     """All queues of one topic, in the clients' order, and the sorted members they were dealt to."""
 
     topic: str
     moves: tuple[Move, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerPlan:
+class ConsumerPlan(Struct, frozen=True):
     """One client id over all topics of the plan.
 
     Attributes:
@@ -95,8 +93,7 @@ class ConsumerPlan:
     idle_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """How evenly queues lie on consumers; the judge's measure of any assignment.
 
     Attributes:
@@ -127,8 +124,7 @@ class Spread:
         return self.most / self.mean if self.most is not None and self.mean else None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A plan in numbers.
 
     Attributes:
@@ -155,8 +151,7 @@ class Summary:
     lag_moved: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The same change under one strategy."""
 
     strategy: str
@@ -164,8 +159,7 @@ class Comparison:
     summary: Summary
 
 
-@dataclass(frozen=True, slots=True)
-class RebalancePlan:
+class RebalancePlan(Struct, frozen=True):
     """What a change of members, strategy or route does to a group.
 
     Attributes:
@@ -200,8 +194,7 @@ class RebalancePlan:
     strategy_origin: str = "given"
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyOwners:
+class StrategyOwners(Struct, frozen=True):
     """Who owns the queues under one strategy.
 
     Attributes:
@@ -222,8 +215,7 @@ class StrategyOwners:
     reasons: Mapping[MessageQueue, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnersReport:
+class OwnersReport(Struct, frozen=True):
     """Queue × strategy.
 
     Attributes:
@@ -249,8 +241,7 @@ class OwnersReport:
     explained: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TriedCondition:
+class TriedCondition(Struct, frozen=True):
     """One `--fail-on` condition and what it found.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from rmqlb.errors import DataError
 from rmqlb.model.java import parse_int, sort_key, split
@@ -16,8 +17,7 @@ _GLOBAL_SCOPE = "__global__"
 _LOGICAL_PREFIX = "__syslo__"
 
 
-@dataclass(frozen=True, slots=True)
-class QueueData:
+class QueueData(Struct, frozen=True):
     """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`).
 
     Attributes:
@@ -45,8 +45,7 @@ class QueueData:
         return self.perm & PERM_WRITE == PERM_WRITE
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerData:
+class BrokerData(Struct, frozen=True):
     """Where a broker group can be reached (`remoting.protocol.route.BrokerData`).
 
     Attributes:
@@ -69,9 +68,8 @@ class BrokerData:
         return MASTER_ID in self.broker_addrs
 
 
-@dataclass(frozen=True, slots=True)
-class TopicQueueMappingInfo:
-    """5.x static topics: which logical queues one broker serves (`remoting.protocol.statictopic.TopicQueueMappingInfo`).
+class TopicQueueMappingInfo(Struct, frozen=True):
+    """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`).
 
     Attributes:
         scope: None when the server sent none; such an entry is ignored.
@@ -89,8 +87,7 @@ class TopicQueueMappingInfo:
     curr_id_map: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRouteData:
+class TopicRouteData(Struct, frozen=True):
     """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
 
     Attributes:
@@ -105,7 +102,7 @@ class TopicRouteData:
     queue_datas: tuple[QueueData, ...]
     broker_datas: tuple[BrokerData, ...]
     order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = field(default=None)
+    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None
 
     @property
     def is_order_topic(self) -> bool:

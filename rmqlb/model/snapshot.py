@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which parts of a cluster a command needs, so that a source reads no more.
 
     Attributes:
@@ -26,16 +26,14 @@ class Wanted:
     owners: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RouteSighting:
+class RouteSighting(Struct, frozen=True):
     """A topic's route, with where and when it was seen."""
 
     route: TopicRouteData
     seen: Seen
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A part that could not be read.
 
     Attributes:
@@ -47,8 +45,7 @@ class Unread:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
+class ClusterSnapshot(Struct, frozen=True):
     """A cluster, or the parts of it that were asked for.
 
     Attributes:

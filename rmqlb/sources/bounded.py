@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from rmqlb.errors import DocumentError
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
+_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE = -zlib.MAX_WBITS
 
@@ -32,7 +33,7 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
     """A gzip, zlib or raw deflate body, unpacked.
 
     Raises:
-        DocumentError: it is damaged or cut short, or unpacks to more bytes than the limit.
+        DocumentError: it is damaged, cut short or not all there is, or unpacks to more bytes than the limit.
     """
     raw = body[:1] not in (b"\x1f", b"\x78")
     stream = zlib.decompressobj(_RAW_DEFLATE if raw else _GZIP_OR_ZLIB)
@@ -44,11 +45,14 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
         raise too_large(where, limit)
     if not stream.eof:
         raise DocumentError(f"{where}: the compressed data is cut short")
+    if stream.unused_data.strip(b"\0"):
+        raise DocumentError(
+            f"{where}: more data follows the compressed data", hint="unpack joined files first: zcat FILE | rmqlb … -s -"
+        )
     return unpacked
 
 
 def too_large(where: str, limit: int) -> DocumentError:
     """The error for a body above the limit, in bytes."""
-    return DocumentError(
-        f"{where}: larger than {limit / 1024 / 1024:g} MB", hint="if that is right, raise the limit with --max-size"
-    )
+    size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
+    return DocumentError(f"{where}: larger than {size}", hint="if that is right, raise the limit with --max-size")

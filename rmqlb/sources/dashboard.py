@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from msgspec.structs import replace
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from rmqlb.errors import DataError, DocumentError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted, suggestion
 from rmqlb.sources import documents as docs
+from rmqlb.sources.at_once import Answered, Asked, asking_at_once
 from rmqlb.sources.http import Answer, HttpClient, HttpSettings
 from rmqlb.sources.login import Credentials, log_in
 from rmqlb.sources.owners import with_owners
@@ -40,8 +39,6 @@ _AT_ONCE = 4
 _NOT_ONLINE = "CODE: 206 "
 _NO_ROUTE = "CODE: 17 "
 _SYSTEM_TOPIC = re.compile(r"%SYS%|%RETRY%|%DLQ%|rmq_sys_|RMQ_SYS_")
-Answered = TypeVar("Answered")
-Asked = TypeVar("Asked")
 
 
 class DashboardSource:
@@ -205,15 +202,13 @@ class DashboardSource:
         """Ask for each item, a few at a time; a `tolerant` kind of item that fails is noted as unread."""
         listed = list(items)
         answers: list[tuple[Asked, Answered]] = []
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            futures = [(item, pool.submit(ask, item)) for item in listed]
-            for done, (item, future) in enumerate(futures):
+        with asking_at_once(ask, listed, _AT_ONCE) as futures:
+            for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
                 self._progress(what, done, len(listed))
                 try:
                     answers.append((item, future.result()))
                 except RmqlbError as error:
                     if tolerant is None or isinstance(error, ProtocolError):
-                        pool.shutdown(wait=False, cancel_futures=True)
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, _Refused) else error.message
                     self._unread.append(Unread(f"{tolerant} {item}", reason))

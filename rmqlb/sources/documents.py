@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -16,9 +16,12 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.sources.loose_json import ObjectKey, read_loose
+from rmqlb.sources.loose_json import MAX_DEPTH, ObjectKey, read_loose
 
 Document = TypeVar("Document")
+QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
+"""How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 _MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?\d+)\]", re.DOTALL)
 
 
@@ -28,8 +31,8 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 
 class QueueDataDocument(CamelStruct, frozen=True):
     broker_name: str
-    read_queue_nums: int = 0
-    write_queue_nums: int = 0
+    read_queue_nums: QueueNumber = 0
+    write_queue_nums: QueueNumber = 0
     perm: int = 0
     topic_sys_flag: int = 0
 
@@ -45,7 +48,7 @@ class BrokerDataDocument(CamelStruct, frozen=True):
 class MappingDocument(CamelStruct, frozen=True):
     topic: str | None = None
     scope: str | None = None
-    total_queues: int = 0
+    total_queues: QueueNumber = 0
     bname: str | None = None
     epoch: int = 0
     curr_id_map: dict[int, int] | None = None
@@ -136,12 +139,27 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
         DocumentError: it is not JSON, nested too deeply, or a field is missing or of another type.
     """
     try:
-        return msgspec.json.decode(body, type=kind)
+        document = msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
         raise DocumentError(f"{where}: {_plain(error)}") from None
     except (RecursionError, UnicodeDecodeError) as error:
-        problem = "nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8 text"
+        problem = _TOO_DEEP if isinstance(error, RecursionError) else "it is not UTF-8 text"
         raise DocumentError(f"{where}: {problem}") from None
+    if _deeper_than(document, MAX_DEPTH):
+        raise DocumentError(f"{where}: {_TOO_DEEP}")
+    return document
+
+
+def _deeper_than(document: object, depth: int) -> bool:
+    """Lists and dicts stand in one another more than so many levels; structs are as deep as their definition."""
+    level = [document]
+    for _ in range(depth + 1):
+        lists = [item for item in level if isinstance(item, list)]
+        dicts = [item for item in level if isinstance(item, dict)]
+        if not lists and not dicts:
+            return False
+        level = [value for items in (*lists, *(item.values() for item in dicts)) for value in items]
+    return True
 
 
 def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:

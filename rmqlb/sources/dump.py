@@ -61,7 +61,7 @@ class DumpSource:
     def _chunks(self) -> Iterator[bytes]:
         try:
             if self._path == STDIN:
-                yield from _read(self._stdin or sys.stdin.buffer)
+                yield from _read(self._stdin or _own_stdin())
                 return
             if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
                 raise too_large(self._where, self._max_bytes)
@@ -115,6 +115,12 @@ class DumpSource:
         pieces = Pieces(self._where, wanted)
         pieces.add(value, self._where)
         return pieces.snapshot()
+
+
+def _own_stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise ValueError("it is closed")
+    return sys.stdin.buffer
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:

@@ -188,6 +188,12 @@ def _left(timeout: float | None) -> float | None:
     return left if timeout is None else min(left, timeout)
 
 
+def _some_left(timeout: float | None) -> float | None:
+    """For what sets the timeout of a socket, which must not be zero or less."""
+    left = _left(timeout)
+    return left if left is None else max(left, 0.001)
+
+
 class _BoundedStream(httpcore.NetworkStream):
     """A socket whose every operation ends by the thread's deadline."""
 
@@ -212,7 +218,7 @@ class _BoundedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _some_left(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -230,7 +236,7 @@ class _BoundedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._backend.connect_tcp(host, port, _left(timeout), local_address, socket_options)
+        stream = self._backend.connect_tcp(host, port, _some_left(timeout), local_address, socket_options)
         return _BoundedStream(stream)
 
 

@@ -20,11 +20,13 @@ MAX_DEPTH = 256
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _PLAIN_SINGLE = re.compile(r"[^'\\\x00-\x1f]*")
-_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][+-]?\d+)?([LDFBS])?")
+_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?([LDFBS])?")
 _WORD = re.compile(r"[A-Za-z_$@][\w$@.-]*")
 _ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_MAX_DIGITS = 400
+MAX_DIGITS = 4300
+"""Python's own limit for turning text into an integer, which bounds the time that takes."""
 
 
 class ObjectKey(tuple[tuple[str, object], ...]):
@@ -90,20 +92,23 @@ class LooseReader:
 
     def _value(self, depth: int) -> object:
         char = self._peek()
-        if depth > MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH}")
         if char == "{":
             return self._object(depth)
         if char == "[":
             return self._array(depth)
         if char in ('"', "'"):
             return self._string(char)
-        if char == "-" or char.isdigit():
+        if char and char in "-0123456789":
             return self._number()
         return self._word_value(depth)
 
+    def _enter(self, bracket: str, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            self._fail(f"nested deeper than {MAX_DEPTH}")
+        self._take(bracket)
+
     def _object(self, depth: int) -> dict[object, object]:
-        self._take("{")
+        self._enter("{", depth)
         members: dict[object, object] = {}
         while self._peek() != "}":
             key = self._key(depth)
@@ -115,7 +120,7 @@ class LooseReader:
         return members
 
     def _array(self, depth: int) -> list[object]:
-        self._take("[")
+        self._enter("[", depth)
         items: list[object] = []
         while self._peek() != "]":
             items.append(self._value(depth + 1))
@@ -139,20 +144,23 @@ class LooseReader:
             return self._string(char)
         if char == "{":
             self._note("an object as a key")
-            return ObjectKey((str(name), value) for name, value in self._keyed_object(depth).items())
-        start = self._at
-        match = _NUMBER.match(self._text, start) or _WORD.match(self._text, start)
+            return self._object_key(depth)
+        number = _NUMBER.match(self._text, self._at)
+        match = number or _WORD.match(self._text, self._at)
         if not match:
             self._fail("expected a key")
         self._at = match.end()
         self._note("a key without quotes")
-        return match[0]
+        return number[0].removesuffix(number[4] or "") if number else match[0]
 
-    def _keyed_object(self, depth: int) -> dict[object, object]:
+    def _object_key(self, depth: int) -> ObjectKey:
         start, members = self._at, self._object(depth + 1)
-        if not all(isinstance(value, str | int | float | bool | None) for value in members.values()):
-            self._fail("an object as a key may only hold plain values", start)
-        return members
+        pairs: list[tuple[str, object]] = []
+        for name, value in members.items():
+            if not isinstance(name, str) or not isinstance(value, str | int | float | bool | None):
+                self._fail("an object as a key may only hold plain values", start)
+            pairs.append((name, value))
+        return ObjectKey(pairs)
 
     def _string(self, quote: str) -> str:
         if quote == "'":
@@ -176,7 +184,7 @@ class LooseReader:
 
     def _whole(self, text: str, start: int) -> str:
         """The string with surrogate pairs joined; a lone surrogate is no character and is refused."""
-        if not any("\ud800" <= char <= "\udfff" for char in text):
+        if not _SURROGATE.search(text):
             return text
         try:
             return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
@@ -206,8 +214,8 @@ class LooseReader:
         whole, fraction, exponent, suffix = match.groups()
         if suffix:
             self._note("a number with a type suffix")
-        if len(match[0]) > _MAX_DIGITS:
-            self._fail(f"a number of more than {_MAX_DIGITS} digits", start)
+        if len(match[0]) > MAX_DIGITS:
+            self._fail(f"a number of more than {MAX_DIGITS} digits", start)
         if fraction or exponent or suffix in ("D", "F"):
             value = float(whole + (fraction or "") + (exponent or ""))
             if value in (float("inf"), float("-inf")):

@@ -8,7 +8,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument
 
 TABLE_START = "#ClusterName"
-_NOISE = re.compile(r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:")
+_NOISE = re.compile(r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[")
 _ROW = re.compile(
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<read>-?\d+)\s+(?P<write>-?\d+)\s+(?P<perm>\d+)\s*"
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from rmqlb.errors import UsageError
 from rmqlb.sources.bounded import DEFAULT_LIMIT
@@ -13,8 +14,7 @@ from rmqlb.sources.source import Source
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """How to reach a source and who asks.
 
     Attributes:
@@ -27,7 +27,7 @@ class Access:
     """
 
     user: str | None = None
-    password: Callable[[str], str] | None = field(default=None, repr=False)
+    password: Callable[[str], str] | None = None
     ca_file: str | None = None
     timeout: float = 5.0
     retries: int = 2

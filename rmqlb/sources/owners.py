@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue

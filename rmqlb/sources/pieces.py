@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rmqlb.errors import DocumentError
@@ -12,7 +12,6 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources import documents as docs
 from rmqlb.sources import snapshot_file
 from rmqlb.sources.owners import with_owners
-
 
 _BESIDE_THE_POINT = {
     "topicList",
@@ -72,7 +71,7 @@ class Pieces:
         """A route whose document does not say of which topic it is.
 
         Raises:
-            DocumentError: nothing else says it either.
+            DocumentError: nothing else says it either, or another such route has taken the name.
         """
         topic = docs.route_topic(document)
         if topic is None:
@@ -81,6 +80,10 @@ class Pieces:
                     f"{where} is the route of one topic and does not name it", hint="say which: --topic NAME"
                 )
             topic = self._wanted.topics[0]
+            if topic in self._routes:
+                raise DocumentError(
+                    f"{where} is another route that does not name its topic", hint="read one of them at a time"
+                )
         self._add_route(document, topic, where)
 
     def snapshot(self) -> ClusterSnapshot:
@@ -178,7 +181,7 @@ class Pieces:
             message_model=first.message_model if first else item.message_model if item else None,
             consume_from_where=first.consume_from_where if first else None,
             views=views,
-            topics=_topics(first.subscription_table if first else None, pieces.queues),
+            topics=_topics((document.subscription_table for document, _ in pieces.connections), pieces.queues),
             queues=with_owners(pieces.queues, pieces.held, _ids(views)),
             reports=pieces.reports,
         )
@@ -188,9 +191,12 @@ def _ids(views: tuple[MemberView, ...] | None) -> frozenset[str] | None:
     return None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
 
 
-def _topics(table: Mapping[str, object] | None, queues: Mapping[MessageQueue, QueueState]) -> tuple[str, ...] | None:
-    """The subscription's topics; else those of which offsets are known."""
-    names = table if table is not None else {queue.topic for queue in queues}
+def _topics(
+    tables: Iterable[Mapping[str, object] | None], queues: Mapping[MessageQueue, QueueState]
+) -> tuple[str, ...] | None:
+    """The subscription's topics, as all brokers tell them; else those of which offsets are known."""
+    told = [table for table in tables if table is not None]
+    names = {topic for table in told for topic in table} if told else {queue.topic for queue in queues}
     return tuple(sorted(names)) or None
 
 

@@ -6,6 +6,7 @@ format's name, a topic's route and a group's name may be left out: what is absen
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -148,10 +149,11 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _check_version(version: object, where: str) -> None:
-    major = str(version).partition(".")[0]
-    if not major.isdigit():
-        raise DocumentError(f"{where}: the snapshot's formatVersion is {version!r}", hint=f"write {FORMAT_VERSION!r}")
-    if int(major) > int(FORMAT_VERSION.partition(".")[0]):
+    major = re.match(r"[0-9]{1,9}(?=\.|$)", str(version))
+    if not major:
+        problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
+        raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
+    if int(major[0]) > int(FORMAT_VERSION.partition(".")[0]):
         raise DocumentError(
             f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
             hint="use a newer rmqlb",
@@ -165,12 +167,11 @@ def _with_text_version(value: object) -> object:
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
     default = Seen(where, document.source.taken_at)
-    groups = {
-        item.group: _group(item, default)
-        for item in document.data.groups
-        if wanted.group is None or item.group == wanted.group
-    }
-    topics = _wanted_topics(wanted, groups)
+    items = {item.group: item for item in document.data.groups}
+    if wanted.group in items:
+        items = {wanted.group: items[wanted.group]}
+    groups = {name: _group(item, default) for name, item in items.items()}
+    topics = _kept_topics(wanted, groups, {item.topic for item in document.data.topics})
     return ClusterSnapshot(
         kind="dump",
         endpoint=where,
@@ -178,19 +179,21 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
         routes={
             item.topic: RouteSighting(route(item.route, item.topic), _seen(item.seen, default))
             for item in document.data.topics
-            if topics is None or item.topic in topics
+            if item.topic in topics
         },
         groups=groups,
         unread=tuple(Unread(item.what, item.reason) for item in document.data.unread),
     )
 
 
-def _wanted_topics(wanted: Wanted, groups: dict[str, ConsumerGroup]) -> set[str] | None:
+def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[str]) -> set[str]:
+    """The wanted topics; all of them when one is not there, so that the error can name those that are."""
     if wanted.topics is not None:
-        return set(wanted.topics)
-    if wanted.group in groups and groups[wanted.group].topics is not None:
-        return set(groups[wanted.group].topics or ())
-    return None
+        return set(wanted.topics) if present.issuperset(wanted.topics) else present
+    group = groups.get(wanted.group or "")
+    if group is not None and group.topics is not None:
+        return present.intersection(group.topics) or present
+    return present
 
 
 def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:

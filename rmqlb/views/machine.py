@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,9 +14,7 @@ from rmqlb.views.text import safe_cell, safe_json, visible
 FORMAT_VERSION = "1.0"
 
 
-def envelope(
-    report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]
-) -> dict[str, Any]:
+def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> dict[str, Any]:
     """What every command's JSON and YAML have in common around their data."""
     taken_at = snapshot.taken_at
     return {
@@ -45,7 +41,7 @@ def as_yaml(value: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        def ignore_aliases(self, data: object) -> bool:
+        def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the base class asks for each value
             return True
 
     def text(dumper: Any, value: str) -> Any:
@@ -59,6 +55,9 @@ def as_yaml(value: Mapping[str, Any]) -> str:
 
 def as_csv(section: Section, delimiter: str = ",") -> str:
     """One section after RFC 4180 (or tab-separated); owners are separated by spaces, unknown is an empty cell."""
+    import csv
+    import io
+
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\r\n" if delimiter == "," else "\n")
     writer.writerow(column.key for column in section.columns)

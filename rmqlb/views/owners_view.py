@@ -12,23 +12,38 @@ from rmqlb.views.report import Cell, Column, Report, Section
 
 def owners_report(report: OwnersReport) -> Report:
     """The report for people and machines."""
-    sections = (_queues(report), *([_reasons(report)] if report.explained else []), _consumers(report), _summary(report))
+    sections = (
+        _queues(report),
+        *([_reasons(report)] if report.explained else []),
+        _consumers(report),
+        _summary(report),
+    )
     group = f"group {report.group}" if report.group else "a group"
     facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
     return Report("rmqlb/owners", _data(report), facts, sections, labels(list(dict.fromkeys(report.client_ids))))
 
 
 def _queues(report: OwnersReport) -> Section:
-    columns = [Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number")]
-    columns += [Column("owner seen", "observed", "clients")] if report.observed else []
-    columns += [Column(s.strategy, s.strategy, "clients") for s in report.strategies]
-    rows = []
-    for queue in _all_queues(report):
-        row: list[Cell] = [queue.topic, queue.broker_name, queue.queue_id]
-        row += [report.observed.get(queue)] if report.observed else []
-        row += [s.owners.get(queue) for s in report.strategies]
-        rows.append(tuple(row))
-    return Section("queues", "owners", tuple(columns), tuple(rows))
+    columns = (
+        Column("topic", "topic", quiet=True),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("owner seen", "ownersObserved", "clients", shown=bool(report.observed)),
+        Column("lag", "lag", "number", shown=any(report.lag.values())),
+        *(Column(s.strategy, s.strategy, "clients") for s in report.strategies),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            report.observed.get(queue),
+            report.lag.get(queue),
+            *(s.owners.get(queue) for s in report.strategies),
+        )
+        for queue in _all_queues(report)
+    ]
+    return Section("queues", "owners", columns, tuple(rows))
 
 
 def _all_queues(report: OwnersReport) -> list[MessageQueue]:
@@ -49,21 +64,21 @@ def _reasons(report: OwnersReport) -> Section:
         for s in report.strategies
         for queue in report.queues
     )
-    return Section("reasons", "why", columns, rows)
+    return Section("reasons", "why", columns, rows, heads=4)
 
 
 def _consumers(report: OwnersReport) -> Section:
     columns = (
-        Column("#", "index", "number"),
+        Column("#", "index", "label"),
         Column("consumer", "clientId"),
         *(Column(s.strategy, s.strategy, "number") for s in report.strategies),
-        Column("idle because", "idleReason"),
+        Column("idle because", "idleReason", shown=any(s.idle for s in report.strategies)),
     )
     rows: list[tuple[Cell, ...]] = []
     for index, client_id in enumerate(dict.fromkeys(report.client_ids)):
         reasons = [f"{s.strategy}: {s.idle[client_id]}" for s in report.strategies if client_id in s.idle]
         rows.append((index, client_id, *(s.counts[client_id] for s in report.strategies), "; ".join(reasons)))
-    return Section("consumers", "queues a consumer", columns, tuple(rows))
+    return Section("consumers", "queues a consumer", columns, tuple(rows), heads=2)
 
 
 def _summary(report: OwnersReport) -> Section:
@@ -76,7 +91,7 @@ def _summary(report: OwnersReport) -> Section:
         Column("idle", "idle", "number"),
         Column("unowned", "unowned", "number"),
         Column("multiply owned", "multiplyOwned", "number"),
-        Column("unlike seen", "differsFromObserved", "number"),
+        Column("unlike seen", "differsFromObserved", "number", shown=bool(report.observed)),
     )
     rows = tuple(
         (
@@ -92,7 +107,7 @@ def _summary(report: OwnersReport) -> Section:
         )
         for s in report.strategies
     )
-    return Section("summary", "summary", columns, rows)
+    return Section("summary", "summary", columns, rows, heads=1)
 
 
 def _data(report: OwnersReport) -> dict[str, Any]:

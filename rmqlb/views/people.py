@@ -9,7 +9,7 @@ from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Report, Section
 from rmqlb.views.text import clip, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
@@ -39,16 +39,18 @@ def print_tables(report: Report, console: Console) -> None:
 
     for fact in report.facts:
         console.print(Text(visible(fact), style="bold" if fact is report.facts[0] else ""))
-    for section in map(_without_quiet, report.sections):
+    for section in map(_for_people, report.sections):
         console.print()
         console.print(_fitting(section, report.labels, console))
 
 
-def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> Table:
-    table = _table(section, {}, console)
-    if labels and _too_wide(table, console) and any(column.kind == "clients" for column in section.columns):
-        return _table(section, labels, console)
-    return table
+def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
+    """The table as it is; else with labels for client ids; else, if its rows have heads, as blocks."""
+    table = _table(section, {})
+    if not _too_wide(table, console):
+        return table
+    labelled = _table(section, labels, narrow=True)
+    return _blocks(section, labels) if section.heads and _too_wide(labelled, console) else labelled
 
 
 def _too_wide(table: Table, console: Console) -> bool:
@@ -57,7 +59,7 @@ def _too_wide(table: Table, console: Console) -> bool:
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width
 
 
-def _table(section: Section, labels: Mapping[str, str], console: Console) -> Table:
+def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -65,39 +67,69 @@ def _table(section: Section, labels: Mapping[str, str], console: Console) -> Tab
     table = Table(
         title=Text(visible(section.title), style="bold"),
         title_justify="left",
-        box=box.SIMPLE_HEAD if console.width >= 60 else None,
+        box=box.SIMPLE_HEAD,
         header_style="bold",
+        show_edge=False,
         pad_edge=False,
     )
     for column in section.columns:
+        title = visible(column.title)
         table.add_column(
-            Text(visible(column.title)), justify="right" if column.kind == "number" else "left", overflow="fold"
+            Text(title.replace("_", "_\n") if narrow else title),
+            justify="right" if column.kind in ("number", "label") else "left",
+            overflow="fold",
         )
-    for row in section.rows:
+    for row, following in zip(section.rows, (*section.rows[1:], ()), strict=True):
         cells = zip(section.columns, row, strict=True)
-        table.add_row(*(Text(clip(_shown(c, cell, labels), _LONGEST), style=_style(c, cell)) for c, cell in cells))
+        table.add_row(
+            *(Text(clip(_shown(c, cell, labels), _LONGEST), style=_style(c, cell)) for c, cell in cells),
+            end_section=section.columns[0].quiet and bool(following) and row[0] != following[0],
+        )
     return table
+
+
+def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
+    """Each row as a line that names it and, indented, its other cells with their titles."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
+    for row in section.rows:
+        cells = [
+            (column, clip(_shown(column, cell, labels), _LONGEST), _style(column, cell))
+            for column, cell in zip(section.columns, row, strict=True)
+        ]
+        parts.append(Text("  ".join(shown for _, shown, _ in cells[: section.heads]), style="bold"))
+        rest = [
+            Text.assemble((f"{visible(column.title)} " if column.kind != "change" else ""), (shown, style))
+            for column, shown, style in cells[section.heads :]
+            if shown
+        ]
+        parts.append(Padding(Text(", ").join(rest), (0, 0, 0, 4)))
+    return Group(*parts)
 
 
 def _style(column: Column, cell: Cell) -> str:
     return _STYLES.get(str(cell), "") if column.kind == "change" else ""
 
 
-def _without_quiet(section: Section) -> Section:
-    """The section without quiet columns whose cells are all equal; the title names their value."""
+def _for_people(section: Section) -> Section:
+    """The section without columns that tell people nothing; the title names the one value of a quiet column."""
     constant = {
         index: section.rows[0][index]
         for index, column in enumerate(section.columns)
         if column.quiet and section.rows and len({row[index] for row in section.rows}) == 1
     }
     values = [str(value) for value in constant.values() if value is not None]
-    title = f"{section.title} of {', '.join(values)}" if values else section.title
-    keep = [index for index in range(len(section.columns)) if index not in constant]
+    title = f"{section.title}: {', '.join(values)}" if values else section.title
+    keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]
     return Section(
         section.name,
         title,
         tuple(section.columns[index] for index in keep),
         tuple(tuple(row[index] for index in keep) for row in section.rows),
+        sum(index in keep for index in range(section.heads)),
     )
 
 
@@ -106,7 +138,7 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
 
     quote = escape if callable(escape) else str
     parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
-    for section in map(_without_quiet, report.sections):
+    for section in map(_for_people, report.sections):
         rows = [
             [quote(_shown(column, cell, {})) for column, cell in zip(section.columns, row, strict=True)]
             for row in section.rows
@@ -124,7 +156,7 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
 
 
 def _alignment(columns: Iterable[Column]) -> list[str]:
-    return ["right" if column.kind == "number" else "left" for column in columns]
+    return ["right" if column.kind in ("number", "label") else "left" for column in columns]
 
 
 def _shown(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
@@ -133,6 +165,8 @@ def _shown(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
         return "" if column.kind == "text" else _UNKNOWN
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
+    if column.kind == "label":
+        return f"#{cell}"
     if isinstance(cell, float):
         return f"{cell:.2f}"
     if column.kind == "change":

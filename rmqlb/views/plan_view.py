@@ -48,12 +48,15 @@ def labels(client_ids: list[str]) -> dict[str, str]:
 def _facts(plan: RebalancePlan) -> tuple[str, ...]:
     strategy = plan.strategy_before + _ORIGINS[plan.strategy_origin]
     if plan.strategy_after != plan.strategy_before:
-        strategy += f" → {plan.strategy_after}"
+        strategy += f", afterwards {plan.strategy_after}"
     group = f"group {plan.group}" if plan.group else "a group"
-    facts = [f"{group}, strategy {strategy}: {'; '.join(plan.changes) or 'no change'}"]
     s = plan.summary
     least = "" if s.least_moves is None else f"; no even plan moves fewer than {s.least_moves}"
-    facts.append(f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}")
+    facts = [
+        f"{group}: {'; '.join(plan.changes) or 'no change'}",
+        f"strategy {strategy}",
+        f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
+    ]
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
         facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
@@ -65,39 +68,42 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
 
 
 def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
-    columns = [
+    moves = [move for topic in plan.topics for move in topic.moves]
+    columns = (
         Column("topic", "topic", quiet=True),
         Column("broker", "brokerName"),
         Column("queue", "queueId", "number"),
         Column("before", "ownersBefore", "clients"),
         Column("after", "ownersAfter", "clients"),
         Column("change", "change", "change"),
-    ]
-    seen = any(move.observed is not None for topic in plan.topics for move in topic.moves)
-    known_lag = any(move.lag is not None for topic in plan.topics for move in topic.moves)
-    extra: list[tuple[Column, Any]] = []
-    if seen:
-        extra.append((Column("owner seen", "ownersObserved", "clients"), lambda move: move.observed))
-    if known_lag:
-        extra.append((Column("lag", "lag", "number"), lambda move: move.lag))
-    if plan.explained:
-        extra.append((Column("why", "reasonAfter"), lambda move: move.reason_after or move.reason_before))
-    rows = [
+        Column(
+            "owner seen",
+            "ownersObserved",
+            "clients",
+            shown=any(move.observed not in (None, move.owners_before) for move in moves),
+        ),
+        Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
+        Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
+        Column("why", "reasonAfter", shown=plan.explained),
+    )
+    rows = tuple(
         (
-            topic.topic,
+            move.queue.topic,
             move.queue.broker_name,
             move.queue.queue_id,
             _owners(move.owners_before),
             _owners(move.owners_after),
             move.change,
-            *(value(move) for _, value in extra),
+            move.observed,
+            move.lag,
+            move.reason_before,
+            move.reason_after,
         )
-        for topic in plan.topics
-        for move in topic.moves
+        for move in moves
         if not changed_only or move.change != "same"
-    ]
+    )
     title = "queues that change" if changed_only else "queues"
-    return Section("queues", title, (*columns, *(column for column, _ in extra)), tuple(rows))
+    return Section("queues", title, columns, rows, heads=3 if plan.explained else 0)
 
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:
@@ -106,15 +112,16 @@ def _owners(owners: tuple[str, ...] | None) -> Cell:
 
 
 def _consumers(plan: RebalancePlan) -> Section:
+    known = any(c.lag_gained or c.lag_lost for c in plan.consumers)
     columns = (
-        Column("#", "index", "number"),
+        Column("#", "index", "label"),
         Column("consumer", "clientId"),
         Column("before", "queuesBefore", "number"),
         Column("after", "queuesAfter", "number"),
         Column("gained", "gained", "number"),
         Column("lost", "lost", "number"),
-        Column("lag gained", "lagGained", "number"),
-        Column("lag lost", "lagLost", "number"),
+        Column("lag gained", "lagGained", "number", shown=known),
+        Column("lag lost", "lagLost", "number", shown=known),
         Column("note", "note"),
     )
     rows = tuple(
@@ -131,7 +138,7 @@ def _consumers(plan: RebalancePlan) -> Section:
         )
         for index, c in enumerate(plan.consumers)
     )
-    return Section("consumers", "consumers", columns, rows)
+    return Section("consumers", "consumers", columns, rows, heads=2)
 
 
 def _note(consumer: ConsumerPlan) -> str:
@@ -142,8 +149,9 @@ def _note(consumer: ConsumerPlan) -> str:
         notes.append("new")
     if consumer.index_after is None:
         notes.append("gone")
-    if max(consumer.processes_before, consumer.processes_after) > 1:
-        notes.append(f"{consumer.processes_after or consumer.processes_before} processes")
+    processes = dict.fromkeys(n for n in (consumer.processes_before, consumer.processes_after) if n)
+    if max(processes, default=1) > 1:
+        notes.append(f"{' → '.join(map(str, processes))} processes")
     if consumer.index_after is not None and consumer.queues_after == 0:
         notes.append(f"idle: {consumer.idle_reason}" if consumer.idle_reason else "idle")
     return ", ".join(notes)
@@ -173,7 +181,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
         )
         for c in plan.comparisons
     )
-    return Section("strategies", "the same change under each strategy", columns, rows)
+    return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
 def _summary(summary: Summary) -> Section:
@@ -190,7 +198,9 @@ def _summary(summary: Summary) -> Section:
         ("queues a consumer, most", before.most, after.most),
         ("most / mean", before.max_over_mean, after.max_over_mean),
     ]
-    return Section("summary", "summary", _SUMMARY_COLUMNS, tuple(row for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS))
+    return Section(
+        "summary", "summary", _SUMMARY_COLUMNS, tuple(row for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
+    )
 
 
 _ALWAYS = ("consumers", "queues", "idle consumers", "queues without owner", "queues with several owners")
@@ -203,9 +213,7 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "strategyAfter": plan.strategy_after,
         "strategyOrigin": plan.strategy_origin,
         "changes": list(plan.changes),
-        "topics": [
-            {"topic": topic.topic, "queues": [_move(move) for move in topic.moves]} for topic in plan.topics
-        ],
+        "topics": [{"topic": topic.topic, "queues": [_move(move) for move in topic.moves]} for topic in plan.topics],
         "consumers": [_consumer(consumer) for consumer in plan.consumers],
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["text", "number", "clients", "change"]
+from msgspec import Struct
+
+Kind = Literal["text", "number", "clients", "change", "label"]
 Cell = str | int | float | tuple[str, ...] | None
 FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a section.
 
     Attributes:
         title: for people.
         key: for CSV, camelCase as in JSON.
-        kind: text; number (to the right); clients (client ids, which a narrow table may abbreviate); change (a sign
-            and a word).
+        kind: text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number
+            that explains such an abbreviation); change (a sign and a word).
         quiet: left out for people when all its cells are equal; the section's title then names the value.
+        shown: False leaves it out for people; CSV has the same columns always.
     """
 
     title: str
     key: str
     kind: Kind = "text"
     quiet: bool = False
+    shown: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One table.
 
     Attributes:
@@ -38,16 +39,18 @@ class Section:
         title: its heading.
         columns: its columns.
         rows: its cells, in the columns' order; None is unknown or not there.
+        heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
+            does that.
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    heads: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A result, ready to be shown.
 
     Attributes:

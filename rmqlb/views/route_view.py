@@ -31,6 +31,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
             Column("slaves", "slaves"),
         ),
         tuple((route.topic, *_broker_row(broker)) for route in routes for broker in broker_data(route)),
+        heads=2,
     )
     queues = Section(
         "queues",

@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    """JSON text with those characters as \\u escapes; outside its strings JSON has none of them but line ends."""
+    r"""JSON text with those characters as \\u escapes; outside its strings JSON has none of them but line ends."""
     return re.sub(r"[\ud800-\udfff]", _json_escape, _UNSAFE.sub(_json_escape_but_layout, text))
 
 

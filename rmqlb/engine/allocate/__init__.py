@@ -26,7 +26,7 @@ SIMPLE: dict[str, StrategyClass] = {
     "MACHINE_ROOM": ByMachineRoom,
     "CONSISTENT_HASH": ConsistentHash,
 }
-WRAPPERS: dict[str, type[MachineRoomNearby] | type[Pin]] = {"MACHINE_ROOM_NEARBY": MachineRoomNearby, "PIN": Pin}
+WRAPPERS: dict[str, type[MachineRoomNearby | Pin]] = {"MACHINE_ROOM_NEARBY": MachineRoomNearby, "PIN": Pin}
 NAMES = (*SIMPLE, *WRAPPERS)
 WITHOUT_SETTINGS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 JAVA_CLASSES = {
@@ -68,9 +68,7 @@ def strategy_class(name: str, inner: str = "AVG") -> StrategyClass:
     return WRAPPERS[outer](strategy_class(rest if dash else inner))
 
 
-def prepare(
-    strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
-) -> Strategy:
+def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
     """A strategy ready to be asked, for lists in the order in which the client passes them.
 
     Raises:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
-from hashlib import md5
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    import hashlib
 
 
 class ConsistentHash:
@@ -92,4 +95,12 @@ def ring_hash(text: str) -> int:
     >>> ring_hash("10.0.0.1@2-0")
     3774039039
     """
-    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
+    return int.from_bytes(_md5()(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
+
+
+@cache
+def _md5() -> Callable[..., hashlib._Hash]:
+    """Loaded when the first ring is built: OpenSSL costs every other command 3 ms at its start."""
+    import hashlib
+
+    return hashlib.md5

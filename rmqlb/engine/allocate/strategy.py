@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
@@ -13,14 +14,13 @@ from rmqlb.model.message_queue import MessageQueue
 DEFAULT_VIRTUAL_NODES = 10
 
 Zones = Mapping[str, str | None] | Callable[[str], str | None] | str | re.Pattern[str]
-"""Where brokers or clients are: a mapping by name, a function of the name, or a pattern whose first group is the zone."""
+"""Where brokers or clients are: a mapping by name, a function of the name, or a pattern with the zone as its group."""
 
 ConfigLists = Sequence[MessageQueue] | Mapping[str, Sequence[MessageQueue]]
 """What CONFIG was given: one list for every member, or a list by client id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What the members' strategy objects were constructed with.
 
     Attributes:

@@ -1,0 +1,171 @@
+"""What the strategies promise beyond the vectors: odd cases, properties, and errors with RocketMQ's text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_for
+from rmqlb.engine.allocate.consistent_hash import ring_hash
+from tests.builders import queues, short
+
+ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
+some_queues = st.lists(
+    st.builds(MessageQueue, st.just("T"), st.sampled_from(["a", "b-10", "b-9", "r@x"]), st.integers(0, 30)),
+    min_size=1,
+    unique=True,
+)
+NAMES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+
+
+def test_both_lists_are_sorted_as_java_sorts_them() -> None:
+    shares = allocate("AVG", reversed(queues(3)), ["10.0.0.9@1", "10.0.0.10@1", "10.0.0.1@2"])
+    assert {i: short(share) for i, share in shares.items()} == {
+        "10.0.0.10@1": ["broker-a0"],
+        "10.0.0.1@2": ["broker-a1"],
+        "10.0.0.9@1": ["broker-a2"],
+    }
+
+
+def test_ids_above_the_basic_plane_sort_before_those_at_its_end() -> None:
+    assert list(allocate("AVG", queues(2), ["￮", "\U0001f600"])) == ["\U0001f600", "￮"]
+
+
+def test_presorted_takes_the_lists_as_they_stand() -> None:
+    assert short(allocate("AVG", queues(3)[::-1], ["b", "a"], presorted=True)["b"]) == ["broker-a2", "broker-a1"]
+
+
+def test_a_shared_client_id_leaves_queues_without_owner_under_avg_but_not_under_consistent_hash() -> None:
+    duplicated = ["a", "a", "b"]
+    both = queues(4) + queues(4, "broker-b")
+    assert {i: len(share) for i, share in allocate("AVG", both, duplicated).items()} == {"a": 3, "b": 2}
+    assert sum(len(share) for share in allocate("CONSISTENT_HASH", both, duplicated).values()) == 8
+
+
+def test_reference_rings_hash_as_java_does() -> None:
+    assert ring_hash("10.0.0.1@2-9") == 3963307019
+    assert ring_hash(str(MessageQueue("T", "broker-b", 3))) == 2071781442
+
+
+def test_pin_gives_queues_only_to_members_on_the_chosen_machines() -> None:
+    members = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.2@2", "10.0.0.3@1"]
+    shares = allocate("PIN", queues(5), members, hosts=["10.0.0.2"], inner="AVG_BY_CIRCLE")
+    assert [len(shares[i]) for i in members] == [0, 3, 2, 0]
+    assert allocate("PIN-AVG", queues(5), members, hosts=["10.9.9.9"]) == {i: [] for i in members}
+
+
+def test_config_may_differ_from_member_to_member() -> None:
+    lists = {"a": queues(2), "b": queues(2)[1:]}
+    assert allocate("CONFIG", queues(9), ["a", "b", "c"], config=lists) == {"a": queues(2), "b": queues(2)[1:], "c": []}
+
+
+def test_zones_may_be_a_pattern_or_a_function() -> None:
+    both = queues(2, "r1-x") + queues(2, "r2-x")
+    by_pattern = allocate("MACHINE_ROOM_NEARBY", both, ["r1-a", "r2-a"], broker_zones=r"(\w+)-", client_zones=r"(\w+)-")
+    by_function = allocate(
+        "MACHINE_ROOM_NEARBY-AVG", both, ["r1-a", "r2-a"], broker_zones=lambda n: n[:2], client_zones=lambda n: n[:2]
+    )
+    assert by_pattern == by_function == {"r1-a": both[:2], "r2-a": both[2:]}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "given", "text"),
+    [
+        ("CONSISTENT_HASH", {"virtual_nodes": -1}, "illegal virtualNodeCnt :-1"),
+        ("MACHINE_ROOM_NEARBY", {}, "machineRoomResolver is null"),
+        (
+            "MACHINE_ROOM_NEARBY",
+            {"broker_zones": {}, "client_zones": {}},
+            "Machine room is null for mq MessageQueue [topic=T, brokerName=r@x, queueId=0]",
+        ),
+        (
+            "MACHINE_ROOM_NEARBY",
+            {"broker_zones": {"r@x": "z"}, "client_zones": {"c": ""}},
+            "Machine room is null for consumer id c",
+        ),
+        ("MACHINE_ROOM", {}, "consumeridcs is null"),
+    ],
+)
+def test_errors_have_rocketmqs_text(strategy: str, given: dict[str, object], text: str) -> None:
+    with pytest.raises(AllocationError) as raised:
+        allocate(strategy, queues(1, "r@x"), ["c"], **given)  # type: ignore[arg-type]
+    assert str(raised.value) == text
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"])
+def test_preconditions_are_checked_in_rocketmqs_order(strategy: str) -> None:
+    def text(client_id: str, mqs: list[MessageQueue], cids: list[str]) -> str:
+        with pytest.raises(AllocationError) as raised:
+            allocate_for(client_id, strategy, mqs, cids, consumer_idcs=["r"])
+        return str(raised.value)
+
+    assert text("", [], []) == "currentCID is empty"
+    assert text("a", [], []) == "mqAll is null or mqAll empty"
+    assert text("a", queues(1), []) == "cidAll is null or cidAll empty"
+    assert allocate_for("stranger", strategy, queues(1), ["a"], consumer_idcs=["r"]) == []
+
+
+def test_an_empty_group_is_an_error_for_the_whole_group_too() -> None:
+    with pytest.raises(AllocationError, match="cidAll is null or cidAll empty"):
+        allocate("AVG", queues(1), [])
+
+
+def test_an_inner_config_without_a_list_throws_only_where_java_calls_it() -> None:
+    zones = {"broker_zones": {"broker-a": "z1"}, "client_zones": {"near": "z1", "far": "z2"}}
+    arguments = ("MACHINE_ROOM_NEARBY", queues(2), ["near", "far"])
+    assert allocate_for("far", *arguments, inner="CONFIG", **zones) == []  # type: ignore[arg-type]
+    with pytest.raises(AllocationError):
+        allocate_for("near", *arguments, inner="CONFIG", **zones)  # type: ignore[arg-type]
+
+
+def test_an_unknown_strategy_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(UsageError) as raised:
+        allocate("AVGERAGE", queues(1), ["a"])
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("did you mean AVG")
+
+
+@given(some_queues, ids)
+def test_every_queue_has_one_owner_unless_an_id_is_shared(mqs: list[MessageQueue], members: list[str]) -> None:
+    for strategy in NAMES:
+        owned = Counter(queue for share in allocate(strategy, mqs, members).values() for queue in share)
+        assert set(owned) <= set(mqs)
+        assert not owned or max(owned.values()) == 1
+        if len(set(members)) == len(members) or strategy == "CONSISTENT_HASH":
+            assert set(owned) == set(mqs)
+
+
+@given(some_queues, ids, st.randoms(use_true_random=False))
+def test_the_order_of_the_input_does_not_matter(mqs: list[MessageQueue], members: list[str], random: object) -> None:
+    mixed, others = list(mqs), list(members)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    random.shuffle(others)  # type: ignore[attr-defined]
+    for strategy in NAMES:
+        assert allocate(strategy, mqs, members) == allocate(strategy, mixed, others)
+
+
+@given(some_queues, ids)
+def test_avg_and_circle_are_even_and_answer_each_member_as_the_group(
+    mqs: list[MessageQueue], members: list[str]
+) -> None:
+    distinct = sorted(set(members))
+    for strategy in NAMES:
+        shares = allocate(strategy, mqs, distinct)
+        assert all(allocate_for(i, strategy, mqs, distinct) == share for i, share in shares.items())
+        if strategy != "CONSISTENT_HASH":
+            sizes = [len(share) for share in shares.values()]
+            assert max(sizes) - min(sizes) <= 1
+
+
+@given(some_queues, st.lists(st.text("abc1", min_size=1), min_size=2, max_size=8, unique=True))
+def test_a_joiner_under_consistent_hash_moves_queues_only_to_itself(
+    mqs: list[MessageQueue], members: list[str]
+) -> None:
+    joiner, *rest = members
+    before, after = allocate("CONSISTENT_HASH", mqs, rest), allocate("CONSISTENT_HASH", mqs, members)
+    for client_id in rest:
+        assert set(after[client_id]) <= set(before[client_id])
+    assert set(after[joiner]) == set(mqs) - {queue for i in rest for queue in after[i]}

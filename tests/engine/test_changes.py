@@ -1,0 +1,121 @@
+"""What-if: members and routes after a change, and changes that make no sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb import MessageQueue, TopicRouteData, UsageError
+from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_members, change_route, describe, made_up
+from rmqlb.model.route import TopicQueueMappingInfo
+from tests.builders import route
+
+
+def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:
+    return {queue.broker_name: (queue.read_queue_nums, queue.write_queue_nums) for queue in data.queue_datas}
+
+
+def test_members_are_replaced_removed_and_added() -> None:
+    changes = Changes(add=("z", 1), remove=("a",), replace=(("b", "y"),))
+    assert change_members(["c", "b", "a"], changes) == ("c", "made-up-01", "y", "z")
+
+
+def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
+    assert change_members(["9", "10", "8"], Changes(remove=(1,))) == ("10", "8")
+
+
+def test_made_up_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
+    assert made_up(2, ["made-up-01"]) == ["made-up-02", "made-up-03"]
+    assert sorted(made_up(12)) == made_up(12)
+
+
+def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
+    assert change_members(["a", "a"], Changes(remove=("a",))) == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (Changes(add=("a",)), "--add a: it is already in the group"),
+        (Changes(remove=("x",)), "--remove x: it is not in the group"),
+        (Changes(replace=(("x", "y"),)), "--replace x: it is not in the group"),
+        (Changes(replace=(("a", "b"),)), "--replace a=b: b is already in the group"),
+        (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
+        (Changes(add=("c",), remove=("c",)), "c is named twice, in --add and --remove: the changes contradict each other"),
+        (Changes(add=("c", "c")), "c is named twice, in --add: the changes contradict each other"),
+        (Changes(replace=(("a", "c"),), remove=("a",)), "a is named twice, in --remove and --replace: the changes contradict each other"),
+        (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), "broker x is added or removed twice: the changes contradict each other"),
+    ],
+)  # fmt: skip
+def test_changes_that_make_no_sense_are_refused(changes: Changes, problem: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        change_members(["a", "b"], changes)
+    assert raised.value.message == problem
+
+
+def test_a_misspelt_member_is_suggested() -> None:
+    with pytest.raises(UsageError) as raised:
+        change_members(["10.0.0.1@7", "10.0.0.2@7"], Changes(remove=("10.0.0.1@8",)))
+    assert raised.value.hint is not None
+    assert "10.0.0.1@7" in raised.value.hint
+
+
+def test_an_added_broker_has_as_many_queues_as_most_others_and_serves_producers() -> None:
+    changed = change_route(
+        route(a=4, b=4, c=8), Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3)))
+    )
+    assert counts(changed) == {"a": (4, 4), "b": (4, 4), "c": (8, 8), "d": (4, 4), "e": (2, 1), "f": (3, 3)}
+    assert MessageQueue("T", "d", 3) in changed.publish_queues()
+
+
+def test_a_removed_broker_takes_its_queues_along() -> None:
+    assert counts(change_route(route(a=4, b=2), Changes(remove_brokers=("a",)))) == {"b": (2, 2)}
+
+
+def test_queue_counts_change_for_one_broker_or_all() -> None:
+    changes = Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))
+    assert counts(change_route(route(a=4, b=4), changes)) == {"a": (6, 1), "b": (4, 1)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(remove_brokers=("z",)),
+        Changes(add_brokers=(NewBroker("a"),)),
+        Changes(read_queues=(QueueCount(1, "z"),)),
+        Changes(write_queues=(QueueCount(1, "z"),)),
+    ],
+)
+def test_a_broker_must_fit_the_route(changes: Changes) -> None:
+    with pytest.raises(UsageError):
+        change_route(route(a=4), changes)
+
+
+def test_a_first_broker_needs_its_number_of_queues() -> None:
+    with pytest.raises(UsageError, match="no other broker"):
+        change_route(route(), Changes(add_brokers=(NewBroker("a"),)))
+
+
+def test_a_static_topic_does_not_follow_brokers() -> None:
+    info = TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})
+    static = TopicRouteData("T", (), (), None, {"a": info})
+    assert change_route(static, Changes(add=(1,))) is static
+    with pytest.raises(UsageError, match="static topic"):
+        change_route(static, Changes(remove_brokers=("a",)))
+
+
+def test_a_change_reads_as_words() -> None:
+    changes = Changes(
+        add=("x", 2), remove=(1,), replace=(("a", "b"),), to_strategy="AVG", add_brokers=(NewBroker("n"),),
+        remove_brokers=("o",), read_queues=(QueueCount(4),), write_queues=(QueueCount(2, "n"),),
+    )  # fmt: skip
+    assert describe(changes) == (
+        "a is replaced by b",
+        "remove 1 last consumer",
+        "add x",
+        "add 2 made-up consumers",
+        "remove broker o",
+        "add broker n",
+        "4 read queues on every broker",
+        "2 write queues on n",
+        "to strategy AVG",
+    )

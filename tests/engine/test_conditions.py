@@ -1,0 +1,43 @@
+"""`--fail-on`: what can be asked, and what the answer is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb import UsageError
+from rmqlb.engine.conditions import NAMES, parse_condition
+from rmqlb.engine.rebalance import plan_rebalance
+from tests.builders import route, side
+
+SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("idle>0", 1, True),
+        ("idle > 1", 1, False),
+        ("idle>=20%", 20, True),
+        ("moved>50%", 75, True),
+        ("moved=3", 3, True),
+        ("unowned!=0", 0, False),
+        ("multiplyOwned>0", 0, False),
+        ("max/mean<1.25", 1.25, False),
+        ("min==0", 0, True),
+        ("excess-moves>0", 1, True),
+        ("lag-moved>0", None, None),
+    ],
+)
+def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bool | None) -> None:
+    tried = parse_condition(text).try_on(SUMMARY)
+    assert (tried.value, tried.met) == (value, met)
+
+
+@pytest.mark.parametrize("text", ["", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "max>5%", "idel>0"])
+def test_what_is_not_a_condition_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_condition(text)
+
+
+def test_every_figure_can_be_asked_for() -> None:
+    assert all(parse_condition(f"{name}>=0").try_on(SUMMARY).text for name in NAMES)

@@ -1,0 +1,115 @@
+"""Who takes part, what is odd about them, and which strategy they run."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb import DataError, MessageQueue
+from rmqlb.engine.assign import Members
+from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
+from rmqlb.model.group import ConsumerGroup, MemberReport
+from tests.builders import HERE, group, route
+
+
+def codes(seen: ConsumerGroup) -> list[str]:
+    return [finding.code for finding in member_findings(seen)]
+
+
+def test_members_are_sorted_and_keep_their_duplicates() -> None:
+    assert rebalanced_members(group("b a a")) == ("a", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
+        (group("a", consume_type="CONSUME_POP"), "consumes by POP"),
+        (group("host@123@0@abc12z host@124@1@abc12z"), "look like gRPC clients"),
+        (ConsumerGroup("g", HERE), "the members of group g are not in a test"),
+    ],
+)
+def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        rebalanced_members(seen)
+
+
+def test_a_group_known_to_be_empty_has_no_members() -> None:
+    assert rebalanced_members(replace(group(), views=())) == ()
+
+
+def test_ids_of_remoting_clients_are_not_taken_for_grpc_ones() -> None:
+    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
+
+
+def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
+    seen = group("a b", "a a")
+    assert seen.client_ids == ("a", "a", "b")
+    assert codes(seen) == ["shared-client-id", "split-view"]
+
+
+def test_what_is_odd_about_members_is_said() -> None:
+    assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
+    assert codes(group("a h@1@0@zz")) == ["grpc-members"]
+    broker_side = {"a": MemberReport("a", client_rebalance=False)}
+    assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
+    mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
+    assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
+
+
+def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
+    findings = list(sort_findings(["10.0.0.9@1", "10.0.0.10@1", "10.0.0.100@1"], "client ids"))
+    assert [finding.message for finding in findings] == [
+        "client ids sort by character, not by number: 10.0.0.100@1 stands before 10.0.0.10@1"
+    ]
+    assert not list(sort_findings(["a-1", "a-2", "b-1"], "broker names"))
+
+
+AVG, CIRCLE = "AllocateMessageQueueAveragely", "AllocateMessageQueueAveragelyByCircle"
+
+
+def test_the_strategy_is_what_the_user_says_and_a_contradiction_is_told() -> None:
+    seen = group("a b", reports={"a": CIRCLE})
+    detected = detect_strategy("AVG", seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    assert (detected.strategy, detected.origin) == ("AVG", "given")
+    assert [finding.code for finding in detected.findings] == ["strategy-differs"]
+
+
+def test_else_it_is_what_the_members_report() -> None:
+    detected = detect_strategy(None, group("a b", reports={"a": CIRCLE}), [], Members(("a", "b"), "AVG"))
+    assert (detected.strategy, detected.origin, detected.findings) == ("AVG_BY_CIRCLE", "reported", ())
+
+
+def test_members_that_report_different_strategies_each_keep_their_own() -> None:
+    seen = group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE})
+    detected = detect_strategy(None, seen, [], Members(("a", "b", "c"), "AVG"))
+    assert detected.strategy == "AVG"
+    assert detected.strategy_of["c"] == "AVG_BY_CIRCLE"
+    assert [finding.code for finding in detected.findings] == ["mixed-strategies"]
+
+
+def test_a_class_of_the_users_own_is_not_guessed() -> None:
+    with pytest.raises(DataError, match="the strategy class MyStrategy"):
+        detect_strategy(None, group("a", reports={"a": "MyStrategy"}), [], Members(("a",), "AVG"))
+
+
+def test_else_it_is_what_fits_the_owners_seen() -> None:
+    dealt = {MessageQueue("T", "x", i): "ab"[i % 2] for i in range(4)}
+    seen = group("a b", owners=dealt)
+    detected = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    assert (detected.strategy, detected.origin) == ("AVG_BY_CIRCLE", "observed")
+
+
+def test_else_the_clients_default_is_assumed_and_labelled() -> None:
+    detected = detect_strategy(None, None, [route(x=4)], Members(("a",), "AVG"))
+    assert (detected.strategy, detected.origin) == ("AVG", "assumed")
+    assert [finding.code for finding in detected.findings] == ["assumed-strategy"]
+
+
+def test_owners_that_are_not_the_predicted_ones_are_drift() -> None:
+    seen = group("a b", owners={MessageQueue("T", "x", 0): "b", MessageQueue("T", "x", 1): ""})
+    findings = list(drift([route(x=2)], Members(("a", "b"), "AVG"), seen.queues))
+    assert [finding.message for finding in findings] == [
+        "2 of 2 queues are owned by others than AVG predicts; first x:0 of T: seen b, predicted a"
+    ]

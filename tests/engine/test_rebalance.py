@@ -1,0 +1,133 @@
+"""The plan: what it says of each queue, consumer and figure, and that it holds together."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb.engine.balance import least_moves, spread
+from rmqlb.engine.rebalance import compare, plan_rebalance
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import RebalancePlan
+from tests.builders import queues, route, side
+
+members = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
+
+
+def changes(plan: RebalancePlan) -> str:
+    return " ".join(move.change for topic in plan.topics for move in topic.moves)
+
+
+def test_a_joiner_under_avg_moves_the_blocks_behind_it() -> None:
+    plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)))
+    assert changes(plan) == "same same moved same moved moved"
+    assert plan.summary.moved == 3
+    assert plan.summary.least_moves == 2
+
+
+def test_each_kind_of_change_has_a_name() -> None:
+    grown = plan_rebalance(None, side("a a b", route(x=3)), side("a b", route(x=4)))
+    assert changes(grown) == "same assigned same added"
+    shrunk = plan_rebalance(None, side("a b", route(x=4)), side("a a b", route(x=3)))
+    assert changes(shrunk) == "same unassigned same removed"
+
+
+def test_consumers_gain_and_lose_queues_with_their_lag() -> None:
+    states = {queue: QueueState(None, 10 * queue.queue_id, 0) for queue in queues(6, "x")}
+    plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)), states=states)
+    gains = [(c.client_id, c.gained, c.lag_gained, c.lost, c.lag_lost) for c in plan.consumers]
+    assert gains == [("a", 0, 0, 1, 20), ("b", 1, 20, 2, 90), ("c", 2, 90, 0, 0)]
+    assert plan.summary.lag_moved == 20 + 40 + 50
+
+
+def test_lag_that_is_not_known_for_all_queues_is_unknown() -> None:
+    states = {MessageQueue("T", "x", 2): QueueState(None, 5, 1)}
+    plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)), states=states)
+    assert plan.summary.lag_moved is None
+
+
+def test_topics_are_dealt_out_one_by_one_so_that_first_ids_get_more() -> None:
+    plan = plan_rebalance(
+        "g", side("a b", route("T", x=1), route("U", x=1)), side("a b", route("T", x=1), route("U", x=1))
+    )
+    assert [(c.client_id, c.queues_after) for c in plan.consumers] == [("a", 2), ("b", 0)]
+    assert plan.consumers[1].idle_reason == "consumer 1 of 2 (counted from 0), and only 1 queues"
+
+
+def test_a_shared_id_counts_its_processes_and_the_queues_that_each_of_them_reads() -> None:
+    plan = plan_rebalance("g", side("a a", route(x=4)), side("a b", route(x=4)))
+    assert (plan.summary.before.shared_id, plan.summary.before.unowned) == (2, 2)
+    assert (plan.summary.after.shared_id, plan.summary.after.unowned) == (0, 0)
+    assert plan.consumers[0].processes_before == 2
+
+
+def test_comparing_strategies_keeps_the_plans_own_first() -> None:
+    before, after = (
+        side("a b", route(x=4), strategy="AVG_BY_CIRCLE"),
+        side("a b c", route(x=4), strategy="AVG_BY_CIRCLE"),
+    )
+    plan = compare(plan_rebalance("g", before, after), before, after, ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+    assert [c.strategy for c in plan.comparisons] == ["AVG_BY_CIRCLE", "AVG", "CONSISTENT_HASH"]
+    assert plan.comparisons[0].summary is plan.summary
+
+
+def test_reasons_are_given_for_both_sides_when_asked_for() -> None:
+    plan = plan_rebalance("g", side("a", route(x=1)), side("a b", route(x=1)), explain=True)
+    move = plan.topics[0].moves[0]
+    assert move.reason_before == move.reason_after == "queue 0 is in block 0..0 of consumer 0"
+
+
+@given(
+    members, members, st.integers(1, 9), st.integers(1, 9), st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+)
+def test_applying_the_moves_to_the_owners_before_gives_the_owners_after(
+    old: list[str], new: list[str], before_queues: int, after_queues: int, strategy: str
+) -> None:
+    before = side(" ".join(old), route(x=before_queues), strategy=strategy)
+    after = side(" ".join(new), route(x=after_queues), strategy=strategy)
+    plan = plan_rebalance("g", before, after)
+    owners = {m.queue: m.owners_before for m in plan.topics[0].moves if m.owners_before is not None}
+    for move in plan.topics[0].moves:
+        if move.change != "same":
+            owners.pop(move.queue, None)
+            if move.owners_after is not None:
+                owners[move.queue] = move.owners_after
+    settled = plan_rebalance("g", after, after)
+    assert owners == {m.queue: m.owners_after for m in settled.topics[0].moves}
+    assert all(m.change == "same" for m in settled.topics[0].moves)
+    for consumer in plan.consumers:
+        assert consumer.queues_after - consumer.queues_before == consumer.gained - consumer.lost
+
+
+@given(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=5), st.sets(st.sampled_from("abcd"), min_size=1, max_size=3)
+)
+def test_least_moves_is_the_least_over_all_even_plans(owned: list[str], ids: set[str]) -> None:
+    all_queues = queues(len(owned))
+    before = {queue: (owner,) for queue, owner in zip(all_queues, owned, strict=True)}
+    even = [
+        plan
+        for plan in product(sorted(ids), repeat=len(owned))
+        if max(map(plan.count, ids)) - min(map(plan.count, ids)) <= 1
+    ]
+    fewest = min(sum(old != new for old, new in zip(owned, plan, strict=True)) for plan in even)
+    assert least_moves(before, all_queues, ids) == fewest
+
+
+def test_without_members_no_plan_is_even() -> None:
+    assert least_moves(dict.fromkeys(queues(2), ("a",)), queues(2), []) is None
+
+
+def test_the_judge_counts_idle_unowned_and_multiply_owned() -> None:
+    q = queues(3)
+    measured = spread({q[0]: ("a", "b"), q[1]: (), q[2]: ("a",)}, ("a", "b", "c", "c"))
+    assert (measured.idle, measured.unowned, measured.multiply_owned, measured.shared_id) == (1, 1, 1, 0)
+    assert (measured.least, measured.most, measured.mean, measured.max_over_mean) == (0, 2, 1.0, 2.0)
+
+
+def test_the_spread_of_nothing_is_unknown_not_zero() -> None:
+    measured = spread({}, ())
+    assert (measured.least, measured.most, measured.mean, measured.max_over_mean) == (None, None, None, None)

@@ -1,0 +1,65 @@
+"""The two queue lists that clients make of a route."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
+from rmqlb.model.route import TopicQueueMappingInfo
+from tests.builders import route, short
+from tests.vectors import vectors
+
+VECTORS = list(vectors("publish"))
+
+
+def plain(queues: list[MessageQueue]) -> list[list[object]]:
+    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
+
+
+def test_all_400_routes_give_javas_queue_lists() -> None:
+    assert len(VECTORS) == 400
+    for vector in VECTORS:
+        data = parse_route(vector["routeText"], vector["topic"])
+        assert plain(data.publish_queues()) == vector["expected"], vector["id"]
+        assert plain(data.subscribe_queues()) == vector["expectedSubscribe"], vector["id"]
+        assert data.is_order_topic == vector["orderTopic"], vector["id"]
+
+
+def test_producers_need_a_master_and_consumers_do_not() -> None:
+    assert short(route(masters=False, a=1).publish_queues()) == []
+    assert short(route(masters=False, a=1).subscribe_queues()) == ["a0"]
+
+
+@pytest.mark.parametrize(("perm", "publish", "subscribe"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)])
+def test_permission_bits_decide_who_sees_the_queues(perm: int, publish: int, subscribe: int) -> None:
+    data = route(perm=perm, a=1)
+    assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
+
+
+@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0"])
+def test_a_malformed_order_config_is_an_error_as_it_is_for_clients(conf: str) -> None:
+    with pytest.raises(DataError, match="order config of topic T is malformed"):
+        TopicRouteData("T", (), (), conf).publish_queues()
+
+
+def test_an_order_config_is_split_as_java_splits() -> None:
+    listed = TopicRouteData("T", (), (), "b:+1;a:2:x;c:-1;;").publish_queues()
+    assert short(listed) == ["b0", "a0", "a1"]
+    assert TopicRouteData("T", (), (), ";").publish_queues() == []
+
+
+def mapping(bname: str, total: int, scope: str | None = "__global__") -> TopicQueueMappingInfo:
+    return TopicQueueMappingInfo("T", scope, total, bname, 1, {0: 0})
+
+
+def test_a_static_topic_has_logical_queues() -> None:
+    data = TopicRouteData("T", (), (), None, {"a": mapping("a", 3), "b": mapping("b", 3), "c": mapping("c", 9, None)})
+    expected = [MessageQueue("T", "__syslo__global__", i) for i in range(3)]
+    assert data.publish_queues() == data.subscribe_queues() == expected
+    assert data.is_static
+
+
+def test_an_empty_order_config_turns_the_static_branch_off_for_producers_only() -> None:
+    data = TopicRouteData("T", (), (), "", {"a": mapping("a", 2, "zone")})
+    assert data.publish_queues() == []
+    assert short(data.subscribe_queues()) == ["__syslo__zone0", "__syslo__zone1"]

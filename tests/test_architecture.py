@@ -1,0 +1,127 @@
+"""The tree guards itself: who may import whom, which third parties live where, and what is public."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rmqlb
+
+ROOT = Path(rmqlb.__file__).parent
+EVERYWHERE = {"errors"}
+MAY_IMPORT = {
+    "errors": set(),
+    "version": set(),
+    "model": set(),
+    "remoting": set(),
+    "engine": {"model"},
+    "sources": {"model", "remoting"},
+    "views": {"model"},
+    "cli": {"model", "engine", "sources", "views", "version"},
+    "__init__": {"version", "model", "engine", "sources"},
+    "__main__": {"cli"},
+}
+LIVES_IN = {
+    "typer": {"cli"},
+    "rich": {"views", "cli"},
+    "httpx": {"sources"},
+    "httpcore": {"sources"},
+    "msgspec": {"model", "engine", "sources", "views", "cli"},
+    "tabulate": {"views"},
+    "yaml": {"sources", "views"},
+}
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    """The folder below `rmqlb`, or the file's own name."""
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module or ""
+            if node.module == "rmqlb":
+                yield from (f"rmqlb.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    here = part(path)
+    assert here in MAY_IMPORT, f"a new part of the tree: say what {here} may import"
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        if top == "rmqlb":
+            target = rest.partition(".")[0]
+            assert target in {here, *MAY_IMPORT[here], *EVERYWHERE} or not target, f"{here} must not import {name}"
+        elif top not in sys.stdlib_module_names:
+            assert here in LIVES_IN.get(top, set()), f"{here} must not import {name}"
+
+
+def test_the_arrows_are_really_read() -> None:
+    found = {name.partition(".")[0] for path in modules() for name in imports(path)}
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate"} <= found
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(rmqlb.__all__) == [
+        "AllocationError",
+        "BrokerData",
+        "DataError",
+        "EndpointError",
+        "MessageQueue",
+        "QueueData",
+        "RmqlbError",
+        "TopicRouteData",
+        "UsageError",
+        "__version__",
+        "allocate",
+        "allocate_for",
+        "parse_route",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(set(rmqlb.__all__) - {"__version__"}))
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    assert getattr(rmqlb, name).__doc__
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = rmqlb.nothing
+
+
+def loaded_after(*arguments: str) -> set[str]:
+    code = (
+        "import sys; from rmqlb.cli.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"}
+
+
+def test_version_loads_nothing_heavy() -> None:
+    assert not loaded_after("--version") & HEAVY
+
+
+def test_a_plan_as_json_from_a_dump_loads_only_what_it_needs() -> None:
+    example = ROOT.parent / "examples" / "cluster.json"
+    assert not loaded_after("plan-rebalance", "-s", str(example), "-g", "order-svc", "--add", "1", "-o", "json") & HEAVY

@@ -1,0 +1,68 @@
+"""What each command prints in each format, kept as transcripts: `pytest tests/test_golden.py --update-golden` rewrites."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
+
+GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).parent.parent
+FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
+EXAMPLE = "-s examples/cluster.json"
+MQADMIN = "-s examples/topicRoute-Skewed.txt --topic Skewed"
+BASIC = {
+    "show-route": f"show-route {EXAMPLE}",
+    "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
+    "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
+}
+CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
+    "plan-explained": f"plan-rebalance {EXAMPLE} --group audit-svc --topic OrderEvents --add 10.0.0.9@1 --add 10.0.0.10@1 --explain",
+    "plan-compared": f"plan-rebalance {EXAMPLE} --group order-svc --remove-broker broker-b --strategy all --section strategies --section summary",
+    "plan-to-strategy": f"plan-rebalance {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --changed",
+    "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
+    "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
+    "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",
+    "plan-made-up": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",
+    "plan-pinned": f"plan-rebalance {MQADMIN} --consumers 10.0.0.1@1,10.0.0.2@1 --to-strategy PIN --host 10.0.0.1 --section consumers",
+    "plan-narrow": f"plan-rebalance {EXAMPLE} --group bill-svc --remove 1 -o table",
+    "owners-narrow": f"show-owners {EXAMPLE} --group order-svc --topic Skewed -o table",
+    "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
+    "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
+    "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
+    "help": "--help",
+    "help-plan": "plan-rebalance --help",
+}
+NARROW = 60
+
+
+def transcript(command: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    result = CliRunner().invoke(app, shlex.split(command), prog_name="rmqlb")
+    parts = [
+        f"$ rmqlb {command}",
+        result.stdout.rstrip("\n"),
+        "--- stderr",
+        result.stderr.rstrip("\n"),
+        f"--- exit {result.exit_code}",
+    ]
+    return "\n".join("\n".join(line.rstrip() for line in part.splitlines()) for part in parts) + "\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_output_is_as_recorded(name: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    columns = NARROW if name.endswith("narrow") else 110
+    text = transcript(CASES[name], columns, monkeypatch)
+    path = GOLDEN / f"{name}.txt"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_recorded_transcript_is_still_checked() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(CASES)
