@@ -1,0 +1,81 @@
+"""The signature that a broker checks when its ACL is on (`aclEnable` in 4.x, `authenticationEnabled` in 5.x).
+
+Rules of this file:
+- The content that is signed is the values of all extFields, AccessKey and SecurityToken included and Signature left
+  out, one after the other in the order of their keys, and then the body. Java sorts keys by UTF-16 unit.
+- The signature is the Base64 of HMAC-SHA1 under the secret key; it goes into the extField Signature.
+- Whoever changes extFields or body after that spoils it: sign last. The opaque is not signed, so `Exchange` may set it.
+- A secret is never part of a message, a repr or a format.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rmqlb.errors import UsageError
+from rmqlb.remoting.command import RemotingCommand
+from rmqlb.remoting.text import encode_text
+
+ACCESS_KEY: Final = "AccessKey"
+SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of the field, not its value
+SIGNATURE: Final = "Signature"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credentials:
+    """Who asks, as `org.apache.rocketmq.acl.common.SessionCredentials`.
+
+    Attributes:
+        access_key: name of the account; not a secret.
+        secret_key: key of the signature; never sent, never printed.
+        security_token: token of a temporary account, or None; sent, never printed.
+
+    Raises:
+        UsageError: the access key or the secret key is empty (Java has no HMAC with an empty key).
+    """
+
+    access_key: str
+    secret_key: str
+    security_token: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.access_key:
+            raise UsageError("the access key is empty")
+        if not self.secret_key:
+            raise UsageError("the secret key is empty")
+
+    def __repr__(self) -> str:
+        token = None if self.security_token is None else "***"
+        return f"Credentials(access_key={self.access_key!r}, secret_key='***', security_token={token!r})"
+
+
+def sign(command: RemotingCommand, credentials: Credentials) -> RemotingCommand:
+    """The command with AccessKey, SecurityToken and Signature, as `AclClientRPCHook.doBeforeRequest` adds them.
+
+    Signing a signed command again with the same credentials changes nothing.
+
+    Raises:
+        UsageError: a key, the token or a value holds a lone surrogate.
+    """
+    fields = dict(command.ext_fields) | {ACCESS_KEY: credentials.access_key}
+    fields.pop(SIGNATURE, None)
+    if credentials.security_token is not None:
+        fields[SECURITY_TOKEN] = credentials.security_token
+    fields[SIGNATURE] = _signature(_content(fields, command.body), credentials)
+    return replace(command, ext_fields=fields)
+
+
+def _content(fields: Mapping[str, str], body: bytes | None) -> bytes:
+    """What is signed (`AclUtils.combineRequestContent`); `fields` are without the signature."""
+    keys = sorted(fields, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
+    return b"".join(encode_text(fields[key], key) for key in keys) + (body or b"")
+
+
+def _signature(content: bytes, credentials: Credentials) -> str:
+    """The signature of some bytes (`AclSigner.calSignature`)."""
+    key = encode_text(credentials.secret_key, "the secret key")
+    return base64.b64encode(hmac.digest(key, content, "sha1")).decode()

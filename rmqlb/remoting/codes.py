@@ -1,0 +1,132 @@
+"""The numbers in `RemotingCommand.code`.
+
+Rules of this file:
+- `RequestCode` holds what rmqlb may send and nothing else: every code in it reads. A code that changes a broker, a name
+  server or a client has no name here, nor have the two that dump whole configurations (26, 319).
+- Names and numbers are those of `org.apache.rocketmq.remoting.protocol.RequestCode` and `ResponseCode` in 5.5.0. The
+  codes of requests are the same in 4.9, except that 343, 351, 352, 400 and 402 came with 5.0.
+- A far side may answer any number, so `RemotingCommand.code` is an int; `response_code_name` gives it a name for a
+  message.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class RequestCode(IntEnum):
+    """Requests that rmqlb sends, all of them reads, as `org.apache.rocketmq.remoting.protocol.RequestCode`."""
+
+    QUERY_CONSUMER_OFFSET = 14
+    GET_ALL_TOPIC_CONFIG = 21
+    GET_BROKER_RUNTIME_INFO = 28
+    SEARCH_OFFSET_BY_TIMESTAMP = 29
+    GET_MAX_OFFSET = 30
+    GET_MIN_OFFSET = 31
+    GET_CONSUMER_LIST_BY_GROUP = 38
+    GET_ALL_CONSUMER_OFFSET = 43
+    GET_KV_CONFIG = 101
+    GET_ROUTEINFO_BY_TOPIC = 105
+    GET_BROKER_CLUSTER_INFO = 106
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
+    GET_TOPIC_STATS_INFO = 202
+    GET_CONSUMER_CONNECTION_LIST = 203
+    GET_PRODUCER_CONNECTION_LIST = 204
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
+    GET_CONSUME_STATS = 208
+    GET_KVLIST_BY_NAMESPACE = 219
+    GET_TOPICS_BY_CLUSTER = 224
+    QUERY_TOPIC_CONSUME_BY_WHO = 300
+    GET_SYSTEM_TOPIC_LIST_FROM_NS = 304
+    GET_CONSUMER_RUNNING_INFO = 307
+    QUERY_TOPICS_BY_CONSUMER = 343
+    GET_TOPIC_CONFIG = 351
+    GET_SUBSCRIPTIONGROUP_CONFIG = 352
+    QUERY_ASSIGNMENT = 400
+    GET_ALL_MESSAGE_REQUEST_MODE = 402
+
+
+READ_ONLY: Final = frozenset(RequestCode)
+"""The allow-list that `Exchange.send` checks; a plain int is in it if its number is."""
+
+
+class ResponseCode(IntEnum):
+    """Answers, as `org.apache.rocketmq.remoting.protocol.ResponseCode` and `RemotingSysResponseCode`."""
+
+    RPC_TIME_OUT = -1006
+    RPC_SEND_TO_CHANNEL_FAILED = -1004
+    RPC_ADDR_IS_NULL = -1002
+    RPC_UNKNOWN = -1000
+    SUCCESS = 0
+    SYSTEM_ERROR = 1
+    SYSTEM_BUSY = 2
+    REQUEST_CODE_NOT_SUPPORTED = 3
+    TRANSACTION_FAILED = 4
+    FLUSH_DISK_TIMEOUT = 10
+    SLAVE_NOT_AVAILABLE = 11
+    FLUSH_SLAVE_TIMEOUT = 12
+    MESSAGE_ILLEGAL = 13
+    SERVICE_NOT_AVAILABLE = 14
+    VERSION_NOT_SUPPORTED = 15
+    NO_PERMISSION = 16
+    TOPIC_NOT_EXIST = 17
+    TOPIC_EXIST_ALREADY = 18
+    PULL_NOT_FOUND = 19
+    PULL_RETRY_IMMEDIATELY = 20
+    PULL_OFFSET_MOVED = 21
+    QUERY_NOT_FOUND = 22
+    SUBSCRIPTION_PARSE_FAILED = 23
+    SUBSCRIPTION_NOT_EXIST = 24
+    SUBSCRIPTION_NOT_LATEST = 25
+    SUBSCRIPTION_GROUP_NOT_EXIST = 26
+    FILTER_DATA_NOT_EXIST = 27
+    FILTER_DATA_NOT_LATEST = 28
+    INVALID_PARAMETER = 29
+    TRANSACTION_SHOULD_COMMIT = 200
+    TRANSACTION_SHOULD_ROLLBACK = 201
+    TRANSACTION_STATE_UNKNOW = 202
+    TRANSACTION_STATE_GROUP_WRONG = 203
+    NO_BUYER_ID = 204
+    NOT_IN_CURRENT_UNIT = 205
+    CONSUMER_NOT_ONLINE = 206
+    CONSUME_MSG_TIMEOUT = 207
+    NO_MESSAGE = 208
+    POLLING_FULL = 209
+    POLLING_TIMEOUT = 210
+    BROKER_NOT_EXIST = 211
+    BROKER_DISPATCH_NOT_COMPLETE = 212
+    BROADCAST_CONSUMPTION = 213
+    FLOW_CONTROL = 215
+    NOT_LEADER_FOR_QUEUE = 501
+    ILLEGAL_OPERATION = 604
+    GO_AWAY = 1500
+    CONTROLLER_FENCED_MASTER_EPOCH = 2000
+    CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH = 2001
+    CONTROLLER_INVALID_MASTER = 2002
+    CONTROLLER_INVALID_REPLICAS = 2003
+    CONTROLLER_MASTER_NOT_AVAILABLE = 2004
+    CONTROLLER_INVALID_REQUEST = 2005
+    CONTROLLER_BROKER_NOT_ALIVE = 2006
+    CONTROLLER_NOT_LEADER = 2007
+    CONTROLLER_BROKER_METADATA_NOT_EXIST = 2008
+    CONTROLLER_INVALID_CLEAN_BROKER_METADATA = 2009
+    CONTROLLER_BROKER_NEED_TO_BE_REGISTERED = 2010
+    CONTROLLER_MASTER_STILL_EXIST = 2011
+    CONTROLLER_ELECT_MASTER_FAILED = 2012
+    CONTROLLER_ALTER_SYNC_STATE_SET_FAILED = 2013
+    CONTROLLER_BROKER_ID_INVALID = 2014
+    CONTROLLER_JRAFT_INTERNAL_ERROR = 2015
+    CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
+    LMQ_QUOTA_EXCEEDED = 2017
+    LITE_SUBSCRIPTION_QUOTA_EXCEEDED = 2018
+    USER_NOT_EXIST = 3001
+    POLICY_NOT_EXIST = 3002
+
+
+def response_code_name(code: int) -> str:
+    """RocketMQ's name of a response code, or its decimal digits if 5.5.0 has no such code."""
+    try:
+        return ResponseCode(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,110 @@
+"""One message of the remoting protocol, request or response, as a value.
+
+Rules of this file:
+- A command is plain data. How its header becomes bytes is in `json_header` and `binary_header`, its frame in `frame`.
+- Body length 0 and no body are the same thing, as they are on the wire; so are no extFields and empty ones.
+- Nothing printed from a command shows what could be used to sign in: see `__repr__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+from rmqlb.remoting.version import V5_5_0
+
+RESPONSE_FLAG: Final = 1
+"""Bit of `flag` that marks a response; a request has it off."""
+ONEWAY_FLAG: Final = 2
+"""Bit of `flag` that marks a request to which no response is sent."""
+
+INT32_MIN: Final = -(2**31)
+"""Least number of Java's int, which code, version, opaque and flag are."""
+INT32_MAX: Final = 2**31 - 1
+"""Greatest number of Java's int."""
+
+HIDDEN_FIELDS: Final = frozenset({"Signature", "SecurityToken"})
+"""extFields whose values are never printed."""
+
+
+class LanguageCode(IntEnum):
+    """Language of the sender, as `org.apache.rocketmq.remoting.protocol.LanguageCode`; the value is the binary code."""
+
+    JAVA = 0
+    CPP = 1
+    DOTNET = 2
+    PYTHON = 3
+    DELPHI = 4
+    ERLANG = 5
+    RUBY = 6
+    OTHER = 7
+    HTTP = 8
+    GO = 9
+    PHP = 10
+    OMS = 11
+    RUST = 12
+    NODE_JS = 13
+
+
+class SerializeType(IntEnum):
+    """Form of a header, as `org.apache.rocketmq.remoting.protocol.SerializeType`.
+
+    Every server reads both. A 4.x server answers in the request's form, a 5.x server in its own (its property
+    `rocketmq.serialize.type`, JSON unless set): the answer to a JSON request may be binary.
+    """
+
+    JSON = 0
+    ROCKETMQ = 1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RemotingCommand:
+    """A request or a response, as `org.apache.rocketmq.remoting.protocol.RemotingCommand`.
+
+    Attributes:
+        code: request code, or in a response the response code (0 is success).
+        language: language of the sender; one unknown to us reads as OTHER.
+        version: MQVersion ordinal of the sender; see `rmqlb.remoting.version`.
+        opaque: id that a response shares with its request, int32.
+        flag: bit 0 on in a response, bit 1 on in a one-way request.
+        remark: the far side's text, mostly about an error; None if it sent none.
+        ext_fields: the custom header, all values text; a read-only copy of what was given.
+        body: the bytes after the header; None if there are none.
+        serialize_type: form of the header.
+    """
+
+    code: int
+    language: LanguageCode = LanguageCode.PYTHON
+    version: int = V5_5_0
+    opaque: int = 0
+    flag: int = 0
+    remark: str | None = None
+    ext_fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    body: bytes | None = None
+    serialize_type: SerializeType = SerializeType.JSON
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ext_fields", MappingProxyType(dict(self.ext_fields)))
+        object.__setattr__(self, "body", self.body or None)
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this is a response (`RemotingCommand.isResponseType`)."""
+        return bool(self.flag & RESPONSE_FLAG)
+
+    @property
+    def is_oneway(self) -> bool:
+        """Whether the sender wants no response (`RemotingCommand.isOnewayRPC`)."""
+        return bool(self.flag & ONEWAY_FLAG)
+
+    def __repr__(self) -> str:
+        """What `RemotingCommand.toString` prints, with the body's length; signature and token are masked."""
+        fields = {key: "***" if key in HIDDEN_FIELDS else value for key, value in self.ext_fields.items()}
+        return (
+            f"RemotingCommand(code={self.code}, language={self.language.name}, version={self.version}, "
+            f"opaque={self.opaque}, flag={self.flag}, remark={self.remark!r}, ext_fields={fields!r}, "
+            f"body={len(self.body or b'')} bytes, serialize_type={self.serialize_type.name})"
+        )

@@ -1,0 +1,126 @@
+"""The client's side of one connection: which requests are out, and which response belongs to which.
+
+Rules of this file:
+- No socket: `send` gives the bytes to write, `receive` takes the bytes that were read. Deadlines are the caller's; a
+  4.9 name server does not answer a request code it does not know.
+- Only requests of `codes.READ_ONLY` that want a response leave this file.
+- Responses may come in any order. What belongs to no pending request is dropped and counted, never an error: a server
+  may send requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting.codes import READ_ONLY
+from rmqlb.remoting.command import INT32_MIN, RemotingCommand
+from rmqlb.remoting.frame import MAX_FRAME, FrameDecoder, encode_frame
+
+_INT32_SIZE: Final = 2**32
+
+
+class RequestNotAllowedError(ValueError):
+    """A command was to be sent that is not on the read-only allow-list; a mistake in rmqlb, not in its input."""
+
+
+@dataclass(slots=True)
+class Ignored:
+    """What came in and belonged to no pending request.
+
+    Attributes:
+        server_requests: commands of the far side that are requests.
+        second_answers: responses to a request that had been answered.
+        unknown_answers: responses with an opaque that was never sent.
+    """
+
+    server_requests: int = 0
+    second_answers: int = 0
+    unknown_answers: int = 0
+
+
+class Exchange:
+    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`.
+
+    Args:
+        first_opaque: opaque of the first request, int32; each further one is higher by one and follows 2^31 - 1 with
+            -2^31.
+        max_frame: bytes of the longest frame taken.
+
+    Attributes:
+        ignored: counts of what was dropped.
+    """
+
+    def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
+        self.ignored = Ignored()
+        self._decoder = FrameDecoder(max_frame=max_frame)
+        self._first_opaque = first_opaque
+        self._sent = 0
+        self._pending: dict[int, RemotingCommand] = {}
+
+    @property
+    def pending(self) -> tuple[RemotingCommand, ...]:
+        """The requests that have no response yet, oldest first, with their opaques."""
+        return tuple(self._pending.values())
+
+    @property
+    def broken(self) -> bool:
+        """Whether the far side broke the protocol, so that no response can come any more and `receive` raises."""
+        return self._decoder.broken
+
+    def send(self, command: RemotingCommand) -> bytes:
+        """The frame to write for a request, which is pending from now on; its opaque is replaced.
+
+        Raises:
+            RequestNotAllowedError: its code is not in `READ_ONLY`, or its flag makes it a response or one-way.
+            UsageError: a text of the request cannot be encoded.
+        """
+        if command.code not in READ_ONLY:
+            raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
+        if command.flag != 0:
+            raise RequestNotAllowedError(f"request code {command.code} has flag {command.flag}, not 0")
+        request = replace(command, opaque=_int32(self._first_opaque + self._sent))
+        frame = encode_frame(request)
+        self._pending[request.opaque] = request
+        self._sent += 1
+        return frame
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
+        """Pairs of request and response completed by these bytes, in the order of the responses.
+
+        Raises:
+            ProtocolError: the bytes are not RocketMQ's protocol; after good responses the next call raises, see
+            `broken`.
+        """
+        pairs = []
+        for command in self._decoder.feed(data):
+            request = self._pending.pop(command.opaque, None) if command.is_response else None
+            if request is None:
+                self._ignore(command)
+            else:
+                pairs.append((request, command))
+        return pairs
+
+    def closed(self) -> None:
+        """Says that the far side has closed the connection.
+
+        Raises:
+            ProtocolError: it closed inside a frame or before it had answered all requests.
+        """
+        self._decoder.close()
+        if self._pending:
+            raise ProtocolError(f"the connection was closed with {len(self._pending)} requests unanswered")
+
+    def _ignore(self, command: RemotingCommand) -> None:
+        if not command.is_response:
+            self.ignored.server_requests += 1
+        elif (command.opaque - self._first_opaque) % _INT32_SIZE < self._sent:
+            self.ignored.second_answers += 1
+        else:
+            self.ignored.unknown_answers += 1
+
+
+def _int32(number: int) -> int:
+    """Java's int of a number that does not fit it."""
+    return (number - INT32_MIN) % _INT32_SIZE + INT32_MIN

@@ -1,0 +1,166 @@
+"""Frames: how commands follow one another in a stream of bytes.
+
+    int32 total, the number of bytes after it | int8 serialize type, int24 length of the header | header | body
+
+Rules of this file:
+- Both lengths are checked as soon as they are there, before anything is waited for: what is kept between two calls is
+  never more than the start of one frame that may be.
+- How the stream is cut into pieces makes no difference: the same bytes give the same commands, then the same error. So
+  an error that comes behind good commands in one piece is raised by the next call, and `broken` tells of it at once.
+- There is no way to find the next frame after a bad one: a broken decoder stays broken.
+- The limit on a frame is Netty's in `NettyDecoder`; the one on a header is ours, since reading JSON takes a multiple of
+  its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, NoReturn
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting.binary_header import decode_binary_header, encode_binary_header
+from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand, SerializeType
+from rmqlb.remoting.json_header import decode_json_header, encode_json_header
+
+MAX_FRAME: Final = 16 * 1024 * 1024
+"""Bytes of the longest frame taken, its length field included (`NettyDecoder`,
+`com.rocketmq.remoting.frameMaxLength`)."""
+MAX_HEADER: Final = 1024 * 1024
+"""Bytes of the longest header taken; RocketMQ's format ends at 16 MiB - 1, its servers stay below a few KiB."""
+
+_TOTAL: Final = Struct(">i")
+_META: Final = Struct(">I")
+_PREFIX: Final = _TOTAL.size + _META.size
+_HEADER_LENGTH: Final = 0x00FFFFFF
+
+_ENCODERS: Final[dict[SerializeType, Callable[[RemotingCommand], bytes]]] = {
+    SerializeType.JSON: encode_json_header,
+    SerializeType.ROCKETMQ: encode_binary_header,
+}
+_DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
+    SerializeType.JSON: decode_json_header,
+    SerializeType.ROCKETMQ: decode_binary_header,
+}
+
+
+def encode_frame(command: RemotingCommand) -> bytes:
+    """One whole frame, its length field included, as `RemotingCommand.encode` builds it.
+
+    Raises:
+        ValueError: the command does not fit its form: a number beyond 32 bits, a header of 16 MiB or more, and in the
+            binary form a code or version beyond 16 bits.
+        UsageError: a text of the command holds a lone surrogate.
+    """
+    for number in (command.code, command.version, command.opaque, command.flag):
+        if not INT32_MIN <= number <= INT32_MAX:
+            raise ValueError(f"{number} does not fit the 32 bits of a header's number")
+    header = _ENCODERS[command.serialize_type](command)
+    if len(header) > _HEADER_LENGTH:
+        raise ValueError(f"a header of {len(header)} bytes does not fit the 24 bits of its length")
+    body = command.body or b""
+    total = _META.size + len(header) + len(body)
+    return _TOTAL.pack(total) + _META.pack(command.serialize_type << 24 | len(header)) + header + body
+
+
+class FrameDecoder:
+    """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do.
+
+    Args:
+        max_frame: bytes of the longest frame taken, its length field included.
+    """
+
+    __slots__ = ("_buffer", "_error", "_max_frame")
+
+    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+        self._buffer = bytearray()
+        self._error: str | None = None
+        self._max_frame = max_frame
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._buffer)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the stream went wrong, so that every further call raises."""
+        return self._error is not None
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
+        """The commands completed by these bytes, in the order of the stream.
+
+        Args:
+            data: the next bytes of the stream, in whatever pieces they come; none is allowed.
+
+        Raises:
+            ProtocolError: the stream is not RocketMQ's protocol. If good commands precede the error in `data`, they are
+                returned and the next call raises; `broken` tells.
+        """
+        self._raise_if_broken()
+        self._buffer += data
+        commands: list[RemotingCommand] = []
+        try:
+            self._decode_into(commands)
+        except ProtocolError as error:
+            self._error = error.message
+            self._buffer.clear()
+            if not commands:
+                raise
+        return commands
+
+    def close(self) -> None:
+        """Says that the stream has ended.
+
+        Raises:
+            ProtocolError: it ended inside a frame, or was broken before.
+        """
+        self._raise_if_broken()
+        if self._buffer:
+            self._fail(f"the stream ended inside a frame, {len(self._buffer)} bytes into it")
+
+    def _raise_if_broken(self) -> None:
+        if self._error is not None:
+            self._fail(self._error)
+
+    def _fail(self, message: str) -> NoReturn:
+        self._error = message
+        raise ProtocolError(message)
+
+    def _decode_into(self, commands: list[RemotingCommand]) -> None:
+        start = 0
+        while (end := self._frame_end(start)) is not None:
+            commands.append(_decode_frame(self._buffer, start, end))
+            start = end
+        # One cut for all frames of this piece, so that many small frames cost no more than one large one.
+        del self._buffer[:start]
+
+    def _frame_end(self, start: int) -> int | None:
+        """Where the frame at `start` ends, None if it is not all there; both its lengths are checked."""
+        if len(self._buffer) - start < _TOTAL.size:
+            return None
+        total: int = _TOTAL.unpack_from(self._buffer, start)[0]
+        if not _META.size <= total <= self._max_frame - _TOTAL.size:
+            raise ProtocolError(f"frame length {total} is not between {_META.size} and {self._max_frame - _TOTAL.size}")
+        if len(self._buffer) - start < _PREFIX:
+            return None
+        _check_meta(_META.unpack_from(self._buffer, start + _TOTAL.size)[0], total)
+        end = start + _TOTAL.size + total
+        return end if end <= len(self._buffer) else None
+
+
+def _check_meta(meta: int, total: int) -> None:
+    if meta >> 24 not in _DECODERS:
+        raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
+    header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
+    if header_length > longest:
+        raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
+
+
+def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
+    """The command of the frame between `start` and `end`, whose lengths have been checked."""
+    meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
+    body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
+    with memoryview(buffer) as view, view[start + _PREFIX : body_start] as header, view[body_start:end] as body:
+        header_bytes, body_bytes = bytes(header), bytes(body)
+    return _DECODERS[meta >> 24](header_bytes, body_bytes or None)

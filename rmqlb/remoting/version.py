@@ -1,0 +1,84 @@
+"""The version number that every command carries: an ordinal of RocketMQ's `MQVersion.Version` enum.
+
+Rules of this file:
+- The enum has 613 constants, V3_0_0_SNAPSHOT = 0 to HIGHER_VERSION = 612; the same in 4.9.7 and 5.5.0.
+- Its first 16 names are irregular; after them come runs of releases, each release preceded by its snapshot. From 4.0.0
+  on the ordinal is 212 + 200*(major - 4) + 20*minor + 2*patch, and 1 more unless it is a snapshot.
+- 4.10 and 5.10 have no ordinal; a newer RocketMQ sends HIGHER_VERSION or more.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rmqlb.errors import ProtocolError
+
+V4_9_4: Final = 401
+"""The first version to which a name server answers code 105 in standard JSON (`ClientRequestProcessor`)."""
+V5_5_0: Final = 513
+"""The version that rmqlb's requests carry."""
+HIGHER_VERSION: Final = 612
+"""The last ordinal: every later version counts as this one."""
+
+_FIRST_NAMES: Final = (
+    *("V3_0_0_SNAPSHOT", "V3_0_0_ALPHA1", "V3_0_0_BETA1", "V3_0_0_BETA2", "V3_0_0_BETA3", "V3_0_0_BETA4"),
+    *("V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7"),
+    *("V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL"),
+)
+
+
+class _Run(NamedTuple):
+    """Releases `major`.`minors`.`patches` in order, two ordinals each."""
+
+    major: int
+    minors: range
+    patches: range
+
+
+_RUNS: Final = (
+    _Run(major=3, minors=range(1), patches=range(1, 16)),
+    _Run(major=3, minors=range(1, 3), patches=range(10)),
+    _Run(major=3, minors=range(3, 10), patches=range(1, 10)),
+    _Run(major=4, minors=range(10), patches=range(10)),
+    _Run(major=5, minors=range(10), patches=range(10)),
+)
+
+
+def _all_names() -> tuple[str, ...]:
+    names = list(_FIRST_NAMES)
+    for run in _RUNS:
+        for minor in run.minors:
+            for patch in run.patches:
+                release = f"V{run.major}_{minor}_{patch}"
+                names += (f"{release}_SNAPSHOT", release)
+    return (*names, "HIGHER_VERSION")
+
+
+_NAMES: Final = _all_names()
+_ORDINALS: Final = {name: ordinal for ordinal, name in enumerate(_NAMES)}
+
+
+def version_text(ordinal: int) -> str:
+    """The name of a version, such as `V5_5_0` or `V5_5_0_SNAPSHOT`, as `MQVersion.getVersionDesc` gives it.
+
+    Args:
+        ordinal: MQVersion ordinal; 612 and everything above is `HIGHER_VERSION`.
+
+    Raises:
+        ProtocolError: the ordinal is negative, which no RocketMQ sends (Java throws).
+    """
+    if ordinal < 0:
+        raise ProtocolError(f"version {ordinal} is not one of RocketMQ's")
+    return _NAMES[min(ordinal, HIGHER_VERSION)]
+
+
+def version_ordinal(text: str) -> int:
+    """The ordinal of a version's name; the inverse of `version_text`, as Java's `MQVersion.Version.valueOf`.
+
+    Raises:
+        ProtocolError: RocketMQ's enum has no such name (it is case-sensitive).
+    """
+    try:
+        return _ORDINALS[text]
+    except KeyError:
+        raise ProtocolError(f"version {text[:40]!a} is not one of RocketMQ's") from None

@@ -1,0 +1,141 @@
+"""What real servers answered reads as the manifest says, however it arrives."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.frame import FrameDecoder, encode_frame
+
+from .vectors import CAPTURES, DATA, Capture, capture
+
+JSON_CAPTURES = [one for one in CAPTURES if one.serialize_type is SerializeType.JSON]
+each_capture = pytest.mark.parametrize("one", CAPTURES, ids=lambda one: one.name)
+
+
+def decode(data: bytes) -> list[RemotingCommand]:
+    decoder = FrameDecoder()
+    commands = decoder.feed(data)
+    decoder.close()
+    return commands
+
+
+def test_every_captured_frame_is_in_the_manifest() -> None:
+    files = {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.rglob("*.frame")}
+    assert files == {one.name for one in CAPTURES}
+    assert len(files) == len(CAPTURES) == 54
+
+
+@each_capture
+def test_a_capture_is_one_response_with_the_code_and_body_of_the_manifest(one: Capture) -> None:
+    (command,) = decode(one.frame)
+    assert command.is_response
+    assert not command.is_oneway
+    assert command.code == one.response_code
+    assert len(command.body or b"") == one.body_bytes
+    assert (command.body or b"") == one.frame[len(one.frame) - one.body_bytes :]
+    assert command.opaque == 1
+    assert command.language is LanguageCode.JAVA
+    assert command.version == {"5.5.0": 513, "4.9.7": 407}[one.server]
+    assert command.serialize_type is one.serialize_type
+
+
+@pytest.mark.parametrize("one", JSON_CAPTURES, ids=lambda one: one.name)
+def test_a_capture_says_what_its_json_header_says(one: Capture) -> None:
+    (command,) = decode(one.frame)
+    header = json.loads(one.frame[8 : len(one.frame) - one.body_bytes])
+    assert command.remark == header.get("remark")
+    assert dict(command.ext_fields) == header.get("extFields", {})
+
+
+@each_capture
+def test_a_capture_encodes_to_the_bytes_it_came_from(one: Capture) -> None:
+    (command,) = decode(one.frame)
+    if b'"extFields":{}' in one.frame:
+        assert decode(encode_frame(command)) == [command]
+    else:
+        assert encode_frame(command) == one.frame
+
+
+@each_capture
+def test_a_capture_fed_byte_by_byte_gives_the_same_command_with_its_last_byte(one: Capture) -> None:
+    decoder = FrameDecoder()
+    for at in range(len(one.frame) - 1):
+        assert decoder.feed(one.frame[at : at + 1]) == []
+    assert decoder.feed(one.frame[-1:]) == decode(one.frame)
+    assert decoder.buffered == 0
+
+
+@each_capture
+def test_a_capture_followed_by_some_bytes_gives_the_command_and_keeps_the_bytes(one: Capture) -> None:
+    decoder = FrameDecoder()
+    assert decoder.feed(one.frame + one.frame[:7]) == decode(one.frame)
+    assert decoder.buffered == 7
+
+
+def test_all_captures_in_one_piece_give_all_commands_in_order() -> None:
+    assert decode(b"".join(one.frame for one in CAPTURES)) == [decode(one.frame)[0] for one in CAPTURES]
+
+
+@each_capture
+def test_a_capture_cut_at_any_offset_gives_no_command_and_an_error_at_the_end(one: Capture) -> None:
+    for cut in range(1, len(one.frame)):
+        decoder = FrameDecoder()
+        assert decoder.feed(one.frame[:cut]) == []
+        with pytest.raises(ProtocolError, match=f"ended inside a frame, {cut} bytes into it"):
+            decoder.close()
+
+
+@each_capture
+def test_a_capture_without_its_first_bytes_gives_commands_or_a_protocol_error(one: Capture) -> None:
+    for cut in range(1, len(one.frame)):
+        with suppress(ProtocolError):
+            decode(one.frame[cut:])
+
+
+def test_route_answers_are_standard_json_with_and_without_the_field_that_asks_for_it() -> None:
+    for server in ("5.5.0", "4.9.7"):
+        bare, asked = (decode(capture(f"{server}-{name}").frame)[0] for name in ("route", "route-standard-json"))
+        assert bare.body == asked.body
+        assert json.loads(bare.body or b"")["brokerDatas"][0]["brokerAddrs"].keys() == {"0"}
+
+
+def test_cluster_answers_have_bare_integer_keys_all_the_same() -> None:
+    for server in ("5.5.0", "4.9.7"):
+        (command,) = decode(capture(f"{server}-cluster").frame)
+        assert b'"brokerAddrs":{0:"' in (command.body or b"")
+
+
+def test_binary_answers_say_what_the_json_answers_say() -> None:
+    for name in ("route-missing", "order-conf", "b0-consumer-ids-missing"):
+        binary, text = (decode(capture(f"{folder}5.5.0-{name}").frame)[0] for folder in ("binary/", ""))
+        assert binary == replace(text, serialize_type=SerializeType.ROCKETMQ)
+    (groups,) = decode(capture("binary/5.5.0-b0-subscription-groups").frame)
+    assert groups.ext_fields == {"totalGroupNum": "8"}
+    assert json.loads(decode(capture("binary/5.5.0-route").frame)[0].body or b"")["queueDatas"]
+
+
+def test_known_refusals_have_their_codes_and_remarks() -> None:
+    expected = {
+        "5.5.0-route-missing": ResponseCode.TOPIC_NOT_EXIST,
+        "5.5.0-order-conf": ResponseCode.QUERY_NOT_FOUND,
+        "5.5.0-b0-consumer-ids-missing": ResponseCode.SYSTEM_ERROR,
+        "5.5.0-unknown-code": ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+    }
+    for name, code in expected.items():
+        (command,) = decode(capture(name).frame)
+        assert command.code == code
+        assert command.remark
+
+
+def test_a_remark_is_no_sign_of_an_error() -> None:
+    (running_info,) = decode(capture("5.5.0-b0-running-info").frame)
+    assert (running_info.code, running_info.remark) == (ResponseCode.SUCCESS, "not set any response code")
+    (min_offset,) = decode(capture("5.5.0-b0-min-offset").frame)
+    assert (min_offset.code, min_offset.remark) == (ResponseCode.SUCCESS, "")

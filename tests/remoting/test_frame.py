@@ -1,0 +1,246 @@
+"""Frames: what Java wrote, lengths that lie, streams cut anywhere, bytes that are no frame at all."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from itertools import islice
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rmqlb.errors import ProtocolError, UsageError
+from rmqlb.remoting.command import RemotingCommand, SerializeType
+from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, FrameDecoder, encode_frame
+
+from .strategies import COMMANDS, pieces
+from .vectors import CAPTURES, JSON_FRAMES, ROUTE, frame
+
+HEADER = b'{"code":0,"flag":1,"opaque":1}'
+GOOD = frame(HEADER)
+
+
+def int32(number: int) -> bytes:
+    return number.to_bytes(4, "big", signed=True)
+
+
+def events(stream: list[bytes], max_frame: int = MAX_FRAME) -> list[RemotingCommand | str]:
+    """All that comes of a stream: its commands, then the message of its error if there is one."""
+    decoder = FrameDecoder(max_frame=max_frame)
+    seen: list[RemotingCommand | str] = []
+    try:
+        for piece in stream:
+            seen += decoder.feed(piece)
+        decoder.close()
+    except ProtocolError as error:
+        seen.append(error.message)
+    return seen
+
+
+@pytest.mark.parametrize("name", JSON_FRAMES)
+def test_frames_are_those_that_java_writes(name: str) -> None:
+    command, expected = JSON_FRAMES[name]
+    assert encode_frame(command) == expected
+    assert FrameDecoder().feed(expected) == [command]
+
+
+def test_the_first_bytes_of_a_route_request_are_the_known_ones() -> None:
+    assert encode_frame(ROUTE).startswith(bytes.fromhex("0000007f0000007b") + b'{"code":105,"extFields":{"topic":"T"}')
+
+
+@given(COMMANDS)
+def test_a_command_survives_encoding_and_decoding(command: RemotingCommand) -> None:
+    assert FrameDecoder().feed(encode_frame(command)) == [command]
+
+
+@given(st.data(), st.lists(COMMANDS, max_size=4))
+def test_a_stream_gives_the_same_commands_however_it_is_cut(
+    data: st.DataObject, commands: list[RemotingCommand]
+) -> None:
+    stream = b"".join(encode_frame(command) for command in commands)
+    assert events(data.draw(pieces(stream))) == events([stream]) == commands
+
+
+@given(st.data(), st.lists(COMMANDS, max_size=2), st.binary(max_size=40))
+def test_a_stream_gives_the_same_error_however_it_is_cut(
+    data: st.DataObject, commands: list[RemotingCommand], garbage: bytes
+) -> None:
+    stream = b"".join(encode_frame(command) for command in commands) + garbage
+    whole = events([stream])
+    assert events(data.draw(pieces(stream))) == whole
+    assert events([stream[at : at + 1] for at in range(len(stream))]) == whole
+    assert whole[: len(commands)] == commands
+
+
+@given(st.binary(max_size=200))
+@example(int32(4) + int32(0))
+@example(int32(25) + bytes([1, 0, 0, 21]) + bytes(21))
+def test_any_bytes_give_commands_or_a_protocol_error(data: bytes) -> None:
+    events([data])
+
+
+@given(st.binary(max_size=100), st.binary(max_size=20), st.integers(0, 1))
+def test_any_header_gives_a_command_or_a_protocol_error(header: bytes, body: bytes, serialize_type: int) -> None:
+    assert len(events([frame(header, body, serialize_type)])) == 1
+
+
+@pytest.mark.parametrize("total", [-(2**31), -1, 0, 1, 3, MAX_FRAME - 3, 2**31 - 1])
+def test_a_frame_length_out_of_bounds_is_refused_when_its_fourth_byte_arrives(total: int) -> None:
+    decoder = FrameDecoder()
+    assert decoder.feed(int32(total)[:3]) == []
+    with pytest.raises(ProtocolError, match=f"frame length {total} is not between 4 and 16777212"):
+        decoder.feed(int32(total)[3:])
+
+
+@pytest.mark.parametrize("total", [4, MAX_FRAME - 4])
+def test_a_frame_length_at_its_bounds_is_waited_for(total: int) -> None:
+    assert FrameDecoder().feed(int32(total)) == []
+
+
+def test_the_limit_counts_the_length_field_as_netty_does() -> None:
+    assert FrameDecoder(max_frame=len(GOOD)).feed(GOOD)
+    with pytest.raises(ProtocolError, match="frame length"):
+        FrameDecoder(max_frame=len(GOOD) - 1).feed(GOOD)
+
+
+def test_a_header_longer_than_its_frame_is_refused_when_its_length_arrives() -> None:
+    with pytest.raises(ProtocolError, match="header length 7 is more than the 6 that can be"):
+        FrameDecoder().feed(int32(10) + int32(7))
+
+
+def test_a_header_longer_than_ours_is_refused_when_its_length_arrives() -> None:
+    with pytest.raises(ProtocolError, match=f"more than the {MAX_HEADER} "):
+        FrameDecoder().feed(int32(MAX_FRAME - 4) + int32(MAX_HEADER + 1))
+
+
+@pytest.mark.parametrize("serialize_type", [2, 3, 127, 128, 255])
+def test_an_unknown_serialize_type_is_refused(serialize_type: int) -> None:
+    with pytest.raises(ProtocolError, match=f"serialize type {serialize_type} is neither 0"):
+        FrameDecoder().feed(frame(HEADER, serialize_type=serialize_type))
+
+
+def test_a_body_of_length_0_is_none() -> None:
+    assert FrameDecoder().feed(GOOD)[0].body is None
+
+
+def test_an_error_behind_good_frames_comes_after_them_and_stays() -> None:
+    decoder = FrameDecoder()
+    assert len(decoder.feed(GOOD + GOOD + int32(-1) + GOOD)) == 2
+    assert decoder.broken
+    for _ in range(2):
+        with pytest.raises(ProtocolError, match="frame length -1"):
+            decoder.feed(b"")
+        with pytest.raises(ProtocolError, match="frame length -1"):
+            decoder.close()
+    assert decoder.buffered == 0
+
+
+def test_a_decoder_stays_broken_after_its_stream_ended_inside_a_frame() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(GOOD[:9])
+    for call in (decoder.close, lambda: decoder.feed(GOOD[9:]), decoder.close):
+        with pytest.raises(ProtocolError, match="ended inside a frame, 9 bytes into it"):
+            call()
+
+
+def test_a_stream_may_end_between_frames() -> None:
+    decoder = FrameDecoder()
+    decoder.close()
+    decoder.feed(GOOD)
+    decoder.close()
+    assert not decoder.broken
+
+
+def test_bytes_may_be_given_as_bytearray_or_memoryview_and_changed_afterwards() -> None:
+    data = bytearray(frame(HEADER, b"body"))
+    (command,) = FrameDecoder().feed(memoryview(data))
+    data[-4:] = b"\0\0\0\0"
+    assert command.body == b"body"
+    assert FrameDecoder().feed(bytearray(GOOD))
+
+
+def test_ten_thousand_changed_lengths_give_commands_or_a_protocol_error() -> None:
+    chance = random.Random(105)
+    outcomes = {"command": 0, "error": 0}
+    for _ in range(10_000):
+        changed = bytearray(chance.choice(CAPTURES).frame)
+        at = chance.choice([0, 4])
+        changed[at : at + 4] = chance.choice(
+            [
+                int32(chance.randrange(-(2**31), 2**31)),
+                int32(int.from_bytes(changed[at : at + 4], "big") + chance.randrange(-20, 20)),
+                bytes([*changed[at : at + 3], chance.randrange(256)]),
+            ],
+        )
+        last = events([bytes(changed)])[-1]
+        outcomes["error" if isinstance(last, str) else "command"] += 1
+    assert outcomes["error"] > 9_000, outcomes
+
+
+def test_hostile_lengths_take_no_memory() -> None:
+    lengths = [int32(total) for total in (2**31 - 1, MAX_FRAME - 3, MAX_FRAME - 4, -1, 0, 4)]
+    metas = [int32(meta) for meta in (0x00FFFFFF, 0x01FFFFFF, 0x7FFFFFFF, -1, 0)]
+    long_field = frame(bytes(13) + int32(2**31 - 1) + bytes(4), serialize_type=SerializeType.ROCKETMQ)
+    streams = [length + meta for length in lengths for meta in metas] + [long_field]
+    events(streams[:1])
+    for stream in streams:
+        tracemalloc.start()
+        try:
+            events([stream])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak <= 64 * 1024, stream[:8]
+
+
+def test_a_large_frame_in_small_pieces_takes_a_small_multiple_of_its_size() -> None:
+    body = bytes(2**20)
+    stream = frame(HEADER, body)
+    decoder = FrameDecoder()
+    tracemalloc.start()
+    try:
+        for at in range(0, len(stream), 1000):
+            commands = decoder.feed(stream[at : at + 1000])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert commands[0].body == body
+    assert peak < 3 * len(stream)
+
+
+def test_many_small_frames_leave_nothing_behind() -> None:
+    decoder = FrameDecoder()
+    assert len(decoder.feed(GOOD * 10_000)) == 10_000
+    assert decoder.buffered == 0
+
+
+@pytest.mark.parametrize("name", ["code", "version", "opaque", "flag"])
+@pytest.mark.parametrize("serialize_type", SerializeType)
+def test_a_number_beyond_32_bits_is_not_encoded(name: str, serialize_type: SerializeType) -> None:
+    numbers = {"code": 0} | {name: 2**31}
+    with pytest.raises(ValueError, match="does not fit"):
+        encode_frame(RemotingCommand(serialize_type=serialize_type, **numbers))  # type: ignore[arg-type]
+
+
+def test_a_header_beyond_24_bits_is_not_encoded() -> None:
+    with pytest.raises(ValueError, match="does not fit the 24 bits"):
+        encode_frame(RemotingCommand(code=0, remark="x" * 2**24))
+
+
+@pytest.mark.parametrize("serialize_type", SerializeType)
+def test_text_that_is_not_unicode_is_not_encoded(serialize_type: SerializeType) -> None:
+    for fields in ({"topic": "caf\udce9"}, {"\udce9": "T"}):
+        with pytest.raises(UsageError, match="not valid text") as caught:
+            encode_frame(RemotingCommand(code=105, ext_fields=fields, serialize_type=serialize_type))
+        assert "\udce9" not in caught.value.message
+
+
+def test_every_byte_of_a_frame_may_be_changed() -> None:
+    for one in islice(CAPTURES, 0, None, 6):
+        header_end = len(one.frame) - one.body_bytes
+        for at in range(min(header_end + 2, len(one.frame))):
+            for value in (0, 1, 0x22, 0x5C, 0x7F, 0x80, 0xFF):
+                changed = bytearray(one.frame)
+                changed[at] = value
+                events([bytes(changed)])

@@ -1,0 +1,84 @@
+"""MQVersion ordinals and names, both ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting.version import HIGHER_VERSION, V4_9_4, V5_5_0, version_ordinal, version_text
+
+# What MQVersion.getVersionDesc of 4.9.7 and 5.5.0 printed, the edges of every run of releases among them.
+KNOWN = {
+    0: "V3_0_0_SNAPSHOT",
+    1: "V3_0_0_ALPHA1",
+    7: "V3_0_0_BETA6_SNAPSHOT",
+    15: "V3_0_0_FINAL",
+    16: "V3_0_1_SNAPSHOT",
+    45: "V3_0_15",
+    46: "V3_1_0_SNAPSHOT",
+    65: "V3_1_9",
+    66: "V3_2_0_SNAPSHOT",
+    83: "V3_2_8",
+    85: "V3_2_9",
+    86: "V3_3_1_SNAPSHOT",
+    103: "V3_3_9",
+    104: "V3_4_1_SNAPSHOT",
+    211: "V3_9_9",
+    212: "V4_0_0_SNAPSHOT",
+    213: "V4_0_0",
+    373: "V4_8_0",
+    399: "V4_9_3",
+    401: "V4_9_4",
+    407: "V4_9_7",
+    409: "V4_9_8",
+    412: "V5_0_0_SNAPSHOT",
+    413: "V5_0_0",
+    441: "V5_1_4",
+    453: "V5_2_0",
+    479: "V5_3_3",
+    513: "V5_5_0",
+    610: "V5_9_9_SNAPSHOT",
+    611: "V5_9_9",
+    612: "HIGHER_VERSION",
+}
+
+
+@pytest.mark.parametrize(("ordinal", "text"), KNOWN.items())
+def test_ordinals_have_the_names_that_rocketmq_prints(ordinal: int, text: str) -> None:
+    assert version_text(ordinal) == text
+    assert version_ordinal(text) == ordinal
+
+
+def test_every_ordinal_has_a_name_of_its_own() -> None:
+    assert [version_ordinal(version_text(ordinal)) for ordinal in range(HIGHER_VERSION + 1)] == list(range(613))
+
+
+def test_releases_since_4_0_0_follow_the_formula() -> None:
+    for major in (4, 5):
+        for minor in range(10):
+            for patch in range(10):
+                ordinal = 212 + 200 * (major - 4) + 20 * minor + 2 * patch
+                assert version_text(ordinal) == f"V{major}_{minor}_{patch}_SNAPSHOT"
+                assert version_text(ordinal + 1) == f"V{major}_{minor}_{patch}"
+
+
+@pytest.mark.parametrize("ordinal", [612, 613, 32767, 2**31 - 1])
+def test_everything_above_the_enum_is_a_higher_version(ordinal: int) -> None:
+    assert version_text(ordinal) == "HIGHER_VERSION"
+
+
+def test_what_rocketmq_has_not_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="version -1 is not one"):
+        version_text(-1)
+    for text in ("", "V5_10_0", "v5_5_0", "V3_3_0", "V6_0_0", "5.5.0", "V5_5_0\x1b[2J"):
+        with pytest.raises(ProtocolError, match="is not one of RocketMQ's") as caught:
+            version_ordinal(text)
+        assert "\x1b" not in caught.value.message
+
+
+def test_constants_are_those_of_the_enum() -> None:
+    assert [version_text(ordinal) for ordinal in (V4_9_4, V5_5_0, HIGHER_VERSION)] == [
+        "V4_9_4",
+        "V5_5_0",
+        "HIGHER_VERSION",
+    ]
