@@ -1,0 +1,113 @@
+"""A RocketMQ of one NameServer and some brokers, alive for the length of a ``with`` block, reachable from here only."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
+
+NAMESRV = "org.apache.rocketmq.namesrv.NamesrvStartup"
+BROKER = "org.apache.rocketmq.broker.BrokerStartup"
+READ_AND_WRITE = 6
+
+
+@dataclass(frozen=True)
+class TopicOnBroker:
+    """What one broker shall hold of a topic."""
+
+    topic: str
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int = READ_AND_WRITE
+
+
+class RocketMQCluster:
+    """One NameServer and one master per broker name.
+
+    Attributes, once entered:
+        java: starts further JVMs with this cluster's version.
+        name_server: its ``host:port``.
+        broker_addresses: broker name → ``host:port``.
+    """
+
+    java: Java
+    name_server: str
+
+    def __init__(self, version: str, brokers: Sequence[str], name: str = "DefaultCluster") -> None:
+        self.version = version
+        self.name = name
+        self.broker_addresses = dict.fromkeys(brokers, "")
+        self._alive = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as starting:
+            folder = Path(starting.enter_context(tempfile.TemporaryDirectory(prefix="rmqlb-live-")))
+            self.java = Java.prepare(self.version, folder)
+            self._start_all(starting, folder)
+            self._alive = starting.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._alive.close()
+
+    def create_topics(self, topics: Sequence[TopicOnBroker]) -> None:
+        """Create them and come back once the NameServer's routes show them."""
+        rows = [
+            f"{t.topic},{self.broker_addresses[t.broker_name]},{t.read_queues},{t.write_queues},{t.perm}"
+            for t in topics
+        ]
+        command = self.java.command("Topics", self.name_server, *rows)
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=START_DEADLINE, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"no topics: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def _start_all(self, starting: ExitStack, folder: Path) -> None:
+        """The NameServer first, then the brokers together: a broker says it is ready even when nobody heard it."""
+        port = free_port()
+        self.name_server = f"{LOOPBACK}:{port}"
+        name_server = self._server(starting, NAMESRV, "namesrv", {"listenPort": port, "bindAddress": LOOPBACK})
+        name_server.wait_for_text("The Name Server boot success")
+        brokers = [self._broker(starting, broker_name, folder) for broker_name in self.broker_addresses]
+        for broker in brokers:
+            broker.wait_for_text(f"The broker[{broker.name}, {self.broker_addresses[broker.name]}] boot success")
+
+    def _broker(self, starting: ExitStack, broker_name: str, folder: Path) -> JavaProcess:
+        """The second server of a broker listens two ports lower, its HA service one higher."""
+        port = free_port(-2, 1)
+        self.broker_addresses[broker_name] = f"{LOOPBACK}:{port}"
+        store = folder / f"store-{broker_name}"
+        config: dict[str, str | int] = {
+            "brokerClusterName": self.name,
+            "brokerName": broker_name,
+            "brokerId": 0,
+            "brokerIP1": LOOPBACK,
+            "brokerIP2": LOOPBACK,
+            "bindAddress": LOOPBACK,
+            "listenPort": port,
+            "haListenPort": port + 1,
+            "namesrvAddr": self.name_server,
+            "autoCreateTopicEnable": "false",
+            "storePathRootDir": str(store),
+            "storePathCommitLog": str(store / "commitlog"),
+            "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+            "timerWheelEnable": "false",
+        }
+        return self._server(starting, BROKER, broker_name, config)
+
+    def _server(self, starting: ExitStack, main: str, name: str, config: dict[str, str | int]) -> JavaProcess:
+        file = self.java.home / f"{name}.conf"
+        file.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
+        command = self.java.command("Loopback", main, "-c", str(file))
+        return starting.enter_context(started(name, command, self.java.home / f"{name}.log"))

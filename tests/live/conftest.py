@@ -1,0 +1,56 @@
+"""Live tests are asked for by ``--live`` and deselected without it. With it, missing Java or Maven is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from .cluster import RocketMQCluster, TopicOnBroker
+
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    with suppress(ValueError):  # the conftest above has it already; this one is read early only when named
+        parser.addoption("--live", action="store_true", help="also run the tests that start a real RocketMQ")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "live: starts a real RocketMQ; runs with --live only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if HERE in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.live)
+    if ours and not config.getoption("--live", default=False):
+        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if HERE not in item.path.parents]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RocketMQCluster]:
+    """RocketMQ 5.5.0, two brokers; Skewed has other counts on each, and fewer write than read queues on one."""
+    with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"]) as running:
+        running.create_topics(
+            [
+                TopicOnBroker("OrderEvents", "broker-a", 8, 8),
+                TopicOnBroker("OrderEvents", "broker-b", 8, 8),
+                TopicOnBroker("Skewed", "broker-a", 6, 4),
+                TopicOnBroker("Skewed", "broker-b", 3, 3),
+            ]
+        )
+        yield running
+
+
+@pytest.fixture(scope="session")
+def legacy_cluster() -> Iterator[RocketMQCluster]:
+    """RocketMQ 4.9.7, one broker."""
+    with RocketMQCluster("4.9.7", brokers=["legacy-a"], name="LegacyCluster") as running:
+        running.create_topics(
+            [TopicOnBroker("OrderEvents", "legacy-a", 8, 8), TopicOnBroker("Skewed", "legacy-a", 6, 4)]
+        )
+        yield running

@@ -1,0 +1,150 @@
+"""JVM processes that cannot outlive the test run: they are stopped on every way out, by their own process group.
+
+Each process has a pipe as standard input and ends when it closes, so even a killed pytest leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from .jars import compiled_programs, jars, tool
+
+LOOPBACK = "127.0.0.1"
+START_DEADLINE = 90.0
+STOP_DEADLINE = 10.0
+POLL = 0.1
+
+# Below Linux's ephemeral range, so that no outgoing connection sits on a port between our look and the server's bind.
+_PORTS = range(20000, 32000)
+# A server binds seconds after it was told its ports; until then only we know that they are taken.
+_promised: set[int] = set()
+
+_OPENED = ("java.base/java.net", "java.base/java.nio", "java.base/sun.nio.ch", "java.base/jdk.internal.ref")
+_EXPORTED = ("java.base/jdk.internal.ref", "java.base/sun.nio.ch")
+_QUIET = '<configuration><root level="OFF"/></configuration>\n'
+# Version 4 looks for a configuration by each of these names under its home, and does not start without it.
+_LOGBACK_FILES = ("logback_namesrv.xml", "logback_broker.xml", "logback_tools.xml")
+
+
+@dataclass(frozen=True)
+class Java:
+    """How to start a JVM of one RocketMQ version: its class path, and a home that takes what RocketMQ writes."""
+
+    version: str
+    class_path: str
+    home: Path
+
+    @classmethod
+    def prepare(cls, version: str, folder: Path) -> Java:
+        home = folder / "home"
+        (home / "conf").mkdir(parents=True)
+        for name in _LOGBACK_FILES:
+            (home / "conf" / name).write_text(_QUIET, encoding="utf-8")
+        programs = compiled_programs(version, folder / "classes")
+        return cls(version, os.pathsep.join((str(programs), f"{jars(version)}/*")), home)
+
+    def command(self, main: str, *arguments: str, properties: dict[str, str] | None = None) -> list[str]:
+        given = {
+            "java.net.preferIPv4Stack": "true",
+            "rocketmq.home.dir": str(self.home),
+            "user.home": str(self.home),
+            "rmq.logback.configurationFile": str(self.home / "conf" / _LOGBACK_FILES[0]),
+            **(properties or {}),
+        }
+        flags = ["-Xms64m", "-Xmx384m", *(f"-D{name}={value}" for name, value in given.items())]
+        flags += [f"--add-opens={module}=ALL-UNNAMED" for module in _OPENED]
+        flags += [f"--add-exports={module}=ALL-UNNAMED" for module in _EXPORTED]
+        return [tool("java"), *flags, "-cp", self.class_path, main, *arguments]
+
+
+@dataclass(frozen=True)
+class JavaProcess:
+    """One running JVM and the file its output goes to."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+
+    def output(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def must_run(self) -> None:
+        status = self.popen.poll()
+        if status is not None:
+            raise RuntimeError(f"{self.name} ended with {status}:\n{self.output()[-4000:]}")
+
+    def wait_for_text(self, text: str) -> None:
+        def seen() -> bool:
+            self.must_run()
+            return text in self.output()
+
+        wait_until(seen, START_DEADLINE, lambda: f"{self.name} never said {text!r}:\n{self.output()[-4000:]}")
+
+    def send(self, line: str) -> None:
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(line.encode() + b"\n")
+        self.popen.stdin.flush()
+
+
+@contextmanager
+def started(name: str, command: list[str], log: Path) -> Iterator[JavaProcess]:
+    """A JVM for the length of a ``with`` block."""
+    with log.open("wb") as output:
+        popen = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield JavaProcess(name, popen, log)
+    finally:
+        _stop(popen)
+
+
+def _stop(popen: subprocess.Popen[bytes]) -> None:
+    if popen.stdin is not None:
+        with suppress(BrokenPipeError):
+            popen.stdin.close()
+    try:
+        popen.wait(STOP_DEADLINE)
+    except subprocess.TimeoutExpired:
+        os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
+
+
+def wait_until(
+    condition: Callable[[], bool], deadline: float, complaint: Callable[[], str], poll: float = POLL
+) -> None:
+    """Ask until the answer is yes; past the deadline fail with what the complaint says then."""
+    end = time.monotonic() + deadline
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {deadline:.0f} s: {complaint()}")
+        time.sleep(poll)
+
+
+def free_port(*offsets: int) -> int:
+    """A loopback port that is free together with its neighbours at the given offsets."""
+    for port in random.sample(_PORTS, 200):
+        wanted = {port + offset for offset in (0, *offsets)}
+        if _promised.isdisjoint(wanted) and all(map(_is_free, wanted)):
+            _promised.update(wanted)
+            return port
+    raise RuntimeError("no free ports on loopback")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,109 @@
+"""Real push consumers of one group, and what they really own.
+
+What a consumer holds follows its own clock, so nothing here measures time: we ask until the answers stand still.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from rmqlb import MessageQueue
+
+from .cluster import RocketMQCluster
+from .jvm import START_DEADLINE, JavaProcess, started, wait_until
+
+SETTLE_DEADLINE = 90.0
+# RocketMQ's property for the pause between two rebalances of a client, 20 s when not given: same rule, more often.
+FAST_REBALANCE = {"rocketmq.client.rebalance.waitInterval": "1000"}
+# Long enough that every member has rebalanced between two reports, so equal reports mean a group at rest.
+PAUSE_BETWEEN_REPORTS = 3.0
+
+Owned = Mapping[str, frozenset[MessageQueue]]
+
+
+@dataclass
+class Members:
+    """The members of one group, all in one JVM, each with a client of its own."""
+
+    process: JavaProcess
+    _asked: count[int] = field(default_factory=count)
+
+    def join(self, name: str) -> str:
+        """Start a member; its client id."""
+        return str(self._ask(f"join {name}")["joined"])
+
+    def leave(self, name: str) -> str:
+        """Stop a member in good order; the client id it had."""
+        return str(self._ask(f"leave {name}")["left"])
+
+    def owned(self) -> Owned:
+        """What each member holds at this moment, by client id, its retry topic included."""
+        report = self._ask("owned")["owned"]
+        return {
+            client_id: frozenset(MessageQueue(q["topic"], q["brokerName"], q["queueId"]) for q in queues)
+            for client_id, queues in report.items()
+        }
+
+    def all_see_each_other(self) -> bool:
+        """Whether the brokers name all members, and nobody else, to every member for every topic."""
+        seen = self._ask("seen")["seen"]
+        return all(sorted(ids) == sorted(seen) for by_topic in seen.values() for ids in by_topic.values())
+
+    def settled(self, queues: Sequence[MessageQueue]) -> Owned:
+        """What each member holds of these queues once the group is at rest.
+
+        That is: the brokers know the group as it is, two reports in a row agree, and each queue has one owner.
+        """
+        wanted = sorted(queues)
+        last: Owned = {}
+
+        def is_settled() -> bool:
+            nonlocal last
+            before, last = last, {}
+            if self.all_see_each_other():
+                last = {client_id: held & frozenset(queues) for client_id, held in self.owned().items()}
+            return before == last and sorted(queue for held in last.values() for queue in held) == wanted
+
+        wait_until(is_settled, SETTLE_DEADLINE, lambda: f"the group never settled: {last}", PAUSE_BETWEEN_REPORTS)
+        return last
+
+    def next_answer(self) -> dict[str, Any]:
+        """The next line of JSON that the JVM says; its first one comes unasked, when all members are up."""
+        index = next(self._asked)
+
+        def is_here() -> bool:
+            self.process.must_run()
+            return len(self._answers()) > index
+
+        wait_until(is_here, START_DEADLINE, lambda: f"no answer {index}:\n{self.process.output()[-2000:]}")
+        answer: dict[str, Any] = json.loads(self._answers()[index])
+        if "error" in answer:
+            raise RuntimeError(f"{self.process.name}: {answer['error']}")
+        return answer
+
+    def _ask(self, command: str) -> dict[str, Any]:
+        self.process.send(command)
+        return self.next_answer()
+
+    def _answers(self) -> list[str]:
+        """Whole lines only; the clients' own log lines never start with a brace."""
+        lines = self.process.output().splitlines(keepends=True)
+        return [line for line in lines if line.startswith("{") and line.endswith("\n")]
+
+
+@contextmanager
+def running_members(
+    cluster: RocketMQCluster, group: str, strategy: str, topics: Sequence[str], names: Sequence[str]
+) -> Iterator[Members]:
+    """A group that starts with the members named; its client ids are ``127.0.0.1@NAME``."""
+    arguments = [cluster.name_server, group, strategy, ",".join(topics), *names]
+    command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE)
+    with started(group, command, cluster.java.home / f"members-{group}.log") as process:
+        members = Members(process)
+        members.next_answer()
+        yield members

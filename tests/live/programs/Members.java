@@ -1,0 +1,155 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
+
+/**
+ * Real push consumers of one group, told what to do line by line on standard input: {@code join NAME},
+ * {@code leave NAME}, {@code owned}, {@code seen}, {@code quit}. Each line but the last is answered by one line of JSON.
+ *
+ * <p>Arguments: NameServer, group, strategy as RocketMQ names it, topics joined by commas, members to start with.
+ * Member {@code NAME} has the client id {@code CLIENT_IP@NAME}; the end of standard input means {@code quit}.
+ */
+public final class Members {
+    private static final String CLIENT_IP = "127.0.0.1";
+    /** 30 s when not set: how late a client would learn of its own retry topic, which the first heartbeat creates. */
+    private static final int ROUTE_POLL_MILLIS = 2000;
+
+    private final String nameServer;
+    private final String group;
+    private final String strategy;
+    private final String[] topics;
+    private final Map<String, DefaultMQPushConsumer> running = new TreeMap<>();
+
+    private Members(String[] args) {
+        nameServer = args[0];
+        group = args[1];
+        strategy = args[2];
+        topics = args[3].split(",");
+    }
+
+    public static void main(String[] args) throws Exception {
+        Members members = new Members(args);
+        for (int i = 4; i < args.length; i++) {
+            members.join(args[i]);
+        }
+        say(Map.of("ready", members.running.keySet()));
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = commands.readLine(); line != null && !line.equals("quit"); line = commands.readLine()) {
+            say(members.answer(line.split(" ", 2)));
+        }
+        for (String name : List.copyOf(members.running.keySet())) {
+            members.leave(name);
+        }
+        System.exit(0);
+    }
+
+    private static void say(Map<String, ?> answer) {
+        System.out.println(RemotingSerializable.toJson(answer, false));
+    }
+
+    private Map<String, ?> answer(String[] command) {
+        try {
+            switch (command[0]) {
+                case "join":
+                    return Map.of("joined", join(command[1]));
+                case "leave":
+                    return Map.of("left", leave(command[1]));
+                case "owned":
+                    return Map.of("owned", owned());
+                case "seen":
+                    return Map.of("seen", seen());
+                default:
+                    return Map.of("error", "no such command: " + command[0]);
+            }
+        } catch (Exception problem) {
+            return Map.of("error", problem.toString());
+        }
+    }
+
+    private String join(String name) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, null, strategy());
+        consumer.setNamesrvAddr(nameServer);
+        consumer.setClientIP(CLIENT_IP);
+        consumer.setInstanceName(name);
+        consumer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+            ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        for (String topic : topics) {
+            consumer.subscribe(topic, "*");
+        }
+        consumer.start();
+        running.put(name, consumer);
+        return consumer.buildMQClientId();
+    }
+
+    private String leave(String name) {
+        DefaultMQPushConsumer consumer = running.remove(name);
+        consumer.shutdown();
+        return consumer.buildMQClientId();
+    }
+
+    /** What each member holds at this moment. A queue it is giving up stays in the table for a while, dropped. */
+    private Map<String, List<Map<String, Object>>> owned() {
+        Map<String, List<Map<String, Object>>> owned = new LinkedHashMap<>();
+        running.values().forEach(consumer -> {
+            List<Map<String, Object>> queues = new ArrayList<>();
+            consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().forEach((queue, state) -> {
+                if (!state.isDropped()) {
+                    queues.add(row(queue));
+                }
+            });
+            owned.put(consumer.buildMQClientId(), queues);
+        });
+        return owned;
+    }
+
+    /** The client ids a broker would name to each member for each topic, were it to rebalance now; none if it fails. */
+    private Map<String, Map<String, List<String>>> seen() {
+        Map<String, Map<String, List<String>>> seen = new LinkedHashMap<>();
+        running.values().forEach(consumer -> {
+            Map<String, List<String>> byTopic = new LinkedHashMap<>();
+            MQClientInstance client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
+            for (String topic : topics) {
+                List<String> ids = client.findConsumerIdList(topic, group);
+                byTopic.put(topic, ids == null ? List.of() : ids);
+            }
+            seen.put(consumer.buildMQClientId(), byTopic);
+        });
+        return seen;
+    }
+
+    private static Map<String, Object> row(MessageQueue queue) {
+        Map<String, Object> row = new LinkedHashMap<>();
+        row.put("topic", queue.getTopic());
+        row.put("brokerName", queue.getBrokerName());
+        row.put("queueId", queue.getQueueId());
+        return row;
+    }
+
+    private AllocateMessageQueueStrategy strategy() {
+        switch (strategy) {
+            case "AVG":
+                return new AllocateMessageQueueAveragely();
+            case "AVG_BY_CIRCLE":
+                return new AllocateMessageQueueAveragelyByCircle();
+            case "CONSISTENT_HASH":
+                return new AllocateMessageQueueConsistentHash();
+            default:
+                throw new IllegalArgumentException("no such strategy: " + strategy);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""The whole way: rmqlb reads a running cluster over its own protocol, plans a change, and the change comes about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
+
+from .cluster import RocketMQCluster
+from .members import Members, Owned, running_members
+from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, JOINER, LEAVER, TOPICS, queues
+
+Owners = dict[tuple[str, str, int], list[str]]
+
+
+def rmqlb(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    result = CliRunner().invoke(app, [*arguments, "-o", "json"])
+    assert result.exit_code == exit_code, result.stderr
+    value: dict[str, Any] = json.loads(result.stdout)
+    return value
+
+
+def planned(value: dict[str, Any], side: str) -> Owners:
+    """(topic, broker, queue) → owners, of one side of a plan."""
+    return {
+        (topic["topic"], queue["brokerName"], queue["queueId"]): queue[side]
+        for topic in value["data"]["topics"]
+        for queue in topic["queues"]
+    }
+
+
+def really(owned: Owned) -> Owners:
+    """The same of what the clients hold."""
+    return {(q.topic, q.broker_name, q.queue_id): [i] for i, held in owned.items() for q in held}
+
+
+def settled(members: Members, group: str, cluster: RocketMQCluster) -> Owners:
+    counts = {"broker_a": 8, "broker_b": 8} if len(cluster.broker_addresses) > 1 else {"legacy_a": 8}
+    skewed = {"broker_a": 6, "broker_b": 3} if len(cluster.broker_addresses) > 1 else {"legacy_a": 6}
+    retry = dict.fromkeys(counts, 1)
+    return really(
+        members.settled(
+            [*queues("OrderEvents", **counts), *queues("Skewed", **skewed), *queues(f"%RETRY%{group}", **retry)]
+        )
+    )
+
+
+def through_join_and_leave(cluster: RocketMQCluster, group: str, strategy: str) -> None:
+    source = ("-s", f"rocketmq://{cluster.name_server}", "--group", group, "--include-retry")
+    with running_members(cluster, group, strategy, TOPICS, FIRST_MEMBERS) as members:
+        before = settled(members, group, cluster)
+        plan = rmqlb("plan-rebalance", *source, "--add", f"127.0.0.1@{JOINER}")
+        assert (plan["data"]["strategy"], plan["data"]["strategyOrigin"]) == (strategy, "reported")
+        assert plan["source"]["kind"] == "nameserver"
+        assert planned(plan, "ownersBefore") == planned(plan, "ownersObserved") == before
+        assert [w for w in plan["warnings"] if w["code"] != "one-broker"] == []
+        members.join(JOINER)
+        assert planned(plan, "ownersAfter") == settled(members, group, cluster)
+        leave = rmqlb("plan-rebalance", *source, "--remove", f"127.0.0.1@{LEAVER}")
+        members.leave(LEAVER)
+        assert planned(leave, "ownersAfter") == settled(members, group, cluster)
+
+
+def test_a_plan_over_the_native_protocol_comes_true_on_a_5_cluster(cluster: RocketMQCluster) -> None:
+    through_join_and_leave(cluster, "plan-circle", "AVG_BY_CIRCLE")
+
+
+def test_a_plan_over_the_native_protocol_comes_true_on_a_4_cluster(legacy_cluster: RocketMQCluster) -> None:
+    through_join_and_leave(legacy_cluster, "plan-legacy", "AVG")
+
+
+def test_a_snapshot_of_the_running_cluster_gives_the_same_plan(cluster: RocketMQCluster, tmp_path: Any) -> None:
+    group, path = "snapshot-svc", str(tmp_path / "cluster.json")
+    with running_members(cluster, group, "CONSISTENT_HASH", TOPICS, FIRST_MEMBERS) as members:
+        settled(members, group, cluster)
+        live = rmqlb("plan-rebalance", "-s", f"rocketmq://{cluster.name_server}", "--group", group, "--add", "1")
+        result = CliRunner().invoke(app, ["fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", path])
+        assert result.exit_code == 0, result.stderr
+    saved = rmqlb("plan-rebalance", "-s", path, "--group", group, "--add", "1")
+    assert saved["data"] == live["data"]
+
+
+def test_what_a_cluster_does_not_know_is_said(cluster: RocketMQCluster) -> None:
+    source = f"rocketmq://{cluster.name_server}"
+    missing = CliRunner().invoke(app, ["show-route", "-s", source, "--topic", "OrderEvent"])
+    assert (missing.exit_code, missing.stdout) == (4, "")
+    assert missing.stderr.splitlines() == [
+        f"error: topic OrderEvent has no route at {source}",
+        "hint: did you mean OrderEvents?",
+    ]
+    nobody = CliRunner().invoke(app, ["plan-rebalance", "-s", source, "--group", "no-such-group"])
+    assert nobody.exit_code == 4
+    assert nobody.stderr.startswith(f"error: group no-such-group is not known at {source}")
