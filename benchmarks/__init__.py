@@ -1,0 +1,1 @@
+"""What rmqlb costs: its start-up, its allocation of whole groups, and its memory on a large cluster."""

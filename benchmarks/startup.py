@@ -1,0 +1,79 @@
+"""The start-up of commands, in units of `python -c "import typer"`: `python -m benchmarks.startup`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.installation import ROOT, Installation, installation
+from benchmarks.measuring import Spread, in_turns, machine, markdown, ratio, seconds
+
+PEER = 'python -c "import typer"'
+EXAMPLE = str(ROOT / "examples" / "cluster.json")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command line, and what its ratio must not exceed."""
+
+    arguments: tuple[str, ...]
+    hold: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The command as the tables show it."""
+        return " ".join(("rmqlb", *self.arguments)).replace(EXAMPLE, "examples/cluster.json")
+
+
+GROUP = ("-s", EXAMPLE, "-g", "order-svc")
+CASES = (
+    Case(("--version",)),
+    Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), hold=1.8),
+    Case(("show-owners", *GROUP, "-o", "table")),
+    Case(("show-owners", *GROUP, "-o", "plain")),
+)
+
+
+def measured(installed: Installation, rounds: int) -> dict[str, Spread]:
+    """The bare interpreter's and each case's ratio to the peer, by name."""
+    commands = {
+        PEER: [installed.python, "-c", "import typer"],
+        "python -c pass": [installed.python, "-c", "pass"],
+        **{case.name: [installed.rmqlb, *case.arguments] for case in CASES},
+    }
+    usages = in_turns(commands, rounds)
+    peer = seconds(usages.pop(PEER))
+    return {name: ratio(seconds(ours), peer) for name, ours in usages.items()}
+
+
+def broken(ratios: dict[str, Spread]) -> list[str]:
+    """A line for each hold that is broken."""
+    return [
+        f"{case.name}: {ratios[case.name].median:.2f}, and at most {case.hold} is allowed"
+        for case in CASES
+        if case.hold is not None and ratios[case.name].median > case.hold
+    ]
+
+
+def main() -> None:
+    """Measure, print the table, and with `--check` end with 1 when a hold is broken."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=40, metavar="N", help="turns that count (default: %(default)s)")
+    parser.add_argument("--venv", type=Path, metavar="DIR", help="measure the rmqlb installed there, not a fresh one")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken")
+    options = parser.parse_args()
+    sys.stdout.write(f"{machine()}, {options.rounds} turns\n\n")
+    with installation(options.venv) as installed:
+        ratios = measured(installed, options.rounds)
+    holds = {case.name: f"≤ {case.hold}" for case in CASES if case.hold is not None}
+    rows = [(f"`{name}`", spread, holds.get(name, "")) for name, spread in ratios.items()]
+    sys.stdout.write(markdown(("command, whole process", "time / `import typer`", "hold"), rows) + "\n")
+    complaints = broken(ratios)
+    sys.stdout.writelines(f"\nhold broken: {line}\n" for line in complaints)
+    sys.exit(1 if options.check and complaints else 0)
+
+
+if __name__ == "__main__":
+    main()
