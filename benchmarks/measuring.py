@@ -27,6 +27,7 @@ class Usage:
 
     seconds: float
     peak_bytes: int
+    cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> Usage:
             complaints.seek(0)
             text = complaints.read().decode(errors="replace")
             raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}:\n{text}")
-    return Usage(seconds, accounts.ru_maxrss * _MAXRSS_UNIT)
+    return Usage(seconds, accounts.ru_maxrss * _MAXRSS_UNIT, accounts.ru_utime + accounts.ru_stime)
 
 
 def seconds(usages: Iterable[Usage]) -> list[float]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dashboard import DashboardSource
+from rmqlb.sources.dashboard import DashboardReads
 from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.live import LiveSource
 from rmqlb.sources.snapshot_file import to_document
 from rmqlb.views.machine import as_json, envelope
 from rmqlb.views.report import Report
@@ -24,11 +25,18 @@ CAPTURED_AT = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 GROUPS = ("audit-svc", "bill-svc", "order-svc")
 
 
+def captured_at() -> datetime:
+    """The clock of the captures."""
+    return CAPTURED_AT
+
+
 def cluster_json() -> str:
     """The text of `examples/cluster.json`."""
     with dashboard(Replay()) as replay:
         snapshots = [
-            DashboardSource(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT).fetch(Wanted(group=group))
+            LiveSource(DashboardReads(replay.url, HttpSettings(), clock=captured_at), captured_at).fetch(
+                Wanted(group=group)
+            )
             for group in GROUPS
         ]
         whole = ClusterSnapshot(

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 CAPTURES = Path(__file__).parent / "data" / "dashboard"
-KEYS = ("topic", "consumerGroup", "clientId")
+KEYS = ("topic", "consumerGroup", "clientId", "address")
 
 Fault = Callable[["Handler"], None]
 """Answers a request in some wrong way."""
@@ -28,7 +28,7 @@ def captured_answers() -> dict[tuple[str, str], bytes]:
     for entry in json.loads((CAPTURES / "manifest.json").read_text()):
         target = urlsplit(entry["target"])
         if entry["name"] not in ("connection-order-svc-without-address", "group-order-svc"):
-            answers[target.path, _key(target.query)] = (CAPTURES / f"{entry['name']}.json").read_bytes()
+            answers[target.path, _key(target.query, KEYS[:-1])] = (CAPTURES / f"{entry['name']}.json").read_bytes()
     return answers
 
 
@@ -47,17 +47,23 @@ class Replay:
     """What the server answers and what it was asked.
 
     Attributes:
-        answers: (path, parameters) → body.
-        faults: path → how to misbehave instead.
+        answers: (path, `key=value&…` of the parameters among KEYS) → body; without the address for any address.
+        faults: path of a GET, or * for all → how to misbehave instead.
+        post_faults: path of a POST → likewise.
         asked: method and target of every request.
+        posted: body of every POST.
+        cookies: the Cookie header of every request.
         login: (user, password) to ask for before anything else, or None.
+        takes_json: logs in by JSON with a CSRF token, as new Dashboards do, else by a form.
         stop: set when the test is over, so that endless answers end.
     """
 
     answers: dict[tuple[str, str], bytes] = field(default_factory=captured_answers)
     faults: dict[str, Fault] = field(default_factory=dict)
+    post_faults: dict[str, Fault] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     posted: list[bytes] = field(default_factory=list)
+    cookies: list[str] = field(default_factory=list)
     login: tuple[str, str] | None = None
     takes_json: bool = True
     stop: threading.Event = field(default_factory=threading.Event)
@@ -68,31 +74,35 @@ class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     replay: Replay
 
     def do_GET(self) -> None:
         self.replay.asked.append(f"GET {self.path}")
+        self.replay.cookies.append(self.headers.get("Cookie", ""))
         target = urlsplit(self.path)
         fault = self.replay.faults.get(target.path) or self.replay.faults.get("*")
         if fault is not None:
             fault(self)
-        elif target.path == "/rocketmq-dashboard/csrf-token":
+        elif target.path == "/rocketmq-dashboard/csrf-token" and self.replay.takes_json:
             self.give(envelope({"headerName": "X-XSRF-TOKEN", "token": "t0ken"}))
         elif self.replay.login and "JSESSIONID=in" not in self.headers.get("Cookie", ""):
             self.give(b"", 302, {"Location": "/#/login?redirect=x"})
         else:
-            self._answer(target.path, _key(target.query))
+            self._answer(target.path, target.query)
 
     def do_POST(self) -> None:
         self.replay.asked.append(f"POST {self.path}")
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.replay.posted.append(body)
+        if self.path in self.replay.post_faults:
+            return self.replay.post_faults[self.path](self)
         is_json = self.headers.get("Content-Type") == "application/json"
         if is_json != self.replay.takes_json or (is_json and self.headers.get("X-XSRF-TOKEN") != "t0ken"):
             return self.give(failure("Required request parameter 'username' is not present"))
         given = json.loads(body) if is_json else {k: v[0] for k, v in parse_qs(body.decode()).items()}
         if self.replay.login == (given["username"], given["password"]):
-            return self.give(envelope({"loginUserName": given["username"]}), headers={"Set-Cookie": "JSESSIONID=in"})
+            return self.give(envelope({"loginUserName": given["username"]}), headers={"Set-Cookie": "JSESSIONID=in; Path=/; HttpOnly"})
         return self.give(failure("Bad username or password!"))
 
     def give(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
@@ -107,10 +117,12 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Quiet."""
 
-    def _answer(self, path: str, key: str) -> None:
+    def _answer(self, path: str, query: str) -> None:
         known_path = any(known == path for known, _ in self.replay.answers)
-        if (path, key) in self.replay.answers:
-            self.give(self.replay.answers[path, key])
+        of_this_broker = self.replay.answers.get((path, _key(query, KEYS)))
+        body = of_this_broker or self.replay.answers.get((path, _key(query, KEYS[:-1])))
+        if body is not None:
+            self.give(body)
         elif path == "/consumer/consumerConnection.query":
             self.give(failure("CODE: 206  DESC: the consumer group[x] not online BROKER: 127.0.0.1:10911"))
         elif path == "/topic/route.query":
@@ -148,9 +160,9 @@ def dashboard(replay: Replay | None = None, tls: SSLContext | None = None) -> It
         thread.join()
 
 
-def _key(query: str) -> str:
+def _key(query: str, keys: tuple[str, ...]) -> str:
     values = parse_qs(query)
-    return "&".join(f"{key}={values[key][0]}" for key in KEYS if key in values)
+    return "&".join(f"{key}={values[key][0]}" for key in keys if key in values)
 
 
 # -- ways to misbehave --------------------------------------------------------------------------------------------------
@@ -218,3 +230,21 @@ def once(fault: Fault, path: str) -> Fault:
         fault(handler)
 
     return first
+
+
+def raw(*parts: bytes) -> Fault:
+    """Bytes that need not be HTTP."""
+
+    def send(handler: Handler) -> None:
+        for part in parts:
+            handler.wfile.write(part)
+        handler.close_connection = True
+
+    return send
+
+
+def endless_headers(handler: Handler) -> None:
+    """Headers without end, as fast as they are read."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    while not handler.replay.stop.is_set():
+        handler.wfile.write(b"X-More: and more\r\n" * 1000)

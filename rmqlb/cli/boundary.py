@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -25,41 +24,54 @@ class BoundedGroup(TyperGroup):
         """Run the command line and end the process with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
-        if sys.stderr is None:
-            sys.stderr = open(os.devnull, "w", encoding="utf-8")
         try:
+            _must_have_streams()
             _must_be_text(arguments)
-            if sys.stdout is None:
-                raise OSError(errno.EBADF, "stdout is closed")
             code = super().main(arguments, *rest, **extra)
             sys.stdout.flush()
-        except RmqlbError as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if "--debug" in arguments and _is_unexpected(error):
+                raise
+            _end_with(error, arguments)
+        sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
+    """Say what happened and end with the exit code for it."""
+    match error:
+        case RmqlbError():
             _end(error.message, error.hint, exit_code_of(error), arguments)
-        except click.exceptions.NoArgsIsHelpError as error:
+        case click.exceptions.NoArgsIsHelpError():
             error.show()
             sys.exit(ExitCode.USAGE)
-        except click.exceptions.ClickException as error:
+        case click.exceptions.ClickException():
             _end(_sentence(error.format_message()), _help_hint(error), ExitCode.USAGE, arguments)
-        except (KeyboardInterrupt, Abort):
+        case KeyboardInterrupt() | Abort():
             sys.exit(ExitCode.INTERRUPTED)
-        except BrokenPipeError:
+        case SystemExit() if error.code != 1:
+            raise error
+        case SystemExit() | BrokenPipeError():  # Typer and rich end with 1 when the pipe is closed
             _end_quietly()
-        except SystemExit as leaving:
-            if leaving.code == 1:  # so Typer and rich end when the pipe is closed; everything else is an exception
-                _end_quietly()
-            raise
-        except OSError as error:
-            if "--debug" in arguments:
-                raise
+        case OSError():
             text = "the output's disk is full" if error.errno == errno.ENOSPC else f"{error.strerror or error}"
             _drop_stdout()
             _end(text, None, ExitCode.UNEXPECTED, arguments)
-        except Exception as error:
-            if "--debug" in arguments:
-                raise
-            hint = "this is a bug in rmqlb; --debug shows where it comes from"
-            _end(f"unexpected {type(error).__name__}: {error}", hint, ExitCode.UNEXPECTED, arguments)
-        sys.exit(code if isinstance(code, int) else ExitCode.OK)
+    hint = "this is a bug in rmqlb; --debug shows where it comes from"
+    _end(f"unexpected {type(error).__name__}: {error}", hint, ExitCode.UNEXPECTED, arguments)
+
+
+def _is_unexpected(error: BaseException) -> bool:
+    """The error is none of those that end in a line made for people."""
+    expected = (RmqlbError, click.exceptions.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
+    return not isinstance(error, expected)
+
+
+def _must_have_streams() -> None:
+    """A closed stderr loses what is said there; a closed stdout is an error, because the result would be lost."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "stdout is closed")
 
 
 def _must_be_text(arguments: list[str]) -> None:
@@ -73,6 +85,8 @@ def _must_be_text(arguments: list[str]) -> None:
 def _end(message: str, hint: str | None, code: ExitCode, arguments: list[str]) -> NoReturn:
     message = " ".join(message.split("\n"))
     if _wants_json(arguments):
+        import json
+
         value = {"schema": "rmqlb/error", "error": {"message": message, "hint": hint, "exitCode": int(code)}}
         text = safe_json(json.dumps(value, ensure_ascii=False)) + "\n"
     else:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rmqlb.cli import values
-from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
+from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
@@ -51,8 +52,14 @@ class GroupOnTopics(Struct, frozen=True):
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
 
-def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> ClusterSnapshot:
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source.
+
+    Args:
+        options: which source.
+        wanted: which parts.
+        terminal: shows the progress.
+        stages: off a terminal, say each stage in a line.
 
     Raises:
         UsageError: no source is named, or its options make no sense.
@@ -68,51 +75,47 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> Cluster
         timeout=values.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=values.byte_count(options.max_size, "--max-size"),
+        access_key=options.access_key,
+        secret_key=lambda: _secret("secret key", options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY"),
+        security_token=os.environ.get("RMQLB_SECURITY_TOKEN"),
+        client_cert=options.client_cert,
+        client_key=options.client_key,
+        tls_name=options.tls_name,
+        map_address=tuple(options.map_address or ()),
     )
     source = open_source(options.source, access)
-    with terminal.progress() as progress:
+    with terminal.progress(stages=stages) as progress:
         return source.fetch(wanted, progress)
 
 
-def wanted_for(
-    options: SourceOptions, group: str | None, topics: Sequence[str] | None, consumers: str | None
-) -> Wanted:
+def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     """What a plan needs; a live source is only asked for what is named.
 
     Raises:
         UsageError: a live source, and neither a group nor members with a topic are named.
     """
     live = "://" in (options.source or "")
-    if live and group is None and not (consumers and topics):
+    if live and which.group is None and not (which.consumers and which.topic):
         raise UsageError("which group?", hint="name it with --group, or name --topic and --consumers")
-    if consumers and options.source == "-" and consumers == "@-":
+    if options.source == "-" and which.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
-    return Wanted(tuple(dict.fromkeys(topics)) if topics else None, group)
+    return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
 
 
-def group_on_topics(
-    snapshot: ClusterSnapshot,
-    group: str | None,
-    topics: Sequence[str] | None,
-    consumers: str | None,
-    *,
-    include_retry: bool = False,
-) -> GroupOnTopics:
+def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTopics:
     """The group to plan, its topics and members.
 
     Args:
         snapshot: what the source gave.
-        group: its name as the user says, or None.
-        topics: the topics as the user says, or None for the group's own.
-        consumers: `--consumers` as typed, or None for the members that the source knows.
-        include_retry: plan the group's `%RETRY%` topic too.
+        which: the group, topics and members as the user says; what is left out comes from the snapshot.
 
     Raises:
         DataError: the source does not know the group, its members or a topic.
         UsageError: it is not clear which group or topic is meant.
     """
-    seen = _group(snapshot, group, consumers)
-    routes, findings = _routes(snapshot, seen, topics, include_retry)
+    consumers = which.consumers
+    seen = _group(snapshot, which.group, consumers)
+    routes, findings = _routes(snapshot, seen, which)
     if seen is not None:
         must_rebalance(seen)
         findings += _subscription(seen, routes)
@@ -128,19 +131,35 @@ def group_on_topics(
         client_ids, made_up = rebalanced_members(seen), ()
         findings += list(member_findings(seen))
     if made_up:
-        findings.append(made_up_finding())
+        findings.append(Finding("made-up-ids", "the members are made up: real ones have other ids, and sort by them"))
+    sightings = (snapshot.routes[route.topic] for route in routes)
+    findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
     return GroupOnTopics(
-        seen.group if seen else group, seen, routes, client_ids, made_up, consumers is not None, tuple(findings)
+        name=seen.group if seen else which.group,
+        group=seen,
+        routes=routes,
+        client_ids=client_ids,
+        made_up=made_up,
+        assumed=consumers is not None,
+        findings=tuple(findings),
     )
 
 
-def made_up_finding() -> Finding:
-    """The warning that goes with invented ids."""
-    return Finding(
-        "made-up-ids",
-        "made-up client ids sort behind IP addresses; a real process elsewhere in the order moves other queues",
-    )
+def made_up_finding(moves: tuple[int, int] | None = None) -> Finding:
+    """The warning that goes with invented ids.
+
+    Args:
+        moves: the fewest and the most queues that move over all places of the joiners, where that is known.
+    """
+    text = "made-up client ids sort behind IP addresses"
+    if moves is None:
+        text += "; a real process has another id, and other queues may move"
+    elif moves[0] == moves[1]:
+        text += f"; wherever the real ones sort, {moves[0]} queues move"
+    else:
+        text += f"; depending on where the real ones sort, {moves[0]} to {moves[1]} queues move"
+    return Finding("made-up-ids", text)
 
 
 def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
@@ -188,13 +207,13 @@ def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -
 
 
 def _routes(
-    snapshot: ClusterSnapshot, group: ConsumerGroup | None, topics: Sequence[str] | None, include_retry: bool
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
 ) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
-    if topics:
-        return tuple(snapshot.route(topic) for topic in dict.fromkeys(topics)), []
+    if which.topic:
+        return tuple(snapshot.route(topic) for topic in dict.fromkeys(which.topic)), []
     if group is None or group.topics is None:
         return _only_route(snapshot), []
-    names = [topic for topic in group.topics if include_retry or not topic.startswith(RETRY_PREFIX)]
+    names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
     findings = [
         Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
         for topic in names
@@ -227,6 +246,10 @@ def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> lis
 
 
 def _password(user: str, path: str | None) -> str:
+    return _secret(f"password for {user}", path, "--password-file", "RMQLB_PASSWORD")
+
+
+def _secret(what: str, path: str | None, option: str, variable: str) -> str:
     """From a file, the environment, or a prompt on the terminal; never from an option's value.
 
     Raises:
@@ -238,11 +261,11 @@ def _password(user: str, path: str | None) -> str:
                 return file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(f"--password-file {path}: {reason}") from None
-    if "RMQLB_PASSWORD" in os.environ:
-        return os.environ["RMQLB_PASSWORD"]
+            raise UsageError(f"{option} {path}: {reason}") from None
+    if variable in os.environ:
+        return os.environ[variable]
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 
-        return getpass(f"Password of {user}: ", stream=sys.stderr)
-    raise UsageError(f"no password for {user}", hint="set RMQLB_PASSWORD or name a --password-file")
+        return getpass(f"{what[:1].upper()}{what[1:]}: ", stream=sys.stderr)
+    raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}")

@@ -15,7 +15,7 @@ from typer import _click as click
 from rmqlb.cli.boundary import BoundedGroup
 from rmqlb.version import __version__
 
-COMMANDS = ("show-route", "show-owners", "plan-rebalance")
+COMMANDS = ("fetch-routes", "show-route", "show-owners", "plan-rebalance")
 """The verbs, each a function of its own name in a module of its own name."""
 
 
@@ -74,5 +74,6 @@ def main(
 ) -> None:
     """Know, before it happens, what a RocketMQ cluster's clients will do with their queues.
 
-    A source (-s) is a Dashboard's URL, a dump file, or - for stdin. rmqlb only reads; it changes nothing.
+    A source (-s) is the NameServers' or a Dashboard's URL, a dump file, or - for stdin. rmqlb only reads; it changes
+    nothing.
     """

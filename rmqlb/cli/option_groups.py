@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 from msgspec import Struct
 from typer import Option
 
-SOURCE, STRATEGY, OUTPUT = "Source", "Strategy", "Output"
+SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
 
 
 class SourceOptions(Struct, frozen=True):
@@ -25,7 +25,7 @@ class SourceOptions(Struct, frozen=True):
             "--source",
             metavar="URL|FILE|-",
             envvar="RMQLB_SOURCE",
-            help="A Dashboard's URL, a dump file, or - for stdin.",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
             rich_help_panel=SOURCE,
         ),
     ] = None
@@ -80,6 +80,75 @@ class SourceOptions(Struct, frozen=True):
             rich_help_panel=SOURCE,
         ),
     ] = "64MB"
+    map_address: Annotated[
+        list[str] | None,
+        Option(
+            metavar="FROM=TO",
+            help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    access_key: Annotated[
+        str | None,
+        Option(
+            envvar="RMQLB_ACCESS_KEY",
+            help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    secret_key_file: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_SECRET_KEY_FILE",
+            help="The first line is the secret key.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    client_cert: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CLIENT_CERT",
+            help="PEM certificate to show to rocketmqs:// servers.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    client_key: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CLIENT_KEY",
+            help="Its PEM key, when that is another file.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    tls_name: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="RMQLB_TLS_NAME",
+            help="The name that every server's certificate bears, when it is not the host's.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+
+
+class GroupOptions(Struct, frozen=True):
+    """Which group, on which topics, with which members."""
+
+    group: Annotated[
+        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+    ] = None
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+    ] = None
+    consumers: Annotated[
+        str | None,
+        Option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows."),
+    ] = None
+    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False
+    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False
 
 
 class StrategyOptions(Struct, frozen=True):

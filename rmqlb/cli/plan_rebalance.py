@@ -12,7 +12,7 @@ from typer import Option
 from rmqlb.cli import values
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, made_up_finding, settings, wanted_for
-from rmqlb.cli.option_groups import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.changes import Changes
 from rmqlb.errors import DataError, UsageError
@@ -33,18 +33,9 @@ _MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
 @command
 def plan_rebalance(
     source: SourceOptions,
+    which: GroupOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
-    group: Annotated[
-        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
-    ] = None,
-    topic: Annotated[
-        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
-    ] = None,
-    consumers: Annotated[
-        str | None,
-        Option(metavar="IDS|@FILE|N", help="The members before, instead of those that the source knows."),
-    ] = None,
     strategy: Annotated[
         str | None,
         Option(metavar="STRATEGY|all", help="Default: what the members report or show, else AVG; all compares."),
@@ -80,9 +71,7 @@ def plan_rebalance(
     write_queues: Annotated[
         list[str] | None, Option(metavar="[BROKER=]N", help="New number of write queues.", rich_help_panel=_ROUTE)
     ] = None,
-    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False,
     changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
-    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False,
     fail_on: Annotated[
         list[str] | None,
         Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable."),
@@ -115,9 +104,9 @@ def plan_rebalance(
         write_queues=tuple(values.queue_count(text, "--write-queues") for text in write_queues or ()),
     )
     given = _strategy(strategy, changes, strategy_options)
-    snapshot = fetch(source, wanted_for(source, group, topic, consumers), terminal)
-    found = group_on_topics(snapshot, group, topic, consumers, include_retry=include_retry)
-    plan = _plan(found, changes, given, strategy_options, explain)
+    snapshot = fetch(source, wanted_for(source, which), terminal)
+    found = group_on_topics(snapshot, which)
+    plan = _plan(found, changes, given, strategy_options, which.explain)
     tried = [condition.try_on(plan.summary) for condition in conditions]
     terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
     _judge(tried, terminal)
@@ -156,6 +145,7 @@ def _plan(
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_route, describe
     from rmqlb.engine.detect import detect_strategy, drift
+    from rmqlb.engine.placement import moves_by_place
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
     group = found.group
@@ -182,8 +172,9 @@ def _plan(
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
-    if invented and not found.made_up:
-        findings.append(made_up_finding())
+    joiners = sorted(invented - set(found.made_up))
+    if joiners:
+        findings.append(made_up_finding(moves_by_place(before, after, joiners)))
     findings += _more_findings(found, before, after, explain)
     return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
 

@@ -8,31 +8,20 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.gather import fetch, group_on_topics, settings, wanted_for
-from rmqlb.cli.option_groups import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 
 
 @command
 def show_owners(
     source: SourceOptions,
+    which: GroupOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
-    group: Annotated[
-        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
-    ] = None,
-    topic: Annotated[
-        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
-    ] = None,
-    consumers: Annotated[
-        str | None,
-        Option(metavar="IDS|@FILE|N", help="The members, instead of those that the source knows."),
-    ] = None,
     strategy: Annotated[
         list[str] | None,
         Option(metavar="STRATEGY", help="Repeatable; default: all that need no settings."),
     ] = None,
-    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False,
-    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False,
 ) -> None:
     """Show which consumer owns each queue under each strategy, beside who owns it now.
 
@@ -55,8 +44,8 @@ def show_owners(
     names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
     for name in names:
         full_name(name, strategy_options.inner.upper())
-    snapshot = fetch(source, wanted_for(source, group, topic, consumers), terminal)
-    found = group_on_topics(snapshot, group, topic, consumers, include_retry=include_retry)
+    snapshot = fetch(source, wanted_for(source, which), terminal)
+    found = group_on_topics(snapshot, which)
     if not found.client_ids:
         raise DataError(
             f"group {found.name} has no member online: nobody owns its queues",
@@ -65,12 +54,12 @@ def show_owners(
     own = settings(strategy_options, found.routes)
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
     states = found.group.queues if found.group else {}
-    report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=explain)
+    report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
     findings = [
         *found.findings,
         *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
     ]
-    if explain:
+    if which.explain:
         findings += sort_findings(found.client_ids, "client ids")
         findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
     terminal.show(owners_report(report), snapshot, findings)

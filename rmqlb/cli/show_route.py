@@ -32,16 +32,17 @@ def show_route(
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
     """
-    from rmqlb.engine.route_findings import route_findings
+    from rmqlb.engine.route_findings import route_findings, sighting_findings
     from rmqlb.views.route_view import route_report
 
     terminal = Terminal("show-route", output)
-    snapshot = fetch(source, Wanted(tuple(dict.fromkeys(topic)) if topic else None), terminal)
+    snapshot = fetch(source, Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False), terminal)
     for name in topic or ():
         snapshot.route(name)
     names = list(dict.fromkeys(topic)) if topic else sorted(snapshot.routes)
     if not names:
         raise DataError(f"no route is in {snapshot.endpoint}")
     findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
+    findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
     report = route_report([snapshot.routes[name] for name in names])
     terminal.show(report, snapshot, [*findings, *source_findings(snapshot)])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.errors import UsageError
@@ -61,7 +62,7 @@ class Terminal:
 
             print_tables(chosen, self._console(sys.stdout))
         else:
-            self._write(self._text(chosen, snapshot, findings))
+            self.write(self.text(chosen, snapshot, findings))
         if self.format not in ("json", "yaml"):
             self.warn(findings)
 
@@ -77,11 +78,18 @@ class Terminal:
         """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")
 
-    def progress(self) -> Progress:
-        """Something to show while a source is read; silent off a terminal."""
-        return Progress(not self._options.quiet and sys.stderr.isatty())
+    def progress(self, *, stages: bool = False) -> Progress:
+        """Something to show while a source is read.
 
-    def _text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
+        Args:
+            stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
+        """
+        if self._options.quiet:
+            return Progress("silent")
+        return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent")
+
+    def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
+        """The result in any format but `table`."""
         if self.format in ("json", "yaml"):
             from rmqlb.views.machine import as_json, as_yaml, envelope
 
@@ -95,7 +103,8 @@ class Terminal:
 
         return as_markdown(report) if self.format == "markdown" else as_plain(report)
 
-    def _write(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Write a text in the chosen format to stdout."""
         if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
@@ -116,16 +125,31 @@ class Terminal:
 
 
 class Progress:
-    """A line on stderr that says what is being read; nothing when it is not to be seen."""
+    """Says on stderr what is being read, how far it is, and about how long it will take.
 
-    def __init__(self, seen: bool) -> None:
-        self._seen = seen
+    Args:
+        manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
+    """
+
+    def __init__(self, manner: Literal["live", "stages", "silent"]) -> None:
+        self._manner = manner
+        self._stage = ""
+        self._began = 0.0
         self._shown = 0
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show that the next of `total` parts is being read."""
-        if self._seen:
-            line = visible(f"reading {what}: {done + 1} of {total}")
+        if self._manner == "silent":
+            return
+        now = time.monotonic()
+        if what != self._stage:
+            self._stage, self._began = what, now
+            if self._manner == "stages":
+                sys.stderr.write(visible(f"reading {what}: {total}") + "\n")
+        if self._manner == "live":
+            left = (now - self._began) / done * (total - done) if done else 0.0
+            eta = f", about {left:.0f} s left" if left >= 1 else ""
+            line = visible(f"reading {what}: {done + 1} of {total}{eta}")
             sys.stderr.write("\r" + line.ljust(self._shown))
             sys.stderr.flush()
             self._shown = len(line)

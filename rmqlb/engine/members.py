@@ -70,7 +70,9 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     ids = group.client_ids or ()
     yield from shared_id_findings(ids)
     if group.has_split_view:
-        views = "; ".join(f"{view.seen.where}: {len(view.client_ids)}" for view in group.views or ())
+        views = "; ".join(
+            f"{view.broker_addr or view.seen.where}: {len(view.client_ids)}" for view in group.views or ()
+        )
         yield Finding(
             "split-view", f"brokers list different members of group {group.group} ({views}); all of them are counted"
         )

@@ -6,6 +6,16 @@ from collections.abc import Iterator
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import RouteSighting
+
+
+def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
+    """A warning when NameServers do not agree: clients that ask different ones share the queues differently."""
+    if sighting.others:
+        views = ", ".join(
+            f"{one.seen.where}: {len(one.route.subscribe_queues())} read queues" for one in (sighting, *sighting.others)
+        )
+        yield Finding("routes-differ", f"NameServers give different routes of topic {sighting.route.topic} ({views})")
 
 
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:

@@ -51,10 +51,17 @@ class Connection(Struct, frozen=True):
 
 
 class MemberView(Struct, frozen=True):
-    """What one broker says about the group's members: one entry per channel."""
+    """What one broker says about the group's members: one entry per channel.
+
+    Attributes:
+        connections: the channels.
+        seen: where and when.
+        broker_addr: the broker that was asked, or None when the source does not tell.
+    """
 
     connections: tuple[Connection, ...]
     seen: Seen
+    broker_addr: str | None = None
 
     @property
     def client_ids(self) -> tuple[str, ...]:

@@ -118,6 +118,13 @@ class TopicRouteData(Struct, frozen=True):
         """The first BrokerData of that name, as clients look it up; None when the route has none."""
         return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
 
+    def differs_from(self, other: TopicRouteData) -> bool:
+        """A client that has one and polls the other takes it for a change (`TopicRouteData.topicRouteDataChanged`).
+
+        The order of brokers does not matter, nor do cluster, zone and acting master (`BrokerData.equals`).
+        """
+        return _compared(self) != _compared(other)
+
     def publish_queues(self) -> list[MessageQueue]:
         """The producer's queues, in the order that round robin and hash selectors index into.
 
@@ -177,6 +184,15 @@ class TopicRouteData(Struct, frozen=True):
             for scope, infos in _by_scope(mapping.values()).items()
             for i in range(max(info.total_queues for info in infos))
         ]
+
+
+def _compared(route: TopicRouteData) -> tuple[object, ...]:
+    return (
+        sorted(route.queue_datas, key=lambda data: sort_key(data.broker_name)),
+        sorted(((b.broker_name, dict(b.broker_addrs)) for b in route.broker_datas), key=lambda b: sort_key(b[0])),
+        route.order_topic_conf,
+        route.topic_queue_mapping_by_broker,
+    )
 
 
 def _by_scope(infos: Iterable[TopicQueueMappingInfo]) -> dict[str, list[TopicQueueMappingInfo]]:

@@ -10,6 +10,29 @@ from msgspec import Struct, field
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.system_names import is_system_group, is_system_topic
+
+
+class Everything(Struct, frozen=True):
+    """A whole cluster, or what patterns name of it.
+
+    Attributes:
+        topics: shell patterns of topic names; all topics without any.
+        groups: shell patterns of group names; all groups without any.
+        system: RocketMQ's own topics and groups too.
+    """
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    system: bool = False
+
+    def takes_topic(self, topic: str) -> bool:
+        """The topic is one of those named."""
+        return (self.system or not is_system_topic(topic)) and _fits(topic, self.topics)
+
+    def takes_group(self, group: str) -> bool:
+        """The group is one of those named."""
+        return (self.system or not is_system_group(group)) and _fits(group, self.groups)
 
 
 class Wanted(Struct, frozen=True):
@@ -19,18 +42,30 @@ class Wanted(Struct, frozen=True):
         topics: topic names, or None for those of the wanted groups.
         group: consumer group, or None.
         owners: who holds which queue now, and how far it has read.
+        groups: groups at all; a dump of many need not build them for a route.
+        everything: the whole cluster instead, or None.
     """
 
     topics: tuple[str, ...] | None = None
     group: str | None = None
     owners: bool = True
+    groups: bool = True
+    everything: Everything | None = None
 
 
 class RouteSighting(Struct, frozen=True):
-    """A topic's route, with where and when it was seen."""
+    """A topic's route, with where and when it was seen.
+
+    Attributes:
+        route: the route.
+        seen: where and when.
+        others: what other NameServers say, where they say something else; one that does not know the topic is there
+            with an empty route.
+    """
 
     route: TopicRouteData
     seen: Seen
+    others: tuple[RouteSighting, ...] = ()
 
 
 class Unread(Struct, frozen=True):
@@ -85,6 +120,12 @@ class ClusterSnapshot(Struct, frozen=True):
         if group in self.groups:
             return self.groups[group]
         raise DataError(f"group {group} is not in {self.endpoint}", hint=suggestion("groups", group, self.groups))
+
+
+def _fits(name: str, globs: tuple[str, ...]) -> bool:
+    from fnmatch import fnmatchcase
+
+    return not globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def suggestion(kind: str, name: str, names: Iterable[str]) -> str:

@@ -47,5 +47,5 @@ def _ask_all(ask: Callable[[Asked], Answered], waiting: deque[tuple[Asked, Futur
             return
         try:
             future.set_result(ask(item))
-        except BaseException as error:  # whatever it is, it belongs to the one who waits for the answer
+        except BaseException as error:  # noqa: BLE001 - it belongs to the one who waits for the answer
             future.set_exception(error)

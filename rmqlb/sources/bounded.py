@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from rmqlb.errors import DocumentError
 
+MAX_DEPTH = 256
+"""How deep objects and lists may be nested in any document."""
+
 DEFAULT_LIMIT = 64 * 1024 * 1024
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -47,7 +50,8 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
         raise DocumentError(f"{where}: the compressed data is cut short")
     if stream.unused_data.strip(b"\0"):
         raise DocumentError(
-            f"{where}: more data follows the compressed data", hint="unpack joined files first: zcat FILE | rmqlb … -s -"
+            f"{where}: more data follows the compressed data",
+            hint="unpack joined files first: zcat FILE | rmqlb … -s -",
         )
     return unpacked
 

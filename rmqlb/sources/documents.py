@@ -16,7 +16,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.sources.loose_json import MAX_DEPTH, ObjectKey, read_loose
+from rmqlb.sources.bounded import MAX_DEPTH
 
 Document = TypeVar("Document")
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
@@ -105,6 +105,20 @@ class ClusterInfoDocument(CamelStruct, frozen=True):
     broker_addr_table: dict[str, BrokerDataDocument]
 
 
+class OffsetItem(CamelStruct, frozen=True):
+    broker_offset: int | None = None
+    consumer_offset: int | None = None
+    last_timestamp: int | None = None
+
+
+class ConsumeStatsDocument(CamelStruct, frozen=True):
+    offset_table: dict[Any, OffsetItem]
+
+
+class SubscriptionGroupsDocument(CamelStruct, frozen=True):
+    subscription_group_table: dict[str, Any]
+
+
 class ClusterListDocument(CamelStruct, frozen=True):
     cluster_info: ClusterInfoDocument
 
@@ -176,6 +190,8 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
+    from rmqlb.sources.loose_json import read_loose
+
     return read_loose(text, where)
 
 
@@ -287,6 +303,18 @@ def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, Q
     }
 
 
+def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQueue, QueueState]:
+    """Offsets by queue, as one broker knows them; it does not know who owns a queue.
+
+    Raises:
+        DocumentError: a key of the table is not a MessageQueue.
+    """
+    return {
+        queue_key(key, where): QueueState(None, item.broker_offset, item.consumer_offset, item.last_timestamp)
+        for key, item in document.offset_table.items()
+    }
+
+
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
     """What a member says of itself."""
     topics = document.subscription_set
@@ -324,7 +352,7 @@ def queue_key(key: object, where: str) -> MessageQueue:
     Raises:
         DocumentError: it is neither.
     """
-    if isinstance(key, ObjectKey):
+    if isinstance(key, tuple):  # an ObjectKey
         fields = dict(key)
         topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
         if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
@@ -351,4 +379,4 @@ def _version_text(version: int | str | None) -> str | None:
 
 
 def _plain(error: Exception) -> str:
-    return str(error).replace(" - at `$", " at `$").replace("`", "")
+    return str(error).replace(" - at ", " at ").replace("`", "")

@@ -1,9 +1,4 @@
-"""A dump, from a file or stdin, recognised by its content and never by its name.
-
-Read are rmqlb's own snapshot (JSON or YAML), what `mqadmin topicRoute` prints (JSON or the table of `-l`), saved
-Dashboard responses, NameServer and broker bodies, and a mapping of topics to routes. Several JSON documents may follow
-one another in one file; together they make one snapshot.
-"""
+"""A dump, from a file or stdin: read within bounds, unpacked, and handed to whoever understands its content."""
 
 from __future__ import annotations
 
@@ -12,13 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from rmqlb.errors import DataError, DocumentError
+from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources import snapshot_file
 from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate, too_large
-from rmqlb.sources.documents import parse_documents
-from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, read_table, without_noise
-from rmqlb.sources.pieces import Pieces
 from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
@@ -41,18 +33,21 @@ class DumpSource:
         self._stdin = stdin
         self._where = "stdin" if path == STDIN else path
 
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - Source's
         """The wanted parts of the dump.
 
         Raises:
             DocumentError: the dump cannot be read or understood; the message says where in it.
         """
         body = self._body()
-        if not body.strip():
+        if not body or body.isspace():
             raise DocumentError(f"{self._where} is empty", hint="expected a snapshot, a route or a Dashboard response")
-        if snapshot_file.is_snapshot(body):
-            return snapshot_file.read_body(body, self._where, wanted)
-        return self._recognise(body, wanted)
+        heading = snapshot_file.heading(body)
+        if heading is not None:
+            return snapshot_file.read_body(body, heading, self._where, wanted)
+        from rmqlb.sources.recognise import recognise
+
+        return recognise(body, self._where, wanted)
 
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)
@@ -73,49 +68,6 @@ class DumpSource:
                 f"cannot read {self._where}: {reason}", hint="-s takes a URL, a file, or - for stdin"
             ) from None
 
-    def _recognise(self, body: bytes, wanted: Wanted) -> ClusterSnapshot:
-        text = self._text(body)
-        start = text.lstrip()
-        reason = failed_command(start) if start[:1] not in ("{", "[") else None
-        if reason is not None:
-            raise DataError(f"{self._where} holds a failed mqadmin command: {reason}")
-        pieces = Pieces(self._where, wanted)
-        if start.startswith(TABLE_START):
-            pieces.add_anonymous_route(read_table(text, self._where), self._where)
-        elif start[:1] in ("{", "["):
-            self._add_json(text.encode(), pieces)
-        else:
-            return self._yaml(text, wanted)
-        return pieces.snapshot()
-
-    def _text(self, body: bytes) -> str:
-        try:
-            return without_noise(body.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise DocumentError(f"{self._where}, byte {error.start}: it is not UTF-8 text") from None
-
-    def _add_json(self, body: bytes, pieces: Pieces) -> None:
-        documents, notes = parse_documents(body, self._where)
-        if notes:
-            pieces.notes.append(f"read as RocketMQ's JSON dialect: {', '.join(notes)}")
-        for number, document in enumerate(documents, 1):
-            pieces.add(document, self._where if len(documents) == 1 else f"{self._where}, document {number}")
-
-    def _yaml(self, text: str, wanted: Wanted) -> ClusterSnapshot:
-        from rmqlb.sources.yaml_text import read_yaml
-
-        value = read_yaml(text, self._where)
-        if not isinstance(value, dict):
-            raise DocumentError(
-                f"{self._where}: neither JSON nor a YAML mapping, but {_kind(value)}",
-                hint="expected a snapshot, a route or a Dashboard response",
-            )
-        if value.get("schema") == snapshot_file.SCHEMA:
-            return snapshot_file.read_value(value, self._where, wanted)
-        pieces = Pieces(self._where, wanted)
-        pieces.add(value, self._where)
-        return pieces.snapshot()
-
 
 def _own_stdin() -> BinaryIO:
     if sys.stdin is None:
@@ -126,7 +78,3 @@ def _own_stdin() -> BinaryIO:
 def _read(file: BinaryIO) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK):
         yield chunk
-
-
-def _kind(value: object) -> str:
-    return {str: "plain text", list: "a YAML list", type(None): "nothing"}.get(type(value), type(value).__name__)

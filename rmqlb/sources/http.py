@@ -108,7 +108,9 @@ class HttpClient:
                 self._wait(attempt, answer.headers.get("retry-after"))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def post(self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]) -> Answer:
+    def post(
+        self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
+    ) -> Answer:
         """Send once, never again: only for logging in.
 
         Raises:

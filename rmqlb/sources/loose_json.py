@@ -15,8 +15,8 @@ import re
 from typing import NoReturn
 
 from rmqlb.errors import DocumentError
+from rmqlb.sources.bounded import MAX_DEPTH
 
-MAX_DEPTH = 256
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _PLAIN_SINGLE = re.compile(r"[^'\\\x00-\x1f]*")
@@ -235,7 +235,7 @@ class LooseReader:
             self._at = match.end()
             self._note("a list written Set[…]")
             return self._array(depth)
-        self._fail(f"{word[:40]!r} is not a value")
+        return self._fail(f"{word[:40]!r} is not a value")
 
 
 def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:

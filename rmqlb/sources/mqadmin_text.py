@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument
+from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument, convert
 
 TABLE_START = "#ClusterName"
 _NOISE = re.compile(r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[")
 _ROW = re.compile(
-    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<read>-?\d+)\s+(?P<write>-?\d+)\s+(?P<perm>\d+)\s*"
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
+    r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
 )
 
 
@@ -50,19 +51,19 @@ def read_table(text: str, where: str) -> RouteDocument:
         match = _ROW.fullmatch(line)
         if not match:
             raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
-        brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], where, number)))
-        queues.append(
-            QueueDataDocument(match["broker"], int(match["read"]), int(match["write"]), int(match["perm"]))
-        )
+        place = f"{where}, line {number}"
+        brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
+        numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
+        queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))
     raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
 
 
-def _addrs(text: str, where: str, number: int) -> dict[int, str]:
+def _addrs(text: str, where: str) -> dict[int, str]:
     """`0=host:port, 1=host:port`, the text of a Java map."""
     addrs: dict[int, str] = {}
     for item in filter(None, text.split(", ")):
         broker_id, equals, addr = item.partition("=")
-        if not equals or not broker_id.isdecimal():
-            raise DocumentError(f"{where}, line {number}: {item!r} is not ID=ADDRESS")
+        if not equals or not re.fullmatch(r"\d{1,19}", broker_id):
+            raise DocumentError(f"{where}: {item[:80]!r} is not ID=ADDRESS")
         addrs[int(broker_id)] = addr
     return addrs

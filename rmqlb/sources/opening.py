@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 import re
 from collections.abc import Callable
 
-from rmqlb.errors import UsageError
+from msgspec import Struct
+
+from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.bounded import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
 
+_NAME_SERVER_PATH = "/rocketmq/nsaddr"
+_NAME_SERVER_PORT = 9876
+_LONGEST_ADDRESS_LIST = 64 * 1024
+_HTTP_OK = 200
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -24,6 +28,13 @@ class Access(Struct, frozen=True):
         timeout: seconds for one answer.
         retries: further tries of a read.
         max_bytes: largest dump or answer.
+        access_key: account of a cluster with ACL, or None.
+        secret_key: gives its secret key when it is needed.
+        security_token: token of a temporary account, or None.
+        client_cert: PEM file with the certificate to show, or None.
+        client_key: PEM file with its key, or None when it is in the same file.
+        tls_name: name expected in every certificate, or None for the host's own.
+        map_address: FROM=TO rules for addresses behind a tunnel.
     """
 
     user: str | None = None
@@ -32,6 +43,13 @@ class Access(Struct, frozen=True):
     timeout: float = 5.0
     retries: int = 2
     max_bytes: int = DEFAULT_LIMIT
+    access_key: str | None = None
+    secret_key: Callable[[], str] | None = None
+    security_token: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    tls_name: str | None = None
+    map_address: tuple[str, ...] = ()
 
 
 def open_source(text: str, access: Access) -> Source:
@@ -47,16 +65,79 @@ def open_source(text: str, access: Access) -> Source:
         from rmqlb.sources.dump import DumpSource
 
         return DumpSource(text, max_bytes=access.max_bytes)
-    if scheme[1].lower() in ("http", "https"):
-        return _dashboard(text, access)
-    raise UsageError(f"cannot read {scheme[1]}:// sources", hint="-s takes http://, https://, a file, or - for stdin")
+    kind = scheme[1].lower()
+    if kind in ("http", "https"):
+        return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
+    if kind in ("rocketmq", "rocketmqs"):
+        return _name_servers(text[scheme.end() :], access, tls=kind == "rocketmqs")
+    raise UsageError(
+        f"cannot read {scheme[1]}:// sources",
+        hint="-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
+    )
+
+
+def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
+    from rmqlb.remoting.acl import Credentials
+    from rmqlb.sources.address_map import parse_address_map
+    from rmqlb.sources.live import LiveSource
+    from rmqlb.sources.nameserver import NameServerReads
+    from rmqlb.sources.wire import WireSettings, parse_address, tls_context
+
+    if "@" in hosts:
+        raise UsageError(
+            "the source names a user, which RocketMQ's protocol does not have",
+            hint="a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file",
+        )
+    servers = [
+        _address(*parse_address(part, _NAME_SERVER_PORT)) for part in re.split("[,;]", hosts.rstrip("/")) if part
+    ]
+    if not servers:
+        raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
+    credentials = None
+    if access.access_key is not None:
+        secret = access.secret_key() if access.secret_key else ""
+        credentials = Credentials(access.access_key, secret, access.security_token)
+    settings = WireSettings(
+        timeout=access.timeout,
+        retries=access.retries,
+        tls=tls_context(access.ca_file, access.client_cert, access.client_key) if tls else None,
+        server_name=access.tls_name,
+        credentials=credentials,
+        addresses=parse_address_map(access.map_address),
+    )
+    return LiveSource(NameServerReads(servers, settings))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address_server(url: str, access: Access) -> Source:
+    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
+    from rmqlb.sources.http import HttpClient, HttpSettings
+
+    http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
+    try:
+        answer = http.get("")
+    finally:
+        http.close()
+    if answer.status != _HTTP_OK:
+        raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
+    text = answer.body.decode("utf-8", "replace").strip()
+    if not text or any(char in text for char in "<>{} \t\n"):
+        raise EndpointError(
+            f"{answer.where}: not a list of NameServers: {text[:60]!r}",
+            hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
+        )
+    return _name_servers(text, access, tls=False)
 
 
 def _dashboard(text: str, access: Access) -> Source:
     from urllib.parse import unquote, urlsplit, urlunsplit
 
-    from rmqlb.sources.dashboard import DashboardSource
+    from rmqlb.sources.dashboard import DashboardReads
     from rmqlb.sources.http import HttpSettings
+    from rmqlb.sources.live import LiveSource
     from rmqlb.sources.login import Credentials
 
     try:
@@ -76,7 +157,8 @@ def _dashboard(text: str, access: Access) -> Source:
     password = access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
-    return DashboardSource(urlunsplit((parts.scheme, netloc, parts.path, "", "")), settings, credentials)
+    url = urlunsplit((parts.scheme, netloc, parts.path, "", ""))
+    return LiveSource(DashboardReads(url, settings, credentials))
 
 
 def scheme_only(text: str) -> str:

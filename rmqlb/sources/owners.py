@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+
 from msgspec.structs import replace
 
 from rmqlb.model.group import QueueState

@@ -115,7 +115,12 @@ class Pieces:
             self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
         elif _BESIDE_THE_POINT & value.keys():
             self.notes.append(f"{where} says nothing about routes or members and was passed over")
-        elif value and all(docs.is_route(item) for item in value.values()):
+        else:
+            self._add_mapping(value, where)
+
+    def _add_mapping(self, value: dict[object, object], where: str) -> None:
+        """Topic → route, or group → progress."""
+        if value and all(docs.is_route(item) for item in value.values()):
             for topic, item in value.items():
                 place = f"{where}, {topic}"
                 self._add_route(docs.convert(item, docs.RouteDocument, place), str(topic), place)

@@ -28,10 +28,16 @@ class SeenItem(CamelStruct, frozen=True):
     at: datetime | None = None
 
 
+class OtherRouteItem(CamelStruct, frozen=True):
+    route: RouteDocument
+    seen: SeenItem | None = None
+
+
 class TopicItem(CamelStruct, frozen=True):
     topic: str
     route: RouteDocument
     seen: SeenItem | None = None
+    others: list[OtherRouteItem] = []
 
 
 class ConnectionEntry(CamelStruct, frozen=True):
@@ -44,6 +50,7 @@ class ConnectionEntry(CamelStruct, frozen=True):
 class ViewItem(CamelStruct, frozen=True):
     connections: list[ConnectionEntry]
     seen: SeenItem | None = None
+    broker_addr: str | None = None
 
 
 class QueueItem(CamelStruct, frozen=True):
@@ -107,21 +114,28 @@ class Heading(CamelStruct, frozen=True):
     format_version: object = None
 
 
-def is_snapshot(body: bytes) -> bool:
-    """The body is strict JSON and calls itself a snapshot."""
+def heading(body: bytes) -> Heading | None:
+    """The body's heading when it is strict JSON and calls itself a snapshot, else None."""
     try:
-        return msgspec.json.decode(body, type=Heading).schema == SCHEMA
+        found = msgspec.json.decode(body, type=Heading)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
+        return None
+    return found if found.schema == SCHEMA else None
 
 
-def read_body(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
+def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
     """The wanted parts of a snapshot in strict JSON.
+
+    Args:
+        body: the snapshot.
+        found: its heading.
+        where: how errors name it.
+        wanted: the parts.
 
     Raises:
         DocumentError: a field is missing or wrong, or the format is newer than this program.
     """
-    _check_version(decode(body, Heading, where).format_version, where)
+    _check_version(found.format_version, where)
     return _snapshot(decode(body, SnapshotDocument, where), where, wanted)
 
 
@@ -131,8 +145,7 @@ def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
     Raises:
         DocumentError: as `read_body`.
     """
-    heading = convert(value, Heading, where)
-    _check_version(heading.format_version, where)
+    _check_version(convert(value, Heading, where).format_version, where)
     return _snapshot(convert(_with_text_version(value), SnapshotDocument, where), where, wanted)
 
 
@@ -140,7 +153,14 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
     return {
         "topics": [
-            {"topic": topic, "route": _route_out(sighting.route), "seen": _seen_out(sighting.seen)}
+            {
+                "topic": topic,
+                "route": _route_out(sighting.route),
+                "seen": _seen_out(sighting.seen),
+                "others": [
+                    {"route": _route_out(other.route), "seen": _seen_out(other.seen)} for other in sighting.others
+                ],
+            }
             for topic, sighting in sorted(snapshot.routes.items())
         ],
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
@@ -167,7 +187,7 @@ def _with_text_version(value: object) -> object:
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
     default = Seen(where, document.source.taken_at)
-    items = {item.group: item for item in document.data.groups}
+    items = {item.group: item for item in document.data.groups} if wanted.groups else {}
     if wanted.group in items:
         items = {wanted.group: items[wanted.group]}
     groups = {name: _group(item, default) for name, item in items.items()}
@@ -177,7 +197,13 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
         endpoint=where,
         taken_at=document.source.taken_at,
         routes={
-            item.topic: RouteSighting(route(item.route, item.topic), _seen(item.seen, default))
+            item.topic: RouteSighting(
+                route(item.route, item.topic),
+                _seen(item.seen, default),
+                tuple(
+                    RouteSighting(route(other.route, item.topic), _seen(other.seen, default)) for other in item.others
+                ),
+            )
             for item in document.data.topics
             if item.topic in topics
         },
@@ -216,7 +242,7 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
 
 def _view(item: ViewItem, default: Seen) -> MemberView:
     entries = (Connection(c.client_id, c.client_addr, c.language, c.version) for c in item.connections)
-    return MemberView(tuple(entries), _seen(item.seen, default))
+    return MemberView(tuple(entries), _seen(item.seen, default), item.broker_addr)
 
 
 def _state(item: QueueItem) -> QueueState:
@@ -295,12 +321,11 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
                     for c in view.connections
                 ],
                 "seen": _seen_out(view.seen),
+                "brokerAddr": view.broker_addr,
             }
             for view in group.views
         ],
-        "queues": [
-            _queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)
-        ],
+        "queues": [_queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)],
         "reports": [
             {
                 "clientId": report.client_id,

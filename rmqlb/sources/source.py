@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from rmqlb.errors import EndpointError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 
 Progress = Callable[[str, int, int], None]
@@ -25,3 +26,17 @@ class Source(Protocol):
             DataError: the source does not hold what is wanted, or cannot be understood.
             EndpointError: the far side cannot be reached, does not answer in time, or refuses.
         """
+
+
+class Refused(EndpointError):
+    """The far side answered, and the answer is an error.
+
+    Attributes:
+        text: the far side's own words, whole.
+        code: RocketMQ's response code, or None where it is only part of the text.
+    """
+
+    def __init__(self, message: str, text: str, *, code: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.text = text
+        self.code = code

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.loose_json import MAX_DEPTH, MAX_DIGITS
+from rmqlb.sources.bounded import MAX_DEPTH
+from rmqlb.sources.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_NODES = 5_000_000
@@ -21,7 +22,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(_BASE):  # type: ignore[misc]
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -96,8 +97,8 @@ def read_yaml(text: str, where: str) -> object:
 
 def _check(text: str, where: str) -> None:
     """Refuse aliases, tags and depth before anything is built: the C loader cannot be told to."""
-    depth = nodes = 0
-    for event in yaml.parse(text, Loader=_BASE):
+    depth = 0
+    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent):
             raise DocumentError(f"{where}, line {line}: YAML aliases are not read")
@@ -107,7 +108,6 @@ def _check(text: str, where: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        nodes += 1
         if depth > MAX_DEPTH:
             raise DocumentError(f"{where}, line {line}: nested deeper than {MAX_DEPTH}")
         if nodes > _MAX_NODES:

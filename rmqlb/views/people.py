@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
 _LONGEST = 200
+_WIDEST = 10_000
 _UNKNOWN = "?"
 _NOBODY = "(nobody)"
 
@@ -54,9 +55,11 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
 
 
 def _too_wide(table: Table, console: Console) -> bool:
+    if console.width >= _WIDEST:
+        return False
     from rich.measure import Measurement
 
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width
+    return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum > console.width
 
 
 def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False) -> Table:

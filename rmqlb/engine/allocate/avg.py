@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -44,10 +44,7 @@ class Averagely:
         return f"queue {place} is in no block"
 
     def why_idle(self, client_id: str) -> str:
-        return (
-            f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), "
-            f"and only {len(self._queues)} queues"
-        )
+        return beyond_the_queues(client_id, self._client_ids, f"{len(self._queues)} queues")
 
     def _block(self, index: int) -> tuple[int, int]:
         size, extra = divmod(len(self._queues), len(self._client_ids))

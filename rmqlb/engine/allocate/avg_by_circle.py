@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -38,7 +38,4 @@ class AveragelyByCircle:
         return reason
 
     def why_idle(self, client_id: str) -> str:
-        return (
-            f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), "
-            f"and only {len(self._queues)} queues"
-        )
+        return beyond_the_queues(client_id, self._client_ids, f"{len(self._queues)} queues")

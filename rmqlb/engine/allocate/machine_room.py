@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.errors import AllocationError
 from rmqlb.model.java import split
 from rmqlb.model.message_queue import MessageQueue
@@ -50,10 +50,7 @@ class ByMachineRoom:
         return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
 
     def why_idle(self, client_id: str) -> str:
-        return (
-            f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), "
-            f"and only {len(self._inside)} queues in the listed rooms"
-        )
+        return beyond_the_queues(client_id, self._client_ids, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
         return divmod(len(self._inside), len(self._client_ids))

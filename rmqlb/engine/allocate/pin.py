@@ -40,12 +40,13 @@ class _Pinned:
         self._members = first_indexes(client_ids)
         hosts = settings.hosts or frozenset()
         self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
+        self._is_chosen = frozenset(self._chosen)
         self._inner = inner(queues, self._chosen, settings)
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not takes_part(client_id, self._queues, self._client_ids, self._members):
             return []
-        return self._inner.share(client_id) if client_id in self._chosen else []
+        return self._inner.share(client_id) if client_id in self._is_chosen else []
 
     def why(self, queue: MessageQueue) -> str:
         if not self._chosen:
@@ -53,7 +54,7 @@ class _Pinned:
         return f"among the {len(self._chosen)} consumers on chosen machines: {self._inner.why(queue)}"
 
     def why_idle(self, client_id: str) -> str:
-        if client_id in self._chosen:
+        if client_id in self._is_chosen:
             return self._inner.why_idle(client_id)
         return f"{host(client_id)} is not one of the chosen machines"
 

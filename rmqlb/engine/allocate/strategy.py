@@ -91,3 +91,15 @@ def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
     for index, client_id in enumerate(client_ids):
         indexes.setdefault(client_id, index)
     return indexes
+
+
+def beyond_the_queues(client_id: str, client_ids: Sequence[str], queues: str) -> str:
+    """Why a member gets nothing where places in the list decide: its place is behind the last queue.
+
+    Args:
+        client_id: the member.
+        client_ids: all members.
+        queues: how many queues there are, in words.
+    """
+    index = first_indexes(client_ids)[client_id]
+    return f"consumer {index} of {len(client_ids)} (counted from 0), and only {queues}"

@@ -1,0 +1,94 @@
+"""`rmqlb fetch-routes`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+import os
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+from typer import Option
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.gather import fetch, source_findings
+from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
+from rmqlb.cli.terminal import Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import Everything, Wanted
+
+_FORMATS = ("json", "yaml")
+
+
+@command
+def fetch_routes(
+    source: SourceOptions,
+    output: OutputOptions,
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="GLOB", help="Only these topics; repeatable.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
+    ] = None,
+    system: Annotated[bool, Option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    to: Annotated[
+        str | None, Option(metavar="FILE", help="Write to this file, whole or not at all, instead of stdout.")
+    ] = None,
+) -> None:
+    """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
+
+    What could not be read is listed on stderr and in the snapshot; the rest is written all the same.
+
+    Examples:
+      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json
+
+      rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
+
+    Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
+    """
+    from rmqlb.sources.snapshot_file import to_document
+    from rmqlb.views.report import Report
+
+    output = replace(output, output=output.output or "json")
+    if output.output not in _FORMATS:
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json or -o yaml")
+    terminal = Terminal("fetch-routes", output)
+    everything = Everything(tuple(topic or ()), tuple(group or ()), system)
+    snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    snapshot = replace(
+        snapshot,
+        routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
+        groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
+    )
+    findings = source_findings(snapshot)
+    text = terminal.text(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), snapshot, findings)
+    if to is None or to == "-":
+        terminal.write(text)
+    else:
+        _write_whole(to, text)
+        terminal.say(f"{len(snapshot.routes)} topics and {len(snapshot.groups)} groups written to {to}")
+    terminal.warn(findings)
+    if snapshot.unread:
+        terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
+        raise typer.Exit(ExitCode.DATA)
+
+
+def _write_whole(path: str, text: str) -> None:
+    """Write beside the file, then put it in its place: an interrupt leaves the old file or the new one.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    aside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(aside, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException as error:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        if isinstance(error, OSError):
+            raise UsageError(f"--to {path}: {error.strerror or error}") from None
+        raise

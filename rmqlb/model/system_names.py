@@ -1,0 +1,53 @@
+"""Topics and groups that RocketMQ makes for itself (`TopicValidator`, `MixAll.PREDEFINE_GROUP_SET`, 5.5.0)."""
+
+from __future__ import annotations
+
+_TOPICS = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
+        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+    }
+)
+_TOPIC_PREFIXES = ("rmq_sys_", "%RETRY%", "%DLQ%", "%SYS%")
+_GROUPS = frozenset(
+    {
+        "DEFAULT_CONSUMER",
+        "DEFAULT_PRODUCER",
+        "TOOLS_CONSUMER",
+        "SCHEDULE_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "SELF_TEST_P_GROUP",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PULL",
+        "CID_RMQ_SYS_TRANS",
+    }
+)
+_GROUP_PREFIXES = ("CID_RMQ_SYS_", "%SYS%")
+
+
+def is_system_topic(topic: str) -> bool:
+    """RocketMQ's own topics, and those it makes for retries and dead letters.
+
+    Brokers and clusters also have a topic of their own name each, which only the cluster's list can tell.
+    """
+    return topic in _TOPICS or topic.startswith(_TOPIC_PREFIXES) or topic.endswith("_REPLY_TOPIC")
+
+
+def is_system_group(group: str) -> bool:
+    """RocketMQ's own consumer groups."""
+    return group in _GROUPS or group.startswith(_GROUP_PREFIXES)

@@ -1,0 +1,296 @@
+"""What every live source does, whatever it speaks: single reads put together into one snapshot.
+
+A part that cannot be read does not spoil the rest: it is noted as unread. Brokers are asked one by one for a group's
+members, and their answers are kept apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
+from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread, Wanted, suggestion
+from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.sources import documents as docs
+from rmqlb.sources.at_once import asking_at_once
+from rmqlb.sources.owners import with_owners
+from rmqlb.sources.source import Progress, Refused, no_progress
+
+AT_ONCE = 4
+"""How many requests are under way at most, over all brokers together."""
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
+Held = tuple[MemberReport, frozenset[MessageQueue]]
+
+
+class AdminReads(Protocol):
+    """The single reads that a live source is made of; each may be called by several threads.
+
+    Each raises `Refused` when the far side answers with an error, `EndpointError` when it does not answer.
+    """
+
+    kind: str
+    endpoint: str
+    offsets_at_once: bool
+    """One call of `offsets` serves all brokers."""
+
+    def topics(self) -> list[str]:
+        """The names of all topics."""
+
+    def groups(self) -> list[str]:
+        """The names of all consumer groups."""
+
+    def has_group(self, group: str) -> bool:
+        """The cluster knows the group, whether it has members or not."""
+
+    def route(self, topic: str) -> RouteSighting | None:
+        """A topic's route, or None when there is no such topic."""
+
+    def brokers(self, group: str) -> dict[str, str]:
+        """Name → address of the brokers to ask about a group's members."""
+
+    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
+        """A group's members as one broker lists them, or None when it lists none."""
+
+    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+        """How far the group has read its queues on these brokers."""
+
+    def running_info(self, group: str, client_id: str, address: str) -> Held:
+        """What a member says of itself and what it holds, asked through one broker."""
+
+    def unread(self) -> list[Unread]:
+        """What could not be read on the way, such as a NameServer that does not answer."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+
+def utc_now() -> datetime:
+    """This moment, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+class LiveSource:
+    """A running cluster.
+
+    Args:
+        reads: how it is asked.
+        clock: tells the time of the snapshot, in UTC.
+    """
+
+    def __init__(self, reads: AdminReads, clock: Callable[[], datetime] = utc_now) -> None:
+        self.reads = reads
+        self._clock = clock
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        """The wanted parts of the cluster.
+
+        Raises:
+            DataError: the cluster does not know the topic or group.
+            EndpointError: it cannot be reached, or refuses.
+        """
+        reading = _Reading(self.reads, self._clock, progress)
+        taken_at = self._clock()
+        try:
+            if wanted.everything is not None:
+                groups = reading.everything(wanted.everything)
+            else:
+                groups = [reading.group(wanted)] if wanted.group is not None else []
+                if wanted.topics is None and wanted.group is None:
+                    reading.all_routes(t for t in self.reads.topics() if not is_system_topic(t))
+                elif wanted.topics is not None:
+                    reading.routes(wanted.topics)
+        finally:
+            self.reads.close()
+        return ClusterSnapshot(
+            kind=self.reads.kind,
+            endpoint=self.reads.endpoint,
+            taken_at=taken_at,
+            routes={sighting.route.topic: sighting for sighting in reading.found.values() if sighting is not None},
+            groups={group.group: group for group in groups},
+            unread=(*self.reads.unread(), *reading.unread),
+        )
+
+
+class _Reading:
+    """One reading of a cluster: what was found and what could not be read so far."""
+
+    def __init__(self, reads: AdminReads, clock: Callable[[], datetime], progress: Progress) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._progress = progress
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self.found: dict[str, RouteSighting | None] = {}
+        self.unread: list[Unread] = []
+
+    def routes(self, topics: Iterable[str], *, tolerant: bool = False) -> list[RouteSighting]:
+        """The routes of the topics; those read before are not read again.
+
+        Raises:
+            DataError: a topic has no route, unless that is tolerated.
+        """
+        missing = [topic for topic in topics if topic not in self.found]
+        answers = self._each("routes", self._reads.route, missing, "route of topic" if tolerant else None)
+        self.found.update(answers)
+        lost = [topic for topic in topics if self.found.get(topic) is None]
+        if lost and not tolerant:
+            raise DataError(
+                f"topic {lost[0]} has no route at {self._reads.endpoint}",
+                hint=suggestion("topics", lost[0], (t for t in self._reads.topics() if not is_system_topic(t))),
+            )
+        return [sighting for topic in topics if (sighting := self.found.get(topic)) is not None]
+
+    def all_routes(self, topics: Iterable[str]) -> None:
+        """The routes of topics that the cluster lists; one that has none all the same is noted as unread."""
+        names = sorted(topics)
+        self.routes(names, tolerant=True)
+        for topic in names:
+            if topic in self.found and self.found[topic] is None:
+                self.unread.append(Unread(f"route of topic {topic}", "it is listed and has no route"))
+
+    def everything(self, wanted: Everything) -> list[ConsumerGroup]:
+        """All topics and groups that the patterns name."""
+        self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
+        names = sorted(filter(wanted.takes_group, self._reads.groups()))
+        progress, self._progress = self._progress, no_progress
+        answers = self._each("groups", self._whole_group, names, "group", slots=False, show=progress)
+        return [group for _, group in answers]
+
+    def group(self, wanted: Wanted) -> ConsumerGroup:
+        """The wanted group; the routes of its topics are read on the way.
+
+        Raises:
+            DataError: the cluster does not know it.
+            EndpointError: no broker tells its members.
+        """
+        group = self._members(wanted.group or "", wanted.topics)
+        if not wanted.owners or not group.views or group.message_model not in (CLUSTERING, None):
+            return group
+        return self._with_owners(group)
+
+    def _whole_group(self, name: str) -> ConsumerGroup:
+        return self.group(Wanted(group=name))
+
+    def _members(self, name: str, topics: Sequence[str] | None) -> ConsumerGroup:
+        brokers = self._reads.brokers(name)
+        answers = self._connections(name, brokers)
+        documents = [document for document in answers.values() if document is not None]
+        names = sorted({topic for document in documents for topic in document.subscription_table or ()})
+        wanted = names if topics is None else topics
+        serving = {
+            broker.broker_name: address
+            for sighting in self.routes(wanted, tolerant=True)
+            for broker in sighting.route.broker_datas
+            if (address := address_of(broker))
+        }
+        if documents:
+            answers |= self._connections(name, {b: serving[b] for b in sorted(serving) if b not in brokers})
+        if not any(answers.values()):
+            self._must_be_known(name, answers)
+            return ConsumerGroup(name, self._seen(), views=())
+        first = documents[0]
+        return ConsumerGroup(
+            group=name,
+            seen=self._seen(),
+            consume_type=first.consume_type,
+            message_model=first.message_model,
+            consume_from_where=first.consume_from_where,
+            views=tuple(
+                self._view(document, (serving | brokers)[broker])
+                for broker, document in answers.items()
+                if document is not None or broker in serving
+            ),
+            topics=tuple(names),
+        )
+
+    def _connections(self, group: str, brokers: Mapping[str, str]) -> dict[str, docs.ConnectionsDocument | None]:
+        def ask(broker: str) -> docs.ConnectionsDocument | None:
+            return self._reads.connections(group, brokers[broker])
+
+        return dict(self._each("members", ask, brokers, f"members of group {group} at broker"))
+
+    def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
+        """A group without members is known to the cluster, or it is a mistake."""
+        if not answers:
+            reason = self.unread[-1].reason if self.unread else "there is no broker to ask"
+            raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
+        if not self._reads.has_group(group):
+            raise DataError(
+                f"group {group} is not known at {self._reads.endpoint}",
+                hint=suggestion("groups", group, (g for g in self._reads.groups() if not is_system_group(g))),
+            )
+
+    def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
+        views = group.views or ()
+        via = {client_id: view.broker_addr or "" for view in views for client_id in view.client_ids}
+        addresses = list(dict.fromkeys(view.broker_addr or "" for view in views))
+        states: dict[MessageQueue, QueueState] = {}
+        for _, some in self._each(
+            "offsets",
+            lambda batch: self._reads.offsets(group.group, batch),
+            [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
+            f"offsets of group {group.group} at",
+        ):
+            states.update(some)
+        answers = self._each(
+            "what members hold",
+            lambda client_id: self._reads.running_info(group.group, client_id, via[client_id]),
+            sorted(via),
+            f"member of group {group.group}",
+        )
+        return replace(
+            group,
+            queues=with_owners(states, {i: held for i, (_, held) in answers}, frozenset(via)),
+            reports={client_id: report for client_id, (report, _) in answers},
+        )
+
+    def _each(
+        self,
+        what: str,
+        ask: Callable[[Asked], Answered],
+        items: Iterable[Asked],
+        tolerant: str | None = None,
+        *,
+        slots: bool = True,
+        show: Progress | None = None,
+    ) -> list[tuple[Asked, Answered]]:
+        """Ask for each item, a few at a time; an item of a `tolerant` kind that fails is noted as unread."""
+
+        def with_slot(item: Asked) -> Answered:
+            with self._slots:
+                return ask(item)
+
+        listed = list(items)
+        answers: list[tuple[Asked, Answered]] = []
+        with asking_at_once(with_slot if slots else ask, listed, AT_ONCE) as futures:
+            for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
+                (show or self._progress)(what, done, len(listed))
+                try:
+                    answers.append((item, future.result()))
+                except RmqlbError as error:
+                    if tolerant is None or isinstance(error, ProtocolError):
+                        raise
+                    reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
+                    name = ", ".join(item) if isinstance(item, list) else str(item)
+                    self.unread.append(Unread(f"{tolerant} {name}", reason))
+        return answers
+
+    def _view(self, document: docs.ConnectionsDocument | None, address: str) -> MemberView:
+        return MemberView(docs.connections(document) if document else (), self._seen(), address)
+
+    def _seen(self) -> Seen:
+        return Seen(self._reads.endpoint, self._clock())
+
+
+def address_of(broker: BrokerData) -> str | None:
+    """Where a broker is asked: its master, else the slave with the smallest id; None when it has no address."""
+    return broker.broker_addrs[min(broker.broker_addrs)] if broker.broker_addrs else None

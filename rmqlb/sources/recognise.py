@@ -1,0 +1,77 @@
+"""What a dump is, its content tells, never its name.
+
+Recognised are rmqlb's own snapshot (JSON or YAML), what `mqadmin topicRoute` prints (JSON or the table of `-l`), saved
+Dashboard responses, NameServer and broker bodies, and a mapping of topics to routes. Several JSON documents may follow
+one another in one file; together they make one snapshot.
+"""
+
+from __future__ import annotations
+
+from rmqlb.errors import DataError, DocumentError
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources import snapshot_file
+from rmqlb.sources.documents import parse_documents
+from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, read_table, without_noise
+from rmqlb.sources.pieces import Pieces
+
+
+def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
+    """The wanted parts of a dump of any kind.
+
+    Args:
+        body: the dump, unpacked.
+        where: how errors name it.
+        wanted: the parts; also names a route or group whose document does not name itself.
+
+    Raises:
+        DocumentError: the dump cannot be understood; the message says where in it.
+        DataError: it holds an error instead of an answer.
+    """
+    text = _text(body, where)
+    start = text.lstrip()
+    reason = failed_command(start) if start[:1] not in ("{", "[") else None
+    if reason is not None:
+        raise DataError(f"{where} holds a failed mqadmin command: {reason}")
+    pieces = Pieces(where, wanted)
+    if start.startswith(TABLE_START):
+        pieces.add_anonymous_route(read_table(text, where), where)
+    elif start[:1] in ("{", "["):
+        _add_json(text.encode(), where, pieces)
+    else:
+        return _yaml(text, where, wanted)
+    return pieces.snapshot()
+
+
+def _text(body: bytes, where: str) -> str:
+    try:
+        return without_noise(body.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
+
+
+def _add_json(body: bytes, where: str, pieces: Pieces) -> None:
+    documents, notes = parse_documents(body, where)
+    if notes:
+        pieces.notes.append(f"read as RocketMQ's JSON dialect: {', '.join(notes)}")
+    for number, document in enumerate(documents, 1):
+        pieces.add(document, where if len(documents) == 1 else f"{where}, document {number}")
+
+
+def _yaml(text: str, where: str, wanted: Wanted) -> ClusterSnapshot:
+    from rmqlb.sources.yaml_text import read_yaml
+
+    value = read_yaml(text, where)
+    if not isinstance(value, dict):
+        raise DocumentError(
+            f"{where}: neither JSON nor a YAML mapping, but {_kind(value)}",
+            hint="expected a snapshot, a route or a Dashboard response",
+        )
+    if value.get("schema") == snapshot_file.SCHEMA:
+        return snapshot_file.read_value(value, where, wanted)
+    pieces = Pieces(where, wanted)
+    pieces.add(value, where)
+    return pieces.snapshot()
+
+
+def _kind(value: object) -> str:
+    return {str: "plain text", list: "a YAML list", type(None): "nothing"}.get(type(value), type(value).__name__)

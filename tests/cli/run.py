@@ -1,0 +1,50 @@
+"""Running the command line, in this process or as one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = str(ROOT / "examples" / "cluster.json")
+SKEWED = str(ROOT / "examples" / "topicRoute-Skewed.txt")
+
+
+class Ran(NamedTuple):
+    """What came of it."""
+
+    stdout: str
+    stderr: str
+    code: int | None
+
+
+def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | None = None) -> Ran:
+    """Run rmqlb in this process."""
+    result = CliRunner().invoke(app, args, input=stdin, env=env, prog_name="rmqlb")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a process: this one's, without settings of rmqlb."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("RMQLB_")} | dict(more or {})
+
+
+def command(*args: str | bytes) -> list[str | bytes]:
+    """The command line that starts rmqlb as a process."""
+    return [sys.executable, "-m", "rmqlb", *args]
+
+
+def start(*args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+    """Run rmqlb as a process; the code of one that a signal ended is negative."""
+    done = subprocess.run(command(*args), input=stdin, capture_output=True, cwd=ROOT, env=environment(env), timeout=60, check=False)
+    return Ran(done.stdout.decode(), done.stderr.decode(), done.returncode)

@@ -1,0 +1,111 @@
+"""`fetch-routes`: a snapshot of a cluster, and the same plan from it as from the cluster itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from rmqlb.cli.main import app
+from tests.replay_remoting import Replay, cluster, silent
+
+EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+@pytest.fixture
+def live() -> Iterator[list[str]]:
+    """Arguments that lead to two replayed brokers."""
+    with cluster() as (a, b):
+        yield ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+        assert a.forbidden == b.forbidden == []
+
+
+def test_a_live_cluster_and_its_snapshot_give_the_same_plan(live: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    fetched = run("fetch-routes", *live, "--group", "order-svc", "--to", str(path), "-q")
+    assert (fetched.exit_code, fetched.stdout) == (4, "")
+    plan = ["plan-rebalance", "--group", "order-svc", "--topic", "OrderEvents", "--add", "1", "-o", "json"]
+    from_file, from_cluster = run(*plan, "-s", str(path)), run(*plan, *live)
+    assert from_file.exit_code == from_cluster.exit_code == 0
+    assert json.loads(from_file.stdout)["data"] == json.loads(from_cluster.stdout)["data"]
+
+
+def test_what_could_not_be_read_is_listed_and_the_rest_is_written(live: list[str]) -> None:
+    result = run("fetch-routes", *live, "--group", "order-svc")
+    assert result.exit_code == 4
+    value = json.loads(result.stdout)
+    assert [group["group"] for group in value["data"]["groups"]] == ["order-svc"]
+    assert "member of group order-svc 192.0.2.2@inst1" in {part["what"] for part in value["data"]["unread"]}
+    assert result.stderr.splitlines()[-1] == f"incomplete: {len(value['data']['unread'])} parts could not be read"
+    assert any(line.startswith("warning: not read: ") for line in result.stderr.splitlines())
+
+
+def test_stages_are_told_off_a_terminal_unless_quiet(live: list[str]) -> None:
+    assert "reading groups: 1" in run("fetch-routes", *live, "--group", "order-svc").stderr.splitlines()
+    assert "reading" not in run("fetch-routes", *live, "--group", "order-svc", "-q").stderr
+
+
+def test_a_dump_can_be_cut_down_and_piped_on() -> None:
+    cut = run("fetch-routes", "-s", EXAMPLE, "--group", "bill-*", "--topic", "Skewed", "-o", "yaml")
+    assert cut.exit_code == 0
+    assert list(yaml.safe_load(cut.stdout)["data"]) == ["topics", "groups", "unread"]
+    piped = run("plan-rebalance", "-s", "-", "-o", "json", stdin=cut.stdout)
+    whole = run("plan-rebalance", "-s", EXAMPLE, "--group", "bill-svc", "-o", "json")
+    assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
+
+
+def test_json_and_yaml_snapshots_hold_the_same() -> None:
+    as_json, as_yaml = (run("fetch-routes", "-s", EXAMPLE, "-o", fmt) for fmt in ("json", "yaml"))
+    assert json.loads(as_json.stdout) == yaml.safe_load(as_yaml.stdout)
+
+
+def test_a_snapshot_has_no_table() -> None:
+    result = run("fetch-routes", "-s", EXAMPLE, "-o", "csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == ["error: a snapshot cannot be written as csv", "hint: -o json or -o yaml"]
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    result = run("fetch-routes", "-s", EXAMPLE, "--to", str(tmp_path / "no" / "where.json"))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [f"error: --to {tmp_path}/no/where.json: No such file or directory"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text("old")
+    assert run("fetch-routes", "-s", EXAMPLE, "--to", str(path)).exit_code == 0
+    assert json.loads(path.read_text())["schema"] == "rmqlb/snapshot"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unreachable_cluster_is_one_line() -> None:
+    result = run("fetch-routes", "-s", "rocketmq://127.0.0.1:1", "--retries", "0")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
+
+
+def test_a_cluster_that_never_answers_ends_by_the_deadline() -> None:
+    with cluster(Replay(faults={"*": silent})) as (mute,):
+        result = run("show-route", "-s", f"rocketmq://{mute.address}", "--topic", "T", "--timeout", "200ms")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_secrets_are_never_shown(live: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMQLB_SECRET_KEY", "s3cr3t-key")
+    monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "s3cr3t-token")
+    (tmp_path / "key").write_text("s3cr3t-key\n")
+    for more in ([], ["--secret-key-file", str(tmp_path / "key")], ["--debug"]):
+        result = run("fetch-routes", *live, "--access-key", "ak", "--group", "order-svc", *more)
+        assert result.exit_code == 4
+        assert "s3cr3t" not in result.stdout + result.stderr

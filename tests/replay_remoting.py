@@ -1,0 +1,449 @@
+"""A loopback NameServer or broker that answers as the captured ones did, and misbehaves where it is told to.
+
+One server answers both what a NameServer and what one broker is asked. The routes in the captures lead to
+`BROKER_ADDRESSES`; `Replay.mapped` gives the `--map-address` rules that lead here instead.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import socketserver
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
+from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
+from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.frame import FrameDecoder, encode_frame
+
+CAPTURES = Path(__file__).parent / "data" / "remoting"
+KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
+BROKER_ADDRESSES = {
+    ("5.5.0", "b0"): "127.0.0.1:10911",
+    ("5.5.0", "b1"): "127.0.0.1:20911",
+    ("4.9.7", "b0"): "127.0.0.1:30911",
+}
+VERSIONS = {"5.5.0": 513, "4.9.7": 407}
+NOTIFY_CONSUMER_IDS_CHANGED = 40
+
+Version = Literal["5.5.0", "4.9.7"]
+Broker = Literal["b0", "b1"]
+Answer = RemotingCommand | Callable[[RemotingCommand], RemotingCommand]
+"""A response, or what makes one from the request; its opaque is replaced."""
+Fault = Callable[["Turn"], None]
+"""Answers a request in some wrong way."""
+
+
+def captured_answers(version: Version = "5.5.0", broker: Broker = "b0") -> dict[tuple[int, str], Answer]:
+    """(request code, the fields that matter) → response, of a NameServer and one broker."""
+    other = {"b0": "-b1-", "b1": "-b0-"}[broker]
+    answers: dict[tuple[int, str], Answer] = {}
+    for entry in json.loads((CAPTURES / "manifest.json").read_text(encoding="utf-8")):
+        if entry["server"] == version and other not in entry["file"] and entry["code"] in READ_ONLY:
+            (answer,) = FrameDecoder().feed((CAPTURES / entry["file"]).read_bytes())
+            answers[entry["code"], key(entry["extFields"])] = answer
+            if entry["code"] == RequestCode.GET_CONSUME_STATS:
+                answers[entry["code"], f"consumerGroup={entry['extFields']['consumerGroup']}"] = answer
+    return answers
+
+
+def key(ext_fields: dict[str, str]) -> str:
+    """The fields that tell what is asked for, as `name=value&…`."""
+    return "&".join(f"{name}={ext_fields[name]}" for name in KEYS if name in ext_fields)
+
+
+def success(body: bytes | None = None, **ext_fields: str) -> RemotingCommand:
+    """A good answer."""
+    return RemotingCommand(code=0, language=LanguageCode.JAVA, ext_fields=ext_fields, body=body)
+
+
+def refusal(code: int, remark: str | None = None) -> RemotingCommand:
+    """An answer that is an error."""
+    return RemotingCommand(code=code, language=LanguageCode.JAVA, remark=remark)
+
+
+@dataclass
+class Replay:
+    """What the server answers and what it was asked.
+
+    Attributes:
+        version: as which RocketMQ it answers.
+        broker: as which broker.
+        answers: (request code, `name=value&…` of the fields among KEYS) → response.
+        faults: request code, or * for all → how to misbehave instead.
+        close_after: after how many answers it closes a connection, or None.
+        serialize_type: form of its headers.
+        credentials: whose signature every request must bear, or None.
+        requests: all that was asked, in the order of arrival.
+        forbidden: codes that it was asked and that are not on the read-only list; a test wants none.
+        connections: how many were taken; with TLS, those whose handshake failed included.
+        stop: set when the test is over, so that endless answers end.
+        address: where it listens.
+    """
+
+    version: Version = "5.5.0"
+    broker: Broker = "b0"
+    answers: dict[tuple[int, str], Answer] = field(default_factory=dict)
+    faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)
+    close_after: int | None = None
+    serialize_type: SerializeType = SerializeType.JSON
+    credentials: Credentials | None = None
+    requests: list[RemotingCommand] = field(default_factory=list)
+    forbidden: list[int] = field(default_factory=list)
+    connections: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        self.answers = captured_answers(self.version, self.broker) | self.answers
+
+    @property
+    def asked(self) -> list[tuple[int, str]]:
+        """Code and key of every request."""
+        return [(request.code, key(dict(request.ext_fields))) for request in self.requests]
+
+    @property
+    def mapped(self) -> str:
+        """The `--map-address` rule that leads from the broker's own address to this server."""
+        return f"{BROKER_ADDRESSES[self.version, self.broker]}={self.address}"
+
+    def answer(self, request: RemotingCommand) -> RemotingCommand | None:
+        """The right answer; None where a 4.9 server keeps silent."""
+        if self.credentials is not None and not _is_signed(request, self.credentials):
+            return refusal(
+                ResponseCode.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: signature check failed"
+            )
+        found = self.answers.get((request.code, key(dict(request.ext_fields))))
+        if found is None:
+            return self._missing(request)
+        return found(request) if callable(found) else found
+
+    def _missing(self, request: RemotingCommand) -> RemotingCommand | None:
+        """What a server says about what it does not have."""
+        fields = request.ext_fields
+        topic, group = fields.get("topic"), fields.get("consumerGroup")
+        match request.code:
+            case RequestCode.GET_ROUTEINFO_BY_TOPIC:
+                text = (
+                    f"No topic route info in name server for the topic: {topic}\nSee https://rocketmq.apache.org/docs/"
+                )
+                return refusal(ResponseCode.TOPIC_NOT_EXIST, text)
+            case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+                return refusal(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
+            case RequestCode.GET_CONSUMER_CONNECTION_LIST:
+                return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
+            case RequestCode.GET_CONSUMER_RUNNING_INFO:
+                return refusal(
+                    ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{fields.get('clientId')}> not online"
+                )
+            case RequestCode.GET_CONSUME_STATS:
+                return success(b'{"consumeTps":0.0,"offsetTable":{}}')
+            case RequestCode.QUERY_TOPIC_CONSUME_BY_WHO:
+                return success(b'{"groupList":[]}')
+        return self.unsupported(request)
+
+    def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:
+        """What a server says about a code that it does not know: 4.9.7 nothing."""
+        if self.version == "4.9.7":
+            return None
+        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request on one connection, and the answer that it should get.
+
+    Attributes:
+        answer: None where a 4.9 server keeps silent.
+    """
+
+    replay: Replay
+    connection: socket.socket
+    request: RemotingCommand
+    answer: RemotingCommand | None
+
+    @property
+    def frame(self) -> bytes:
+        """The right answer."""
+        return self.framed(self.answer or refusal(ResponseCode.SYSTEM_ERROR))
+
+    def framed(self, response: RemotingCommand) -> bytes:
+        """A response to the request."""
+        form = self.replay.serialize_type
+        return encode_frame(
+            replace(
+                response, opaque=self.request.opaque, flag=RESPONSE_FLAG, serialize_type=form, version=self._version
+            )
+        )
+
+    def write(self, data: bytes) -> None:
+        """Bytes, right or wrong."""
+        self.connection.sendall(data)
+
+    def hang_up(self) -> NoReturn:
+        """Close the connection."""
+        raise _OverError
+
+    @property
+    def _version(self) -> int:
+        return VERSIONS[self.replay.version]
+
+
+class _OverError(Exception):
+    """The connection is to be closed."""
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    """One connection."""
+
+    server: _Server
+
+    def setup(self) -> None:
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.server.tls is not None:
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True, do_handshake_on_connect=False)
+
+    def handle(self) -> None:
+        with suppress(_OverError, OSError, ProtocolError):  # a server closes the connection, too
+            self.server.open(self.request)
+            if self.server.tls is not None:
+                self._handshake(self.request)
+            self._talk()
+
+    def finish(self) -> None:
+        self.server.done(self.request)
+        self.request.close()
+
+    def _talk(self) -> None:
+        replay, decoder, served = self.server.replay, FrameDecoder(), 0
+        while data := self.request.recv(65536):
+            for request in decoder.feed(data):
+                replay.requests.append(request)
+                self._serve(request)
+                served += 1
+                if served == replay.close_after:
+                    return
+
+    def _serve(self, request: RemotingCommand) -> None:
+        replay = self.server.replay
+        if request.code not in READ_ONLY:
+            replay.forbidden.append(request.code)
+            turn = Turn(replay, self.request, request, refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read"))
+            return turn.write(turn.frame)
+        turn = Turn(replay, self.request, request, replay.answer(request))
+        fault = replay.faults.get(request.code) or replay.faults.get("*")
+        if fault is not None:
+            fault(turn)
+        elif turn.answer is not None:
+            turn.write(turn.frame)
+        return None
+
+    @staticmethod
+    def _handshake(connection: ssl.SSLSocket) -> None:
+        """With a failure the client gets OpenSSL's alert, and time to read it."""
+        try:
+            connection.do_handshake()
+        except ssl.SSLError:
+            socket.socket.shutdown(connection, socket.SHUT_WR)
+            while socket.socket.recv(connection, 65536):
+                pass
+            raise
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    """Takes connections until it is closed, which waits for all of them to end."""
+
+    daemon_threads = False
+    request_queue_size = 64
+
+    def __init__(self, replay: Replay, tls: ssl.SSLContext | None) -> None:
+        self.replay = replay
+        self.tls = tls
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self.failures: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def open(self, connection: socket.socket) -> None:
+        with self._lock:
+            self.replay.connections += 1
+            self._connections.add(connection)
+            if self.replay.stop.is_set():
+                raise _OverError
+
+    def done(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's names
+        """A mistake in a test's own answer; the test must hear of it."""
+        import traceback
+
+        self.failures.append(traceback.format_exc())
+
+    def end(self) -> None:
+        """Stop taking connections, end those that are open, and wait for their threads."""
+        self.replay.stop.set()
+        self.shutdown()
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        self.server_close()
+
+
+@contextmanager
+def remoting(replay: Replay | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Replay]:
+    """The server on a free loopback port, stopped at the end."""
+    replay = replay or Replay()
+    replay.stop.clear()
+    server = _Server(replay, tls)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    replay.address = f"127.0.0.1:{server.server_address[1]}"
+    try:
+        yield replay
+    finally:
+        server.end()
+        thread.join()
+    assert not server.failures, server.failures[0]
+
+
+@contextmanager
+def cluster(*replays: Replay) -> Iterator[tuple[Replay, ...]]:
+    """Several servers at once; by default broker-a and broker-b of 5.5.0, either one a NameServer too."""
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(remoting(replay)) for replay in replays or (Replay(), Replay(broker="b1")))
+
+
+@contextmanager
+def refusing_address() -> Iterator[str]:
+    """A loopback address that is taken and does not listen: connections to it are refused."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def _is_signed(request: RemotingCommand, credentials: Credentials) -> bool:
+    unsigned = {name: value for name, value in request.ext_fields.items() if name != SIGNATURE}
+    return sign(replace(request, ext_fields=unsigned), credentials) == request
+
+
+# -- ways to misbehave --------------------------------------------------------------------------------------------------
+
+
+def reset(turn: Turn) -> None:
+    """The connection is reset before a byte is sent."""
+    turn.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    turn.hang_up()
+
+
+def reset_mid_frame(turn: Turn) -> None:
+    """The connection is reset after half of the answer."""
+    turn.write(turn.frame[: len(turn.frame) // 2])
+    reset(turn)
+
+
+def closed(turn: Turn) -> None:
+    """The connection is closed in good order before a byte is sent."""
+    turn.hang_up()
+
+
+def closed_mid_frame(turn: Turn) -> None:
+    """The connection is closed in good order after half of the answer."""
+    turn.write(turn.frame[: len(turn.frame) // 2])
+    turn.hang_up()
+
+
+def silent(turn: Turn) -> None:
+    """Nothing is ever sent."""
+    turn.replay.stop.wait()
+    turn.hang_up()
+
+
+def dripping(turn: Turn) -> None:
+    """The right answer, a byte now and then."""
+    for at in range(len(turn.frame)):
+        if turn.replay.stop.wait(0.02):
+            break
+        turn.write(turn.frame[at : at + 1])
+    turn.hang_up()
+
+
+def byte_by_byte(turn: Turn) -> None:
+    """The right answer, as fast as it goes, a byte at a time."""
+    for at in range(len(turn.frame)):
+        turn.write(turn.frame[at : at + 1])
+
+
+def with_length(change: Callable[[int], int]) -> Fault:
+    """The right answer with another number in its first four bytes."""
+    return lambda turn: turn.write(change(len(turn.frame) - 4).to_bytes(4, "big", signed=True) + turn.frame[4:])
+
+
+def with_header(header: bytes, body: bytes = b"") -> Fault:
+    """An answer in a right frame with any header."""
+    prefix = (4 + len(header) + len(body)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
+    return lambda turn: turn.write(prefix + header + body)
+
+
+def with_wrong_opaque(turn: Turn) -> None:
+    """The right answer to a request that was never sent."""
+    (answer,) = FrameDecoder().feed(turn.frame)
+    turn.write(encode_frame(replace(answer, opaque=answer.opaque + 1000)))
+
+
+def twice(turn: Turn) -> None:
+    """The right answer two times."""
+    turn.write(turn.frame * 2)
+
+
+def refusing(code: int, remark: str | None = None) -> Fault:
+    """An error instead of the answer."""
+    return lambda turn: turn.write(turn.framed(refusal(code, remark)))
+
+
+def after_a_notification(turn: Turn) -> None:
+    """The right answer, and before it a request of the server's own, with the opaque of ours."""
+    turn.write(_notification(turn) + turn.frame)
+
+
+def chattering(turn: Turn) -> None:
+    """Requests of the server's own without end, as fast as they are read."""
+    while not turn.replay.stop.is_set():
+        turn.write(_notification(turn) * 100)
+
+
+def raw(data: bytes) -> Fault:
+    """Bytes that need not be frames."""
+    return lambda turn: turn.write(data)
+
+
+def once(fault: Fault, code: int | Literal["*"]) -> Fault:
+    """The fault, for the first request only."""
+
+    def first(turn: Turn) -> None:
+        del turn.replay.faults[code]
+        fault(turn)
+
+    return first
+
+
+def _notification(turn: Turn) -> bytes:
+    return encode_frame(
+        RemotingCommand(
+            code=NOTIFY_CONSUMER_IDS_CHANGED,
+            language=LanguageCode.JAVA,
+            opaque=turn.request.opaque,
+            flag=2,
+            ext_fields={"consumerGroup": "order-svc"},
+        )
+    )

@@ -1,0 +1,78 @@
+"""A Dashboard source that does not wait, and answers for the replay server to give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rmqlb.errors import RmqlbError
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.dashboard import DashboardReads
+from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.live import LiveSource
+from rmqlb.sources.login import Credentials
+from tests.replay_dashboard import Replay, envelope
+
+NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
+A, B = "127.0.0.1:10911", "127.0.0.1:20911"
+CONNECTIONS = "/consumer/consumerConnection.query"
+PROGRESS = "/consumer/queryTopicByConsumer.query"
+RUNNING = "/consumer/consumerRunningInfo.query"
+CONFIG = "/consumer/examineSubscriptionGroupConfig.query"
+GROUPS = "/consumer/groupList.query"
+CLUSTER = "/cluster/list.query"
+ROUTE = "/topic/route.query"
+TOPICS = "/topic/list.query"
+
+
+def source(url: str, credentials: Credentials | None = None, **settings: Any) -> LiveSource:
+    """A source that is told the time and never waits between two tries."""
+    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda seconds: None, "jitter": lambda: 0.0, **settings}
+    reads = DashboardReads(url, HttpSettings(**quick), credentials, clock=lambda: NOW)
+    return LiveSource(reads, clock=lambda: NOW)
+
+
+def fetch(replay: Replay, wanted: Wanted, **settings: Any) -> ClusterSnapshot:
+    """What a source makes of the replayed Dashboard."""
+    return source(replay.url, **settings).fetch(wanted)
+
+
+def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, **settings: Any) -> RmqlbError:
+    """The error that a source ends with; message and hint are one line each."""
+    with pytest.raises(RmqlbError) as caught:
+        source(url, credentials, **settings).fetch(wanted)
+    assert "\n" not in caught.value.message
+    assert "\n" not in (caught.value.hint or "")
+    return caught.value
+
+
+def connections(*client_ids: str, group: str = "g", topics: Iterable[str] = ("T",), **more: str) -> bytes:
+    """A broker's list of a group's members."""
+    table = {topic: {} for topic in (*topics, f"%RETRY%{group}")}
+    items = [{"clientId": client_id, "clientAddr": "x:1"} for client_id in client_ids]
+    defaults = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    return envelope({"connectionSet": items, "subscriptionTable": table, **defaults, **more})
+
+
+def running(*queues: str, **properties: str) -> bytes:
+    """A member's own report, with the queues that it holds: `running("T a 0")`."""
+    keys = ("MessageQueue [topic={}, brokerName={}, queueId={}]".format(*queue.split()) for queue in queues)
+    return envelope({"properties": properties, "mqTable": {key: {"droped": False} for key in keys}})
+
+
+def progress(*queues: str, owner: str | None = None) -> bytes:
+    """Offsets of a group's queues: `progress("T a 0")`."""
+    return envelope(
+        [
+            {
+                "topic": topic,
+                "queueStatInfoList": [
+                    {"brokerName": broker, "queueId": int(queue_id), "brokerOffset": 10, "consumerOffset": 7, "clientInfo": owner}
+                ],
+            }
+            for topic, broker, queue_id in (queue.split() for queue in queues)
+        ]
+    )

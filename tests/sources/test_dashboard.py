@@ -1,0 +1,302 @@
+"""A whole cluster read through the replayed answers of a real Dashboard."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from rmqlb.errors import DataError, EndpointError
+from rmqlb.model.group import QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, QueueData
+from rmqlb.model.snapshot import Unread, Wanted
+from rmqlb.sources.dashboard import READ_PATHS, DashboardReads
+from rmqlb.sources.http import HttpSettings
+from tests.replay_dashboard import Replay, dashboard, envelope, failure
+
+from .captures import queue
+from .dashboards import (
+    CLUSTER,
+    CONFIG,
+    CONNECTIONS,
+    GROUPS,
+    NOW,
+    PROGRESS,
+    ROUTE,
+    RUNNING,
+    TOPICS,
+    A,
+    B,
+    connections,
+    error_of,
+    fetch,
+    progress,
+    running,
+    source,
+)
+
+ORDER_SVC = Wanted(group="order-svc")
+G = Wanted(topics=(), group="g")
+IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
+
+
+def replay_of(**answers: bytes) -> Replay:
+    """The captured Dashboard with a group `g`: what brokers A and B and its members say."""
+    replay = Replay()
+    paths = {
+        "a": (CONNECTIONS, f"consumerGroup=g&address={A}"),
+        "b": (CONNECTIONS, f"consumerGroup=g&address={B}"),
+        "progress": (PROGRESS, "consumerGroup=g"),
+        "config": (CONFIG, "consumerGroup=g"),
+        "groups": (GROUPS, ""),
+        **{f"of_{client_id}": (RUNNING, f"consumerGroup=g&clientId={client_id}") for client_id in "xyz"},
+    }
+    replay.answers |= {paths[name]: body for name, body in answers.items()}
+    return replay
+
+
+# -- routes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wanted_topics_route_is_read() -> None:
+    with dashboard() as replay:
+        snapshot = fetch(replay, Wanted(topics=("Skewed",)))
+    sighting = snapshot.routes["Skewed"]
+    assert sighting.route.queue_datas == (QueueData("broker-b", 3, 3, 6), QueueData("broker-a", 6, 4, 6))
+    assert sighting.route.broker("broker-a") == BrokerData("DefaultCluster", "broker-a", {0: A})
+    assert sighting.seen == Seen(f"{replay.url}{ROUTE}", NOW)
+    assert (snapshot.kind, snapshot.endpoint, snapshot.taken_at) == ("dashboard", replay.url, NOW)
+    assert replay.asked == ["GET /topic/route.query?topic=Skewed"]
+
+
+def test_without_a_wish_all_but_system_topics_are_read() -> None:
+    with dashboard() as replay:
+        assert sorted(fetch(replay, Wanted()).routes) == ["OrderEvents", "Skewed"]
+
+
+def test_a_topic_whose_route_is_gone_is_noted_when_it_was_not_asked_for_by_name() -> None:
+    replay = Replay()
+    replay.answers[TOPICS, ""] = envelope({"topicList": ["Skewed", "Gone"]})
+    with dashboard(replay):
+        snapshot = fetch(replay, Wanted())
+    assert list(snapshot.routes) == ["Skewed"]
+    assert snapshot.unread == (Unread("route of topic Gone", "it is listed and has no route"),)
+
+
+def test_an_unknown_topic_gets_a_did_you_mean() -> None:
+    with dashboard() as replay:
+        error = error_of(replay.url, Wanted(topics=("OrderEvent",)))
+    assert isinstance(error, DataError)
+    assert error.message == f"topic OrderEvent has no route at {replay.url}"
+    assert error.hint is not None
+    assert error.hint.startswith("did you mean OrderEvents")
+
+
+def test_names_are_quoted_on_their_way() -> None:
+    topic = "a&b=c%41/../#é"
+    replay = Replay()
+    replay.answers[ROUTE, f"topic={topic}"] = replay.answers[ROUTE, "topic=Skewed"]
+    with dashboard(replay):
+        assert list(fetch(replay, Wanted(topics=(topic,))).routes) == [topic]
+
+
+def test_a_path_before_the_dashboard_and_a_slash_behind_it_are_kept_apart() -> None:
+    replay = Replay()
+    replay.answers["/console" + ROUTE, "topic=Skewed"] = replay.answers[ROUTE, "topic=Skewed"]
+    with dashboard(replay):
+        assert source(f"{replay.url}/console/").fetch(Wanted(topics=("Skewed",))).routes
+    assert replay.asked == ["GET /console/topic/route.query?topic=Skewed"]
+
+
+# -- groups -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_group_is_read() -> None:
+    with dashboard() as replay:
+        snapshot = fetch(replay, ORDER_SVC)
+    group = snapshot.group("order-svc")
+    assert sorted(snapshot.routes) == ["OrderEvents", "Skewed"]
+    assert group.client_ids == IDS
+    assert group.topics == ("%RETRY%order-svc", "OrderEvents", "Skewed")
+    assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+    assert group.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+    assert group.seen == Seen(replay.url, NOW)
+    assert len(group.queues) == 2 + 16 + 9
+    assert group.queues[queue("OrderEvents broker-b 3")] == QueueState(frozenset({IDS[2]}), 32, 32, 1795226477721)
+    assert {state.lag for state in group.queues.values()} == {0}
+
+
+def test_each_broker_is_asked_for_the_members_by_itself() -> None:
+    with dashboard() as replay:
+        group = fetch(replay, ORDER_SVC).group("order-svc")
+    assert [view.broker_addr for view in group.views or ()] == [A, B]
+    assert [view.client_ids for view in group.views or ()] == [IDS, IDS]
+    assert not group.has_split_view
+
+
+def test_members_that_brokers_list_differently_are_kept_apart() -> None:
+    replay = replay_of(a=connections("x", "y"), b=connections("x", "x", topics=("T", "U")), progress=progress())
+    with dashboard(replay):
+        group = fetch(replay, G).group("g")
+    assert [view.client_ids for view in group.views or ()] == [("x", "y"), ("x", "x")]
+    assert group.client_ids == ("x", "x", "y")
+    assert group.has_split_view
+    assert group.topics == ("%RETRY%g", "T", "U")
+
+
+def test_what_members_report_goes_before_what_the_dashboard_says() -> None:
+    replay = replay_of(
+        a=connections("x", "y"),
+        b=connections("x", "y"),
+        progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
+        of_x=running("T a 0", "T a 1", allocateMessageQueueStrategy="o.AllocateMessageQueueAveragely@1"),
+        of_y=running("T a 1"),
+    )
+    with dashboard(replay):
+        group = fetch(replay, G).group("g")
+    assert {q.queue_id: state.owners for q, state in group.queues.items()} == {0: {"x"}, 1: {"x", "y"}, 2: set()}
+    assert {state.lag for state in group.queues.values()} == {3}
+    assert group.reports["x"].strategy_class == "AllocateMessageQueueAveragely"
+    assert sorted(group.reports) == ["x", "y"]
+
+
+def test_a_member_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
+    with dashboard() as replay:
+        snapshot = fetch(replay, ORDER_SVC)
+    assert [part.what for part in snapshot.unread] == [f"member of group order-svc {i}" for i in IDS[1:]]
+    assert {part.reason for part in snapshot.unread} == {"CODE: 206  DESC: no such thing was captured"}
+    group = snapshot.group("order-svc")
+    assert list(group.reports) == [IDS[0]]
+    assert group.queues[queue("Skewed broker-a 2")].owners == {IDS[0]}
+    assert group.queues[queue("Skewed broker-b 2")].owners == {IDS[2]}
+
+
+def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
+    replay = replay_of(a=failure("connect to 127.0.0.1:10911 failed"), b=connections("x"), progress=progress(), of_x=running())
+    with dashboard(replay):
+        snapshot = fetch(replay, G)
+    assert snapshot.group("g").client_ids == ("x",)
+    assert snapshot.unread == (Unread("members of group g at broker broker-a", "connect to 127.0.0.1:10911 failed"),)
+
+
+def test_no_broker_that_answers_is_an_error() -> None:
+    replay = replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))
+    with dashboard(replay):
+        error = error_of(replay.url, G)
+    assert isinstance(error, EndpointError)
+    assert error.message == f"{replay.url}: no broker tells the members of group g: connect to B failed"
+
+
+def test_a_cluster_without_brokers_is_an_error() -> None:
+    replay = Replay()
+    replay.answers[CLUSTER, ""] = envelope({"clusterInfo": {"brokerAddrTable": {}}})
+    with dashboard(replay):
+        assert error_of(replay.url, ORDER_SVC).message.endswith(": there is no broker to ask")
+
+
+def test_offsets_that_cannot_be_read_are_noted() -> None:
+    replay = replay_of(a=connections("x"), b=connections("x"), of_x=running("T a 0"))
+    replay.answers[PROGRESS, "consumerGroup=g"] = failure("java.lang.RuntimeException: timed out\n\tat a.b")
+    with dashboard(replay):
+        snapshot = fetch(replay, G)
+    assert snapshot.unread == (Unread(f"offsets of group g at {A}, {B}", "timed out"),)
+    assert snapshot.group("g").queues == {MessageQueue("T", "a", 0): QueueState(frozenset({"x"}))}
+
+
+def test_who_owns_what_is_only_asked_when_it_is_wanted() -> None:
+    with dashboard() as replay:
+        group = fetch(replay, Wanted(group="order-svc", owners=False)).group("order-svc")
+    assert group.client_ids == IDS
+    assert (group.queues, group.reports) == ({}, {})
+    assert not any(PROGRESS in asked or RUNNING in asked for asked in replay.asked)
+
+
+def test_nobody_is_asked_what_he_owns_in_a_broadcasting_group() -> None:
+    body = connections("x", messageModel="BROADCASTING")
+    replay = replay_of(a=body, b=body)
+    with dashboard(replay):
+        assert fetch(replay, G).group("g").message_model == "BROADCASTING"
+    assert not any(PROGRESS in asked or RUNNING in asked for asked in replay.asked)
+
+
+def test_a_group_without_members_is_a_group_without_members() -> None:
+    replay = replay_of(config=envelope([{"subscriptionGroupConfig": {"groupName": "g"}}]))
+    with dashboard(replay):
+        group = fetch(replay, G).group("g")
+    assert (group.client_ids, group.views, group.topics) == ((), (), None)
+
+
+def test_an_unknown_group_gets_a_did_you_mean() -> None:
+    replay = Replay()
+    replay.answers[GROUPS, ""] = envelope([{"group": "order-svc"}, {"group": "%SYS%order-sv"}])
+    with dashboard(replay):
+        error = error_of(replay.url, Wanted(group="order-sv"))
+    assert isinstance(error, DataError)
+    assert (error.message, error.hint) == (f"group order-sv is not known at {replay.url}", "did you mean order-svc?")
+
+
+@pytest.mark.parametrize(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
+def test_every_captured_group_can_be_read(group: str, members: int) -> None:
+    with dashboard() as replay:
+        assert len(fetch(replay, Wanted(group=group)).group(group).client_ids or ()) == members
+
+
+def test_the_master_of_each_broker_is_asked_else_its_first_slave() -> None:
+    replay = replay_of()
+    replay.answers[CLUSTER, ""] = envelope(
+        {"clusterInfo": {"brokerAddrTable": {
+            "a": {"brokerName": "a", "brokerAddrs": {"1": "slave:1", "0": "master:1"}},
+            "b": {"brokerName": "b", "brokerAddrs": {"2": "slave:3", "1": "slave:2"}},
+            "c": {"brokerName": "c", "brokerAddrs": {}},
+        }}}
+    )
+    replay.answers[CONNECTIONS, "consumerGroup=g"] = connections("x")
+    with dashboard(replay):
+        group = fetch(replay, Wanted(topics=(), group="g", owners=False)).group("g")
+    assert [view.broker_addr for view in group.views or ()] == ["master:1", "slave:2"]
+
+
+# -- how it asks --------------------------------------------------------------------------------------------------------
+
+
+def test_only_reads_are_asked_for_and_all_by_get() -> None:
+    with dashboard() as replay:
+        source(replay.url).fetch(ORDER_SVC)
+        source(replay.url).fetch(Wanted())
+        error_of(replay.url, Wanted(group="nope"))
+        error_of(replay.url, Wanted(topics=("nope",)))
+    methods, targets = zip(*(asked.split(" ", 1) for asked in replay.asked), strict=True)
+    assert set(methods) == {"GET"}
+    assert {urlsplit(target).path for target in targets} == READ_PATHS
+    assert all(path.endswith(".query") for path in READ_PATHS)
+
+
+def test_a_path_that_is_no_read_cannot_be_asked_for() -> None:
+    with dashboard() as replay, pytest.raises(AssertionError):
+        DashboardReads(replay.url, HttpSettings())._data("/consumer/deleteSubGroup.do", {})
+    assert replay.asked == []
+
+
+def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with dashboard() as replay:
+        assert fetch(replay, Wanted(topics=("Skewed",))).routes
+
+
+def test_progress_is_told_as_answers_come() -> None:
+    told: list[tuple[str, int, int]] = []
+    with dashboard() as replay:
+        source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
+    assert told == [("routes", 0, 2), ("routes", 1, 2)]
+
+
+def test_answers_stand_in_the_order_of_the_questions() -> None:
+    replay = Replay()
+    topics = [f"T{i}" for i in range(30)]
+    for topic in topics:
+        replay.answers[ROUTE, f"topic={topic}"] = envelope({"queueDatas": [{"brokerName": topic}]})
+    with dashboard(replay):
+        snapshot = fetch(replay, Wanted(topics=tuple(reversed(topics))))
+    assert [route.route.queue_datas[0].broker_name for route in snapshot.routes.values()] == topics[::-1]

@@ -1,0 +1,201 @@
+"""The dialect that RocketMQ prints, and everything that strict JSON accepts: read or refused, never altered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.bounded import MAX_DEPTH
+from rmqlb.sources.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
+
+FRAMES = Path(__file__).parent.parent / "data" / "remoting"
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda values: st.lists(values) | st.dictionaries(TEXT, values),
+    max_leaves=20,
+)
+
+
+def read(text: str) -> object:
+    documents, _ = read_loose(text, "dump")
+    assert len(documents) == 1
+    return documents[0]
+
+
+def problem(text: str) -> str:
+    with pytest.raises(DocumentError) as caught:
+        read_loose(text, "dump")
+    return caught.value.message
+
+
+def frame_body(name: str) -> str:
+    """The body of a captured frame: 4 bytes of length, 4 of which 3 say how long the header is, header, body."""
+    frame = (FRAMES / f"{name}.frame").read_bytes()
+    return frame[8 + int.from_bytes(frame[5:8], "big") :].decode()
+
+
+@given(JSON_VALUES, st.booleans(), st.sampled_from([None, 1]))
+def test_what_strict_json_accepts_is_read_to_equal_values(value: object, escaped: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=escaped, indent=indent)
+    assert read_loose(text, "dump") == ([json.loads(text)], [])
+
+
+@settings(max_examples=500)
+@given(st.text(st.sampled_from('{}[]:,"\'\\ \n019-+.eELDFBSnulltrueSet$@_aÃ©\U0001f600\ud800\x00²٣')) | st.text())
+@example("{" * 5000)
+@example("[" * 100_000)
+@example('{"a":' * 5000)
+@example("Set[" * 5000)
+def test_any_text_is_read_or_is_a_document_error(text: str) -> None:
+    try:
+        read_loose(text, "dump")
+    except DocumentError as error:
+        assert error.message.startswith("dump, line ")
+        assert "\n" not in error.message
+
+
+def test_a_number_as_a_key_becomes_its_text() -> None:
+    assert read('{0:"a",-1:"b",9007199254740993:"c",2L:"d"}') == {"0": "a", "-1": "b", "9007199254740993": "c", "2": "d"}
+
+
+def test_a_bare_word_as_a_key_becomes_its_text() -> None:
+    assert read('{brokerName:"a",$ref:1,@type:2}') == {"brokerName": "a", "$ref": 1, "@type": 2}
+
+
+def test_an_object_as_a_key_keeps_its_fields() -> None:
+    value = read('{{"brokerName":"broker-a","queueId":0,"topic":"T"}:{"brokerOffset":10}}')
+    assert value == {ObjectKey((("brokerName", "broker-a"), ("queueId", 0), ("topic", "T"))): {"brokerOffset": 10}}
+
+
+@pytest.mark.parametrize("text", ['{{"a":[1]}:2}', '{{"a":{}}:2}', '{{{"a":1}:2}:3}'])
+def test_an_object_as_a_key_holds_plain_values_only(text: str) -> None:
+    assert problem(text) == "dump, line 1, column 2: an object as a key may only hold plain values"
+
+
+def test_a_key_may_be_empty() -> None:
+    assert read('{"":1}') == {"": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1L", 1),
+        ("-7S", -7),
+        ("3B", 3),
+        ("1.5D", 1.5),
+        ("2F", 2.0),
+        ("Set[1,2]", [1, 2]),
+        ("TreeSet[]", []),
+        (r"'it\'s \"x\"'", 'it\'s "x"'),
+        ("[1,]", [1]),
+        ('{"a":1,}', {"a": 1}),
+        ('{"$ref":"$.offsetTable"}', {"$ref": "$.offsetTable"}),
+        ('{"@type":"java.lang.Runtime","x":1}', {"@type": "java.lang.Runtime", "x": 1}),
+    ],
+)
+def test_fastjson_forms_are_read(text: str, value: object) -> None:
+    assert read(text) == value
+    assert type(read(text)) is type(value)
+
+
+def test_each_leniency_is_named_once() -> None:
+    _, notes = read_loose("{0:'a',1:'b',{\"c\":1}:2L,d:Set[1,],}", "dump")
+    assert sorted(notes) == [
+        "a key without quotes",
+        "a list written Set[…]",
+        "a number with a type suffix",
+        "a string in single quotes",
+        "a trailing comma",
+        "an object as a key",
+    ]
+
+
+def test_documents_may_follow_one_another() -> None:
+    assert read_loose('{"a":1}{"b":2}\n\n[3]', "dump")[0] == [{"a": 1}, {"b": 2}, [3]]
+
+
+@pytest.mark.parametrize("text", ["", " \r\n\t"])
+def test_no_text_holds_no_documents(text: str) -> None:
+    assert read_loose(text, "dump") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a":\n  tru}', "line 2, column 3: 'tru' is not a value"),
+        ('{"a" 1}', "line 1, column 6: expected ':'"),
+        ("[1 2]", "line 1, column 4: expected ','"),
+        ("[,]", "line 1, column 2: expected a value"),
+        ("{,}", "line 1, column 2: expected a key"),
+        ("[01]", "line 1, column 3: expected ','"),
+        ("[1٣]", "line 1, column 3: expected ','"),
+        ("-", "line 1, column 1: a malformed number"),
+        ('"a\nb"', "line 1, column 3: a control character in a string"),
+        (r'"\x41"', "line 1, column 2: a bad escape in a string"),
+        (r'"\u12g4"', "line 1, column 2: a bad \\u escape"),
+        ("NaN", "line 1, column 1: 'NaN' is not a value"),
+        ("// a\n1", "line 1, column 1: expected a value"),
+        ("new Date(1)", "line 1, column 1: 'new' is not a value"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_with_its_place(text: str, message: str) -> None:
+    assert problem(text) == f"dump, {message}"
+
+
+def test_a_document_cut_anywhere_is_refused() -> None:
+    document = '{"a":{0:["x\\u00e9",true,1.5e3,"y"]}}'
+    assert read(document) == {"a": {"0": ["xé", True, 1500.0, "y"]}}
+    for cut in range(1, len(document)):
+        assert problem(document[:cut]).startswith("dump, line 1, column ")
+
+
+@pytest.mark.parametrize("text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{"])
+def test_a_truncated_document_says_where_it_ends(text: str) -> None:
+    assert problem(text) == f"dump, line 1, column {len(text) + 1}: the text ends too early"
+
+
+@pytest.mark.parametrize(
+    ("start", "inner", "end"),
+    [("[", "1", "]"), ('{"a":', "1", "}"), ("{0:[", "1", "]}"), ("Set[", "", "]"), ('[{"a":', "{}", "}]")],
+)
+def test_the_depth_is_bounded_in_every_form(start: str, inner: str, end: str) -> None:
+    a_step = sum(char in "[{" for char in start)
+    room = MAX_DEPTH - (inner == "{}")
+    read(start * (room // a_step) + inner + end * (room // a_step))
+    too_deep = room // a_step + 1
+    assert problem(start * too_deep + inner + end * too_deep).endswith("nested deeper than 256")
+
+
+def test_the_depth_of_keys_is_bounded() -> None:
+    assert problem("{" * (MAX_DEPTH + 1)).endswith(f"column {MAX_DEPTH + 1}: nested deeper than 256")
+
+
+def test_a_number_may_be_as_long_as_python_reads() -> None:
+    assert read("9" * MAX_DIGITS) == int("9" * MAX_DIGITS)
+    assert problem("9" * (MAX_DIGITS + 1)).endswith("a number of more than 4300 digits")
+
+
+@pytest.mark.parametrize("name", ["5.5.0-b0-consume-stats-order-svc", "5.5.0-b0-running-info", "5.5.0-cluster"])
+def test_bodies_of_real_brokers_are_read(name: str) -> None:
+    reader = LooseReader(frame_body(name), name)
+    [document] = reader.documents()
+    assert isinstance(document, dict)
+    assert reader.notes
+
+
+def test_the_offsets_of_a_real_broker_stand_under_their_queues() -> None:
+    stats = read(frame_body("5.5.0-b0-consume-stats-order-svc"))
+    assert isinstance(stats, dict)
+    key = ObjectKey((("brokerName", "broker-a"), ("queueId", 3), ("topic", "OrderEvents")))
+    assert stats["offsetTable"][key] == {
+        "brokerOffset": 31,
+        "consumerOffset": 31,
+        "lastTimestamp": 1795226477711,
+        "pullOffset": 31,
+    }

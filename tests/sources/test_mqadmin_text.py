@@ -1,0 +1,143 @@
+"""What `mqadmin topicRoute` prints: JSON, the table of `-l`, the noise of a JVM, and a stack trace instead of an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.errors import DocumentError
+from rmqlb.model.route import TopicRouteData
+from rmqlb.sources import documents as docs
+from rmqlb.sources.mqadmin_text import failed_command, read_table, without_noise
+
+from .captures import MQADMIN, mqadmin_text
+
+TABLES = sorted(path.stem for path in MQADMIN.glob("*-list.txt"))
+NOISE = (
+    "OpenJDK 64-Bit Server VM warning: Options -Xverify:none were deprecated in JDK 13.\n"
+    "Picked up JAVA_TOOL_OPTIONS: -Dfile.encoding=UTF-8\n"
+    "[0.004s][warning][cds] shared class paths mismatch\n"
+    "RocketMQLog:WARN No appenders could be found for logger (io.netty.util.internal.InternalThreadLocalMap).\n"
+    "RocketMQLog:WARN Please initialize the logger system properly.\n"
+    "SLF4J: Failed to load class org.slf4j.impl.StaticLoggerBinder.\n"
+    "\n"
+)
+HEADER = "#ClusterName  #BrokerName  #BrokerAddrs  #ReadQueue #WriteQueue #Perm\n"
+ROW = "c  a  {0=10.0.0.1:10911, 1=10.0.0.2:10911}  8  4  6    \n"
+
+
+def table(text: str) -> TopicRouteData:
+    return docs.route(read_table(text, "table"), "T")
+
+
+def by_name(route: TopicRouteData) -> TopicRouteData:
+    return TopicRouteData(
+        route.topic,
+        tuple(sorted(route.queue_datas, key=lambda data: data.broker_name)),
+        tuple(sorted(route.broker_datas, key=lambda broker: broker.broker_name)),
+    )
+
+
+def problem(text: str) -> str:
+    with pytest.raises(DocumentError) as caught:
+        table(text)
+    return caught.value.message
+
+
+def test_there_are_tables_of_both_versions() -> None:
+    assert {name.partition("-")[0] for name in TABLES} == {"4.9.7", "5.5.0"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
+    from_json = docs.parse_route(mqadmin_text(name.removesuffix("-list")), "T")
+    assert by_name(table(mqadmin_text(name))) == by_name(from_json)
+    assert from_json.subscribe_queues()
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "write", "brokers"),
+    [("4.9.7-topicRoute-Skewed", 6, 4, 1), ("5.5.0-topicRoute-Skewed", 9, 7, 2), ("5.5.0-topicRoute-OrderEvents", 16, 16, 2)],
+)
+def test_routes_have_the_queues_that_the_total_line_counts(name: str, read: int, write: int, brokers: int) -> None:
+    for text in (mqadmin_text(name), mqadmin_text(f"{name}-list")):
+        route = table(text) if text.startswith("#") else docs.parse_route(text, "T")
+        assert (len(route.subscribe_queues()), len(route.publish_queues()), len(route.broker_datas)) == (read, write, brokers)
+
+
+def test_a_slave_is_in_the_table_beside_its_master() -> None:
+    route = table(mqadmin_text("5.5.0-topicRoute-OrderEvents-with-slave-list"))
+    broker = route.broker("broker-a")
+    assert broker is not None
+    assert sorted(broker.broker_addrs) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list", "4.9.7-topicRoute-Skewed"])
+def test_the_noise_of_a_jvm_is_passed_over(name: str) -> None:
+    text = mqadmin_text(name)
+    assert without_noise(NOISE + text).lstrip() == text
+    assert without_noise(text) == text
+
+
+def test_line_numbers_stay_true_behind_noise() -> None:
+    noisy = without_noise(NOISE + HEADER + "not a row\n")
+    assert problem(noisy) == "table, line 9: not a row of the table that mqadmin topicRoute -l prints"
+
+
+def test_noise_alone_stays_as_it_is() -> None:
+    assert without_noise(NOISE) == NOISE
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("4.9.7-topicRoute-NoSuchTopic", "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"),
+        ("5.5.0-topicRoute-NoSuchTopic", "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"),
+    ],
+)
+def test_a_stack_trace_gives_its_reason(name: str, reason: str) -> None:
+    assert failed_command(mqadmin_text(f"{name}.stderr")) == reason
+
+
+def test_a_stack_trace_without_a_code_gives_its_first_line() -> None:
+    text = "org.apache.rocketmq.tools.command.SubCommandException: TopicRouteSubCommand command failed\n\tat a.b.C\n"
+    assert failed_command(text) == text.partition("\n")[0]
+
+
+@pytest.mark.parametrize("name", ["5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list"])
+def test_an_answer_is_no_failed_command(name: str) -> None:
+    assert failed_command(mqadmin_text(name)) is None
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_a_cut_table_says_that_its_end_is_missing(lines: int) -> None:
+    text = "".join(mqadmin_text("5.5.0-topicRoute-Skewed-list").splitlines(keepends=True)[:lines])
+    assert problem(text) == "table: the table of mqadmin topicRoute -l is cut short: its Total line is missing"
+
+
+def test_a_row_cut_short_is_no_row() -> None:
+    text = mqadmin_text("5.5.0-topicRoute-Skewed-list")
+    at = text.index("#Perm") + 60
+    assert problem(text[:at]) == "table, line 2: not a row of the table that mqadmin topicRoute -l prints"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_table_is_read_with_either_line_end(line_end: str) -> None:
+    text = (HEADER + ROW + "-----\nTotal:  1  8  4\n").replace("\n", line_end)
+    [data], [broker] = table(text).queue_datas, table(text).broker_datas
+    assert (data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm) == ("a", 8, 4, 6)
+    assert broker.broker_addrs == {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}
+
+
+def test_a_topic_without_brokers_has_an_empty_table() -> None:
+    assert table(HEADER + "-----\nTotal:  0  0  0\n") == TopicRouteData("T", (), ())
+
+
+@pytest.mark.parametrize("addrs", ["x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"])
+def test_an_address_without_a_broker_id_is_refused(addrs: str) -> None:
+    message = problem(HEADER + f"c a {{{addrs}}} 8 8 6\n---\n")
+    assert message.startswith("table, line 2: ")
+    assert message.endswith(" is not ID=ADDRESS")
+
+
+def test_more_queues_than_can_be_are_refused() -> None:
+    assert problem(HEADER + "c a {0=x:1} 2147483647 8 6\n---\n") == "table, line 2: Expected int <= 100000 at $.readQueueNums"

@@ -1,0 +1,223 @@
+"""The native source over loopback NameServers and brokers that answer as captured ones did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rmqlb.errors import DataError, EndpointError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
+from rmqlb.remoting.command import SerializeType
+from rmqlb.sources.address_map import parse_address_map
+from rmqlb.sources.live import AT_ONCE, LiveSource
+from rmqlb.sources.nameserver import NameServerReads
+from rmqlb.sources.wire import WireSettings
+from tests.replay_remoting import (
+    Answer,
+    Replay,
+    cluster,
+    refusal,
+    refusing,
+    refusing_address,
+    remoting,
+    silent,
+    success,
+)
+
+NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
+ORDER_SVC = Wanted(group="order-svc")
+ROUTE, CLUSTER_INFO, MEMBERS = 105, 106, 203
+
+
+def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
+    """The reads of a cluster whose broker addresses lead to the replays."""
+    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
+    addresses = parse_address_map([broker.mapped for broker in brokers])
+    return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
+
+
+def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
+    """A snapshot through the first replay as NameServer, both as brokers."""
+    return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Replay, ...]]:
+    with cluster(Replay(broker="b0"), Replay(broker="b1")) as running:
+        yield running
+        assert [replay.forbidden for replay in running] == [[], []]
+
+
+def body(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def a_route(**brokers: int) -> bytes:
+    return body(
+        {
+            "queueDatas": [
+                {"brokerName": n, "readQueueNums": c, "writeQueueNums": c, "perm": 6} for n, c in brokers.items()
+            ],
+            "brokerDatas": [{"brokerName": n, "cluster": "c", "brokerAddrs": {"0": f"{n}:1"}} for n in brokers],
+        }
+    )
+
+
+def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[Replay, ...]) -> None:
+    snapshot = fetch(ORDER_SVC, *brokers)
+    group = snapshot.group("order-svc")
+    assert (snapshot.kind, snapshot.endpoint) == ("nameserver", f"rocketmq://{brokers[0].address}")
+    assert [view.broker_addr for view in group.views or ()] == ["127.0.0.1:10911", "127.0.0.1:20911"]
+    assert group.client_ids == ("192.0.2.2@inst0", "192.0.2.2@inst1", "192.0.2.2@inst2")
+    assert group.topics == ("%RETRY%order-svc", "OrderEvents", "Skewed")
+    assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+    assert group.reports["192.0.2.2@inst0"].strategy_class == "AllocateMessageQueueAveragely"
+    held = group.queues[MessageQueue("OrderEvents", "broker-a", 3)]
+    assert (held.owners, held.broker_offset, held.lag) == (frozenset({"192.0.2.2@inst0"}), 31, 0)
+    assert group.queues[MessageQueue("OrderEvents", "broker-b", 7)].owners is None
+    assert {part.what for part in snapshot.unread} == {
+        "member of group order-svc 192.0.2.2@inst1",
+        "member of group order-svc 192.0.2.2@inst2",
+    }
+
+
+def test_only_reads_are_asked_for(brokers: tuple[Replay, ...]) -> None:
+    fetch(Wanted(everything=Everything(system=True)), *brokers)
+    asked = {request.code for replay in brokers for request in replay.requests}
+    assert asked <= READ_ONLY
+    running = [r for replay in brokers for r in replay.requests if r.code == RequestCode.GET_CONSUMER_RUNNING_INFO]
+    assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
+
+
+def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers: tuple[Replay, ...]) -> None:
+    snapshot = fetch(Wanted(everything=Everything()), *brokers)
+    assert [t for t in snapshot.routes if not t.startswith("%RETRY%")] == ["OrderEvents"]
+    assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
+    assert snapshot.groups["bill-svc"].client_ids == ()
+    assert "route of topic Skewed" in {part.what for part in snapshot.unread}
+    assert "CID_ONSAPI_OWNER" in fetch(Wanted(everything=Everything(system=True)), *brokers).groups
+
+
+def test_patterns_choose_topics_and_groups(brokers: tuple[Replay, ...]) -> None:
+    snapshot = fetch(Wanted(everything=Everything(("Order*",), ("*-svc", "x"))), *brokers)
+    assert "OrderEvents" in snapshot.routes
+    assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
+    assert sorted(fetch(Wanted(everything=Everything((), ("audit*",))), *brokers).groups) == ["audit-svc"]
+
+
+def test_the_next_name_server_is_asked_when_one_does_not_answer(brokers: tuple[Replay, ...]) -> None:
+    with refusing_address() as nobody:
+        source = LiveSource(reads([nobody, brokers[0].address], brokers, retries=0))
+        snapshot = source.fetch(Wanted(topics=("OrderEvents",)))
+    assert len(snapshot.route("OrderEvents").subscribe_queues()) == 16
+    assert [part.what for part in snapshot.unread] == [f"NameServer {nobody}"]
+
+
+def test_a_silent_name_server_is_not_asked_twice() -> None:
+    with cluster(Replay(faults={"*": silent}), Replay()) as (mute, good):
+        source = reads([mute.address, good.address], timeout=0.2)
+        assert source.route("OrderEvents") is not None
+        assert source.route("NoSuchTopic") is None
+        source.close()
+    assert len(mute.requests) == 1
+
+
+def test_no_name_server_at_all_is_one_clear_error() -> None:
+    with refusing_address() as one, refusing_address() as other, pytest.raises(EndpointError) as raised:
+        LiveSource(reads([one, other], retries=0)).fetch(Wanted(topics=("T",)))
+    assert raised.value.message.startswith("none of 2 NameServers answers: ")
+    assert one in raised.value.message
+
+
+def test_routes_that_differ_between_name_servers_are_kept_apart() -> None:
+    def knowing(route: bytes) -> Replay:
+        return Replay(answers={(ROUTE, "topic=T"): success(route)})
+
+    servers = (knowing(a_route(a=4, b=4)), knowing(a_route(a=4)), knowing(a_route(b=4, a=4)), Replay())
+    with cluster(*servers) as all_, closing(reads([server.address for server in all_])) as source:
+        sighting = source.route("T")
+    assert sighting is not None
+    assert [len(one.route.subscribe_queues()) for one in sighting.others] == [4, 0]
+    assert [one.seen.where for one in sighting.others] == [f"NameServer {all_[i].address}" for i in (1, 3)]
+
+
+def test_members_that_brokers_list_differently_are_kept_apart(brokers: tuple[Replay, ...]) -> None:
+    only_one = {"connectionSet": [{"clientId": "192.0.2.2@inst0"}], "subscriptionTable": {"OrderEvents": {}}}
+    brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = success(body(only_one))
+    group = fetch(ORDER_SVC, *brokers).group("order-svc")
+    assert [len(view.client_ids) for view in group.views or ()] == [3, 1]
+    assert group.has_split_view
+
+
+def test_a_broker_of_the_topic_that_lists_no_member_is_a_split_view(brokers: tuple[Replay, ...]) -> None:
+    brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
+    group = fetch(ORDER_SVC, *brokers).group("order-svc")
+    assert [len(view.client_ids) for view in group.views or ()] == [3, 0]
+    assert group.has_split_view
+
+
+def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest(brokers: tuple[Replay, ...]) -> None:
+    brokers[1].faults[MEMBERS] = silent
+    snapshot = fetch(ORDER_SVC, *brokers, timeout=0.3)
+    assert snapshot.group("order-svc").client_ids == ("192.0.2.2@inst0", "192.0.2.2@inst1", "192.0.2.2@inst2")
+    assert "members of group order-svc at broker broker-b" in {part.what for part in snapshot.unread}
+
+
+def test_an_unknown_topic_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
+    with pytest.raises(DataError) as raised:
+        fetch(Wanted(topics=("OrderEvent",)), *brokers)
+    assert raised.value.hint == "did you mean OrderEvents?"
+
+
+def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
+    with pytest.raises(DataError) as raised:
+        fetch(Wanted(group="order-sv"), *brokers)
+    assert raised.value.message == f"group order-sv is not known at rocketmq://{brokers[0].address}"
+    assert raised.value.hint == "did you mean order-svc?"
+
+
+def test_a_group_without_members_is_a_group_without_members(brokers: tuple[Replay, ...]) -> None:
+    assert fetch(Wanted(group="bill-svc"), *brokers).group("bill-svc").client_ids == ()
+
+
+def test_a_refusal_for_want_of_rights_says_what_to_try(brokers: tuple[Replay, ...]) -> None:
+    denied = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured"
+    brokers[0].faults["*"] = refusing(1, denied)
+    with pytest.raises(EndpointError) as raised:
+        fetch(Wanted(topics=("OrderEvents",)), *brokers)
+    assert raised.value.message.endswith("code 1: No accessKey is configured")
+    assert raised.value.hint == "does the cluster want an --access-key?"
+
+
+def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_us() -> None:
+    with remoting(Replay(version="4.9.7")) as legacy:
+        source = reads([legacy.address], (legacy,), timeout=0.3)
+        snapshot = LiveSource(source).fetch(Wanted(everything=Everything()))
+    assert sorted(snapshot.routes) == ["LegacyTopic"]
+    assert snapshot.unread == ()
+    assert legacy.forbidden == []
+
+
+def test_binary_headers_are_read_too() -> None:
+    replay = Replay(serialize_type=SerializeType.ROCKETMQ)
+    with remoting(replay) as server, closing(reads([server.address])) as source:
+        sighting = source.route("OrderEvents")
+    assert sighting is not None
+    assert len(sighting.route.subscribe_queues()) == 16
+
+
+def test_concurrency_stays_within_its_bound() -> None:
+    topics = [f"T{i}" for i in range(40)]
+    answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={topic}"): success(a_route(a=1)) for topic in topics}
+    answers[206, ""] = success(body({"topicList": topics}))
+    with cluster(*(Replay(answers=dict(answers)) for _ in range(6))) as servers:
+        source = reads([server.address for server in servers], servers[:1])
+        assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
+    assert 1 <= source.client.most_open <= AT_ONCE

@@ -1,0 +1,124 @@
+"""Values at the edge of JSON: strict, loose and YAML readers give the same, or refuse.
+
+Where YAML is the other language, the difference is written down here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.documents import decode, parse_documents
+from rmqlb.sources.loose_json import read_loose
+from rmqlb.sources.yaml_text import read_yaml
+
+REFUSED = object()
+
+
+def strict(text: str) -> object:
+    return decode(text.encode("utf-8", "surrogatepass"), object, "x")
+
+
+def loose(text: str) -> object:
+    [document] = read_loose(text, "x")[0]
+    return document
+
+
+def yaml(text: str) -> object:
+    return read_yaml(text, "x")
+
+
+def result(read: Callable[[str], object], text: str) -> object:
+    try:
+        return read(text)
+    except DocumentError as error:
+        assert error.message.startswith("x")
+        return REFUSED
+
+
+SAME = {
+    "2^63": ("[9223372036854775808]", [2**63]),
+    "2^64 and below −2^63": ("[18446744073709551616, -9223372036854775809]", [2**64, -(2**63) - 1]),
+    "beyond 2^53": ("[9007199254740993]", [9007199254740993]),
+    "an integer of 4,300 digits": (f"[{'7' * 4300}]", [int("7" * 4300)]),
+    "an integer of 5,000 digits": (f"[{'7' * 5000}]", REFUSED),
+    "minus zero": ("[-0]", [0]),
+    "a fraction": ("[0.5]", [0.5]),
+    "a tiny fraction": ("[0." + "0" * 400 + "1]", [0.0]),
+    "NUL, escaped": (r'["\u0000"]', ["\0"]),
+    "NUL, raw": ('["\0"]', REFUSED),
+    "half a surrogate pair, escaped": (r'["\ud800"]', REFUSED),
+    "half a surrogate pair, other half": (r'["\udc00"]', REFUSED),
+    "half a surrogate pair, raw": ('["\ud800"]', REFUSED),
+    "a line separator": ('["\u2028"]', ["\u2028"]),
+    "an astral character": ('["\U0001f600"]', ["\U0001f600"]),
+    "an empty key": ('{"": 1}', {"": 1}),
+    "a key that Python shadows": ('{"__class__": "x"}', {"__class__": "x"}),
+    "a text that looks like a number": ('["010", "1e5"]', ["010", "1e5"]),
+    "nothing closed": ('{"a": [1', REFUSED),
+    "an exponent that overflows": ("[1.0e+400]", REFUSED),
+    "an exponent that overflows below": ("[-1.0e+400]", REFUSED),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("read", [strict, loose, yaml])
+def test_every_reader_gives_the_same(read: Callable[[str], object], name: str) -> None:
+    text, expected = SAME[name]
+    assert result(read, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "in_json", "in_yaml"),
+    [
+        ("NaN is no JSON, and a text in YAML", "[NaN]", REFUSED, ["NaN"]),
+        ("so is Infinity", "[-Infinity]", REFUSED, ["-Infinity"]),
+        ("a number without a dot or without a sign in its exponent", "[1e5, 1.0e5]", [1e5, 1e5], ["1e5", "1.0e5"]),
+        ("and so one that overflows", "[1e400]", REFUSED, ["1e400"]),
+        ("a key that stands twice: the last one counts, or none", '{"a": 1, "a": 2}', {"a": 2}, REFUSED),
+        ("a surrogate pair is two escapes in JSON only", r'["\ud83d\ude00"]', ["\U0001f600"], REFUSED),
+        ("YAML has no raw DEL", '["\x7f"]', ["\x7f"], REFUSED),
+        ("a comma too many", "[1, ]", REFUSED, [1]),
+    ],
+)
+def test_yaml_differs_where_it_is_another_language(name: str, text: str, in_json: object, in_yaml: object) -> None:
+    assert result(strict, text) == in_json, name
+    assert result(yaml, text) == in_yaml, name
+    if name != "a comma too many":
+        assert result(loose, text) == in_json, name
+
+
+def test_minus_zero_keeps_its_sign_as_a_fraction() -> None:
+    for read in (strict, loose, yaml):
+        [value] = result(read, "[-0.0]")  # type: ignore[misc]
+        assert math.copysign(1, value) == -1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_only_utf_8_is_text(encoding: str) -> None:
+    with pytest.raises(DocumentError, match=r"UTF-8|line 1, column 1"):
+        parse_documents('{"topic": "é"}'.encode(encoding), "x")
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert parse_documents(b'\xef\xbb\xbf{"a": 1}', "x") == ([{"a": 1}], [])
+    assert read_yaml("\ufeffa: 1", "x") == {"a": 1}
+
+
+@pytest.mark.parametrize("depth", [10, 256])
+@pytest.mark.parametrize("read", [strict, loose, yaml])
+def test_every_reader_goes_256_deep(read: Callable[[str], object], depth: int) -> None:
+    assert result(read, "[" * depth + "]" * depth) is not REFUSED
+    assert result(read, '{"a":' * depth + "1" + "}" * depth) is not REFUSED
+
+
+@pytest.mark.parametrize("depth", [257, 900, 100_000, 1_000_000])
+@pytest.mark.parametrize("read", [strict, loose, yaml])
+@pytest.mark.parametrize("kind", ["[]", "{}"])
+def test_no_reader_goes_deeper(read: Callable[[str], object], depth: int, kind: str) -> None:
+    text = "[" * depth + "]" * depth if kind == "[]" else '{"a":' * depth + "1" + "}" * depth
+    with pytest.raises(DocumentError, match="nested deeper than 256"):
+        read(text)

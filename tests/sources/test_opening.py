@@ -1,0 +1,83 @@
+"""From the text of `--source` to a source, without asking it anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.errors import EndpointError, UsageError
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.live import LiveSource
+from rmqlb.sources.nameserver import NameServerReads
+from rmqlb.sources.opening import Access, open_source
+from tests.replay_dashboard import Replay as HttpReplay
+from tests.replay_dashboard import dashboard, giving
+from tests.replay_remoting import remoting
+
+PLAIN = Access()
+
+
+def endpoint(text: str, access: Access = PLAIN) -> str:
+    source = open_source(text, access)
+    assert isinstance(source, LiveSource)
+    return source.reads.endpoint
+
+
+@pytest.mark.parametrize("text", ["cluster.json", "-", "C:\\dump", "rocketmq:9876"])
+def test_what_is_no_url_is_a_dump(text: str) -> None:
+    assert isinstance(open_source(text, PLAIN), DumpSource)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rocketmq://a:9876", "rocketmq://a:9876"),
+        ("rocketmq://a", "rocketmq://a:9876"),
+        ("rocketmq://a,b:1;c/", "rocketmq://a:9876,b:1,c:9876"),
+        ("rocketmq://[::1]:9876", "rocketmq://[::1]:9876"),
+        ("rocketmqs://a", "rocketmqs://a:9876"),
+        ("http://me@h:8082/ctx/", "http://h:8082/ctx"),
+    ],
+)
+def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
+    assert endpoint(text, Access(password=lambda _: "x")) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the source is empty"),
+        ("ftp://h", "cannot read ftp:// sources"),
+        ("rocketmq://", "names no NameServer"),
+        ("rocketmq://u:s3cret@h", "the source names a user"),
+        ("http://me:s3cret@h", "holds a password"),
+        ("http://", "names no host"),
+    ],
+)
+def test_what_cannot_be_a_source_is_refused_without_showing_a_secret(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        open_source(text, PLAIN)
+    assert words in raised.value.message
+    assert "s3cret" not in raised.value.message + (raised.value.hint or "")
+
+
+def test_an_access_key_needs_its_secret() -> None:
+    with pytest.raises(UsageError, match="the secret key is empty"):
+        open_source("rocketmq://a", Access(access_key="ak"))
+
+
+def test_an_address_server_leads_to_its_name_servers() -> None:
+    with remoting() as server, dashboard(HttpReplay()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(f"{server.address}\n".encode())
+        source = open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)
+        assert isinstance(source, LiveSource)
+        assert isinstance(source.reads, NameServerReads)
+        assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"", 200), (b"<html>", 200), (b'{"status":0}', 200), (b"x", 404)])
+def test_an_address_server_that_lists_nothing_is_an_error(body: bytes, status: int) -> None:
+    with dashboard(HttpReplay()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(body, status)
+        with pytest.raises(EndpointError):
+            open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)

@@ -1,0 +1,267 @@
+"""rmqlb's own format: what is written is what is read, and versions keep their promises."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from rmqlb.errors import DataError, DocumentError
+from rmqlb.model.group import ConsumerGroup, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.snapshot_file import heading, read_body, to_document
+from rmqlb.views.machine import as_json, as_yaml, envelope
+from rmqlb.views.report import Report
+
+from .strategies import SNAPSHOTS
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "cluster.json"
+ALL = Wanted()
+
+
+def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The snapshot as rmqlb writes it."""
+    return envelope(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), "a test", snapshot, ())
+
+
+def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
+    snapshot = DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(wanted)
+    return ClusterSnapshot(snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread)
+
+
+def snapshot_text(data: dict[str, Any], version: object = "1.0", **more: object) -> str:
+    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": version, "data": data, **more})
+
+
+def only_group(**fields: object) -> ConsumerGroup:
+    return read(snapshot_text({"groups": [{"group": "g", **fields}]})).group("g")
+
+
+def problem(text: str, wanted: Wanted = ALL) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        read(text, wanted)
+    return caught.value
+
+
+# -- round trips --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(SNAPSHOTS)
+def test_what_is_written_as_json_is_read_back(snapshot: ClusterSnapshot) -> None:
+    assert read(as_json(whole(snapshot))) == snapshot
+
+
+@settings(max_examples=200, deadline=None)
+@given(SNAPSHOTS)
+def test_what_is_written_as_yaml_is_read_back(snapshot: ClusterSnapshot) -> None:
+    assert read(as_yaml(whole(snapshot))) == snapshot
+
+
+@settings(max_examples=50, deadline=None)
+@given(SNAPSHOTS)
+def test_what_was_read_is_written_again_to_the_byte(snapshot: ClusterSnapshot) -> None:
+    text = as_json(whole(snapshot))
+    assert as_json(whole(read(text))) == text
+
+
+def test_the_example_is_read_back_from_both_forms() -> None:
+    example = read(EXAMPLE.read_text())
+    assert read(as_json(whole(example))) == read(as_yaml(whole(example))) == example
+
+
+def test_the_example_holds_three_groups_with_their_members() -> None:
+    example = read(EXAMPLE.read_text())
+    assert {name: len(group.client_ids or ()) for name, group in example.groups.items()} == {
+        "audit-svc": 5,
+        "bill-svc": 4,
+        "order-svc": 3,
+    }
+    assert example.taken_at is not None
+    assert example.taken_at.isoformat() == "2026-11-21T02:02:07+00:00"
+
+
+# -- versions -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2.0", "2", "10.3"])
+def test_a_newer_major_version_is_refused(version: str) -> None:
+    error = problem(snapshot_text({}, version))
+    assert error.message == f"stdin: snapshot format {version} is newer than this program reads (1.0)"
+    assert error.hint == "use a newer rmqlb"
+
+
+def test_a_newer_major_version_is_refused_before_its_fields_are_looked_at() -> None:
+    assert "newer" in problem(snapshot_text({"topics": "another shape"}, "2.0")).message
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.7", "1", "1.0.1", "0.9"])
+def test_a_newer_minor_version_is_read_without_its_new_keys(version: str) -> None:
+    text = snapshot_text({"groups": [{"group": "g", "mood": "good"}], "weather": []}, version, extra={"a": [1]})
+    assert list(read(text).groups) == ["g"]
+
+
+@pytest.mark.parametrize("version", ["", "x", "²", "1x", "-1", "9" * 5000, None, True, [1]])
+def test_a_version_that_is_none_is_refused(version: object) -> None:
+    error = problem(snapshot_text({}, version))
+    assert error.message.startswith("stdin: the snapshot's formatVersion is ")
+    assert len(error.message) < 100
+    assert error.hint == "write '1.0'"
+
+
+def test_the_version_may_be_a_number_in_yaml() -> None:
+    assert read("schema: rmqlb/snapshot\nformatVersion: 1.0\ndata: {groups: [{group: g}]}").group("g").views is None
+
+
+@pytest.mark.parametrize("text", ["schema: rmqlb/snapshot", '{"schema": "rmqlb/snapshot"}', "schema: rmqlb/snapshot\ndata: {}"])
+def test_a_snapshot_without_a_version_is_refused(text: str) -> None:
+    assert "formatVersion is 'None'" in problem(text).message
+
+
+# -- what is left out ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_out_is_unknown() -> None:
+    group = only_group()
+    assert group == ConsumerGroup("g", Seen("stdin"))
+    assert (group.client_ids, group.topics, group.views, group.message_model) == (None, None, None, None)
+
+
+def test_what_is_null_is_unknown_and_what_is_empty_is_empty() -> None:
+    queue = {"topic": "T", "brokerName": "a", "queueId": 0}
+    group = only_group(views=[], topics=[], queues=[{**queue, "owners": None}, {**queue, "queueId": 1, "owners": []}])
+    assert (group.client_ids, group.topics) == ((), ())
+    assert group.queues == {
+        MessageQueue("T", "a", 0): QueueState(owners=None),
+        MessageQueue("T", "a", 1): QueueState(owners=frozenset()),
+    }
+
+
+def test_members_may_be_written_as_a_list_of_ids() -> None:
+    group = only_group(clientIds=["b", "a", "b"])
+    assert group.client_ids == ("a", "b", "b")
+    assert only_group(clientIds=[]).client_ids == ()
+
+
+def test_parts_without_a_time_of_their_own_take_that_of_the_snapshot() -> None:
+    text = snapshot_text({"topics": [{"topic": "T", "route": {}}]}, source={"takenAt": "2026-11-21T02:02:07Z"})
+    seen = read(text).routes["T"].seen
+    assert seen.where == "stdin"
+    assert seen.at is not None
+    assert seen.at.isoformat() == "2026-11-21T02:02:07+00:00"
+
+
+def test_a_snapshot_may_hold_nothing() -> None:
+    snapshot = read(snapshot_text({}))
+    assert (snapshot.routes, snapshot.groups, snapshot.unread, snapshot.taken_at) == ({}, {}, (), None)
+
+
+def test_a_snapshot_written_by_hand_in_yaml_equals_the_same_in_json() -> None:
+    by_hand = """
+    schema: rmqlb/snapshot
+    formatVersion: 1.0
+    source: {takenAt: 2026-11-21T02:02:07Z}
+    data:
+      topics:
+      - topic: 1e5
+        route:
+          queueDatas:
+          - {brokerName: no, readQueueNums: 8, writeQueueNums: 4, perm: 6}
+          brokerDatas:
+          - {brokerName: no, cluster: 2026-01-01, brokerAddrs: {0: 10.0.0.1:10911}, zoneName: }
+      groups:
+      - group: 010
+        clientIds: [10.0.0.2@1, 10.0.0.10@1]
+    """
+    in_json = snapshot_text(
+        {
+            "topics": [
+                {
+                    "topic": "1e5",
+                    "route": {
+                        "queueDatas": [{"brokerName": "no", "readQueueNums": 8, "writeQueueNums": 4, "perm": 6}],
+                        "brokerDatas": [
+                            {"brokerName": "no", "cluster": "2026-01-01", "brokerAddrs": {"0": "10.0.0.1:10911"}, "zoneName": None}
+                        ],
+                    },
+                }
+            ],
+            "groups": [{"group": "010", "clientIds": ["10.0.0.2@1", "10.0.0.10@1"]}],
+        },
+        source={"takenAt": "2026-11-21T02:02:07Z"},
+    )
+    assert read(by_hand) == read(in_json)
+    assert list(read(by_hand).routes) == ["1e5"]
+
+
+# -- what is wanted -----------------------------------------------------------------------------------------------------
+
+
+def test_only_the_wanted_group_and_its_topics_are_kept() -> None:
+    snapshot = read(EXAMPLE.read_text(), Wanted(group="bill-svc"))
+    assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["Skewed"])
+
+
+def test_wanted_topics_go_before_those_of_the_group() -> None:
+    snapshot = read(EXAMPLE.read_text(), Wanted(topics=("OrderEvents",), group="bill-svc"))
+    assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["OrderEvents"])
+
+
+def test_a_group_that_is_not_there_gets_a_did_you_mean() -> None:
+    with pytest.raises(DataError) as caught:
+        read(EXAMPLE.read_text(), Wanted(group="order-svcc")).group("order-svcc")
+    assert caught.value.hint == "did you mean order-svc?"
+
+
+def test_a_topic_that_is_not_there_gets_a_did_you_mean() -> None:
+    with pytest.raises(DataError) as caught:
+        read(EXAMPLE.read_text(), Wanted(topics=("Skewd",), group="order-svc")).route("Skewd")
+    assert caught.value.hint == "did you mean Skewed?"
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
+        ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
+        ({"groups": [{}]}, "Object missing required field group at $.data.groups[0]"),
+        ({"groups": [{"group": "g", "views": [{}]}]}, "Object missing required field connections at $.data.groups[0].views[0]"),
+        ({"groups": [{"group": "g", "clientIds": "a"}]}, "Expected array | null, got str at $.data.groups[0].clientIds"),
+        (
+            {"groups": [{"group": "g", "queues": [{"topic": "T", "brokerName": "a", "queueId": "0"}]}]},
+            "Expected int, got str at $.data.groups[0].queues[0].queueId",
+        ),
+        ({"groups": [{"group": "g", "seen": {"where": "x", "at": "soon"}}]}, "Invalid RFC3339 encoded datetime at $.data.groups[0].seen.at"),
+        ({"topics": None}, "Expected array, got null at $.data.topics"),
+    ],
+)
+def test_a_wrong_field_is_named_by_its_path(data: dict[str, Any], message: str) -> None:
+    assert problem(snapshot_text(data)).message == f"stdin: {message}"
+    as_yaml_text = as_yaml({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    assert problem(as_yaml_text).message == f"stdin: {message}"
+
+
+def test_the_data_of_a_snapshot_must_be_there() -> None:
+    text = '{"schema": "rmqlb/snapshot", "formatVersion": "1.0"}'
+    assert problem(text).message == "stdin: Object missing required field data"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"schema":"other"}', b'{"schema":["rmqlb/snapshot"]}', b"\xff", b"[" * 10**6])
+def test_other_bodies_are_not_taken_for_snapshots(body: bytes) -> None:
+    assert heading(body) is None
+
+
+def test_a_snapshot_is_told_by_its_schema() -> None:
+    assert heading(b'{"data": {}, "schema": "rmqlb/snapshot"}') is not None
+    found = heading(snapshot_text({}).encode())
+    assert found is not None
+    assert read_body(snapshot_text({}).encode(), found, "x", ALL) == ClusterSnapshot("dump", "x")

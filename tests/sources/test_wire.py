@@ -1,0 +1,243 @@
+"""Calls over a real socket: connections, threads, signatures, TLS, and what stays secret."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.errors import EndpointError
+from rmqlb.remoting import requests
+from rmqlb.remoting.acl import Credentials
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.command import RemotingCommand, SerializeType
+from rmqlb.remoting.exchange import RequestNotAllowedError
+from rmqlb.sources.wire import RemotingClient, parse_address
+from tests.remoting.vectors import CAPTURES, Capture
+from tests.replay_remoting import (
+    Answer,
+    Replay,
+    byte_by_byte,
+    captured_answers,
+    cluster,
+    key,
+    remoting,
+    silent,
+    success,
+)
+
+from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
+
+# -- answers ------------------------------------------------------------------------------------------------------------
+
+
+def replays() -> list[Replay]:
+    return [Replay(), Replay(broker="b1"), Replay(version="4.9.7")]
+
+
+@pytest.mark.parametrize("serialize_type", SerializeType)
+@pytest.mark.parametrize("replay", replays(), ids=lambda replay: f"{replay.version}-{replay.broker}")
+def test_every_captured_answer_comes_as_it_was_captured(replay: Replay, serialize_type: SerializeType) -> None:
+    replay = Replay(replay.version, replay.broker, serialize_type=serialize_type)
+    asked = [one for one in CAPTURES if one.name.startswith(replay.version) and is_for(one, replay)]
+    assert len(asked) >= 10
+    with talking(replay) as opened:
+        for one in asked:
+            response = opened.call(replay.address, RemotingCommand(code=one.request_code, ext_fields=one.ext_fields))
+            assert response.code == one.response_code
+            assert (response.body or b"") == one.frame[len(one.frame) - one.body_bytes :]
+            assert response.serialize_type is serialize_type
+    assert replay.asked == [(one.request_code, key(one.ext_fields)) for one in asked]
+
+
+def is_for(one: Capture, replay: Replay) -> bool:
+    return (one.request_code, key(one.ext_fields)) in captured_answers(replay.version, replay.broker) and (
+        f"-{replay.broker}-" in one.name or "-b" not in one.name
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "remark"),
+    [
+        (requests.get_consumer_list_by_group("nope"), ResponseCode.SYSTEM_ERROR, "no consumer for this group, nope"),
+        (requests.get_route_info_by_topic("Nope"), ResponseCode.TOPIC_NOT_EXIST, "No topic route info in name server"),
+        (requests.get_broker_runtime_info(), ResponseCode.REQUEST_CODE_NOT_SUPPORTED, " request type 28 not supported"),
+        (
+            requests.get_consumer_connection_list("nope"),
+            ResponseCode.CONSUMER_NOT_ONLINE,
+            "the consumer group[nope] not",
+        ),
+    ],
+)
+def test_an_error_is_an_answer_like_any_other(request_: RemotingCommand, code: ResponseCode, remark: str) -> None:
+    with talking(replay := Replay()) as opened:
+        response = opened.call(replay.address, request_)
+        assert response.code == code
+        assert (response.remark or "").startswith(remark)
+        assert opened.call(replay.address, ROUTE).code == 0
+    assert replay.connections == 1
+
+
+def test_an_answer_that_comes_byte_by_byte_is_read_whole() -> None:
+    with talking(replay := Replay(faults={"*": byte_by_byte})) as opened:
+        assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
+
+
+def test_a_large_answer_is_read_up_to_the_limit() -> None:
+    body = b"x" * 3_000_000
+    replay = Replay(answers={(105, "topic=OrderEvents"): success(body)})
+    with talking(replay, replace(SETTINGS, max_frame=len(body) + 1000)) as opened:
+        assert opened.call(replay.address, ROUTE).body == body
+    with talking(replay, replace(SETTINGS, max_frame=len(body))) as opened:
+        assert problem(opened, replay.address).endswith("is not between 4 and 2999996")
+
+
+# -- connections and threads --------------------------------------------------------------------------------------------
+
+
+def test_calls_to_one_address_share_a_connection() -> None:
+    with talking(replay := Replay()) as opened:
+        for _ in range(5):
+            assert opened.call(replay.address, ROUTE).code == 0
+        assert (opened.calls, opened.most_open, replay.connections) == (5, 1, 1)
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced_without_a_retry() -> None:
+    replay = Replay(close_after=1)
+    with talking(replay, replace(SETTINGS, retries=0)) as opened:
+        for expected in (1, 2, 3):
+            assert opened.call(replay.address, ROUTE).code == 0
+            wait_until_closed(opened)
+            assert replay.connections == expected
+        assert opened.calls == 3
+
+
+def wait_until_closed(opened: RemotingClient) -> None:
+    """The server's end of the connection has arrived; reading it is what the next call does too."""
+    (line,) = opened._lines.values()
+    assert line._connection is not None
+    connection = line._connection[0]._socket
+    connection.settimeout(10)
+    assert connection.recv(1) == b""
+
+
+def test_threads_take_turns_on_a_connection_and_get_their_own_answers() -> None:
+    def offset_of(request: RemotingCommand) -> RemotingCommand:
+        return success(offset=request.ext_fields["queueId"])
+
+    replay = Replay(answers={(30, f"topic=T&queueId={queue_id}"): offset_of for queue_id in range(40)})
+    with talking(replay) as opened, ThreadPoolExecutor(8) as pool:
+        offsets = pool.map(
+            lambda queue_id: opened.call(replay.address, requests.get_max_offset("T", queue_id)).ext_fields["offset"],
+            range(40),
+        )
+        assert list(offsets) == [str(queue_id) for queue_id in range(40)]
+        assert (opened.calls, opened.most_open, replay.connections) == (40, 1, 1)
+
+
+def test_calls_to_two_addresses_are_under_way_at_once() -> None:
+    both = threading.Barrier(2)
+
+    def when_both_are_asked(request: RemotingCommand) -> RemotingCommand:
+        both.wait(10)
+        return success(request.ext_fields["consumerGroup"].encode())
+
+    answers: dict[tuple[int, str], Answer] = {(38, "consumerGroup=order-svc"): when_both_are_asked}
+    first, second = Replay(answers=dict(answers)), Replay(broker="b1", answers=dict(answers))
+    with cluster(first, second), client() as opened, ThreadPoolExecutor(4) as pool:
+        addresses = [first.address, second.address] * 3
+        bodies = pool.map(lambda address: opened.call(address, MEMBERS).body, addresses)
+        assert list(bodies) == [b"order-svc"] * 6
+        assert (opened.calls, opened.most_open) == (6, 2)
+    assert (first.connections, second.connections) == (1, 1)
+
+
+def test_nothing_can_be_called_after_closing() -> None:
+    with talking(replay := Replay()) as opened:
+        opened.call(replay.address, ROUTE)
+        opened.close()
+        opened.close()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            opened.call(replay.address, ROUTE)
+    assert len(replay.requests) == 1
+
+
+def test_closing_ends_a_call_that_is_under_way() -> None:
+    asked = threading.Event()
+
+    def never(_: RemotingCommand) -> RemotingCommand:
+        asked.set()
+        replay.stop.wait()
+        return success()
+
+    replay = Replay(answers={(105, "topic=OrderEvents"): never})
+    with remoting(replay), client(replace(SETTINGS, timeout=600.0)) as opened, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(opened.call, replay.address, ROUTE)
+        assert asked.wait(10)
+        opened.close()
+        assert isinstance(call.exception(10), EndpointError)
+
+
+# -- what leaves --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [10, 17, 40, 215, 9999])
+def test_nothing_but_reads_is_sent(code: int) -> None:
+    with talking(replay := Replay()) as opened:
+        with pytest.raises(RequestNotAllowedError):
+            opened.call(replay.address, RemotingCommand(code=code))
+        assert opened.calls == 0
+        assert opened.call(replay.address, ROUTE).code == 0
+    assert [request.code for request in replay.requests] == [105]
+
+
+def test_the_server_of_these_tests_notices_what_is_not_a_read() -> None:
+    from rmqlb.remoting.frame import encode_frame
+    from rmqlb.sources.sockets import Deadline, TimedSocket
+
+    with remoting() as replay:
+        connection = TimedSocket(*parse_address(replay.address), Deadline(10))
+        connection.send(encode_frame(RemotingCommand(code=17)), Deadline(10))
+        assert b"not a read" in connection.receive(Deadline(10))
+        connection.close()
+    assert replay.forbidden == [17]
+
+
+SECRET, TOKEN = "canary-secret-4711", "canary-token-4712"
+CREDENTIALS = Credentials("rocketmq2", SECRET, TOKEN)
+
+
+@pytest.mark.parametrize("credentials", [Credentials("rocketmq2", "12345678"), CREDENTIALS])
+def test_every_request_is_signed(credentials: Credentials) -> None:
+    asked = (ROUTE, MEMBERS, requests.query_assignment("T", "g", "c", "AVG"))
+    replay = Replay(credentials=credentials, answers={(400, ""): success(b"{}")})
+    with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:
+        assert [opened.call(replay.address, request).code for request in asked] == [0, 0, 0]
+    assert all(request.ext_fields["AccessKey"] == "rocketmq2" for request in replay.requests)
+
+
+@pytest.mark.parametrize("credentials", [None, Credentials("rocketmq2", "another"), Credentials("other", "12345678")])
+def test_a_wrong_signature_is_the_callers_answer(credentials: Credentials | None) -> None:
+    replay = Replay(credentials=Credentials("rocketmq2", "12345678"))
+    with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:
+        response = opened.call(replay.address, ROUTE)
+    assert response.code == ResponseCode.SYSTEM_ERROR
+    assert "AclException" in (response.remark or "")
+
+
+def test_no_secret_is_in_a_repr_or_a_message() -> None:
+    settings = replace(SETTINGS, credentials=CREDENTIALS, timeout=0.3)
+    with remoting(Replay(faults={"*": silent})) as replay, client(settings) as opened:
+        error = failure(opened, replay.address)
+    (request,) = replay.requests
+    shown = [repr(settings), repr(opened), repr(request), "".join(traceback.format_exception(error)), error.hint or ""]
+    secrets = [SECRET, TOKEN, request.ext_fields["Signature"]]
+    assert [text for text in shown for secret in secrets if secret in text] == []
+
+
+def test_request_codes_are_named_in_messages() -> None:
+    with remoting(Replay(faults={"*": silent})) as replay, client(replace(SETTINGS, timeout=0.3)) as opened:
+        assert problem(opened, replay.address).startswith(f"{replay.address} GET_ROUTEINFO_BY_TOPIC: ")

@@ -1,0 +1,81 @@
+"""Addresses: how they are written, and where they lead."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.errors import UsageError
+from rmqlb.sources.address_map import parse_address_map
+from rmqlb.sources.wire import parse_address
+from tests.replay_remoting import Replay, cluster
+
+from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
+
+
+def test_a_mapped_address_is_reached_at_the_other_one() -> None:
+    with cluster() as (first, second):
+        addresses = parse_address_map([first.mapped, second.mapped])
+        with client(replace(SETTINGS, addresses=addresses)) as opened:
+            bodies = [opened.call(address, MEMBERS).body for address in ("127.0.0.1:10911", "127.0.0.1:20911")]
+        assert bodies == [answer_body(first, MEMBERS), answer_body(second, MEMBERS)]
+        assert bodies[0] != bodies[1]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_names_and_ip_addresses_are_reached(host: str) -> None:
+    with talking(replay := Replay()) as opened:
+        assert opened.call(f"{host}:{parse_address(replay.address)[1]}", ROUTE).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "default_port", "expected"),
+    [
+        ("127.0.0.1:9876", None, ("127.0.0.1", 9876)),
+        ("namesrv-0.example", 9876, ("namesrv-0.example", 9876)),
+        ("namesrv_0:1", 9876, ("namesrv_0", 1)),
+        ("localhost:65535", None, ("localhost", 65535)),
+        ("[::1]:9876", None, ("::1", 9876)),
+        ("[2001:db8::7]", 9876, ("2001:db8::7", 9876)),
+        ("[fe80::1%eth0]:10911", None, ("fe80::1%eth0", 10911)),
+        ("[::ffff:192.0.2.1]:1", None, ("::ffff:192.0.2.1", 1)),
+        ("bücher.example:9876", None, ("bücher.example", 9876)),
+    ],
+)
+def test_addresses_are_host_and_port(text: str, default_port: int | None, expected: tuple[str, int]) -> None:
+    assert parse_address(text, default_port) == expected
+
+
+MALFORMED = [
+    *("", ":", ":9876", "host:", "host:0", "host:65536", "host:99999999", "host:port", "host:-1", "host:+1", "host:1 "),
+    *("::1", "::1:9876", "[::1", "[]:9876", "[host]:9876", "a b:1", "a/b:1", "user@host:1", "host:1:2", "http://h:1"),
+    *("host:\u0661", "h\n:1", "\x1b[2J:1", "h\udce9:1", "x" * 500 + " :1"),
+]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
+    for default_port in (9876, None):
+        with pytest.raises(UsageError, match="is not the address of a server") as caught:
+            parse_address(text, default_port)
+        assert caught.value.message.isprintable()
+        assert len(caught.value.message) < 450
+        assert "HOST:PORT" in (caught.value.hint or "")
+
+
+def test_an_address_without_a_port_needs_a_default() -> None:
+    with pytest.raises(UsageError, match="'host' is not the address of a server"):
+        parse_address("host")
+
+
+@pytest.mark.parametrize("text", [*MALFORMED, "host"])
+def test_a_broker_address_that_is_none_is_the_far_sides_fault(text: str) -> None:
+    with client() as opened:
+        error = failure(opened, text)
+    assert error.message.endswith(" is not the address of a server")
+    assert "--map-address" in (error.hint or "")
+
+
+def test_an_address_that_a_rule_made_wrong_is_named() -> None:
+    with client(replace(SETTINGS, addresses=parse_address_map(["10.0.0.7:*=*"]))) as opened:
+        assert problem(opened, "10.0.0.7:10911") == "'10911' is not the address of a server"

@@ -1,0 +1,330 @@
+"""Every way a server can misbehave ends in one clear line, by the deadline, and spoils no later answer.
+
+Nothing here looks at a clock: where a server never ends, that the test does is the proof.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.errors import ProtocolError
+from rmqlb.remoting import requests
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.sockets import Deadline, TimedSocket
+from rmqlb.sources.wire import WireSettings, parse_address
+from tests import replay_remoting as server
+from tests.replay_remoting import Fault, Replay, Turn, remoting
+
+from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
+
+SOON = replace(SETTINGS, timeout=0.3)
+GO_AWAY = server.refusing(ResponseCode.GO_AWAY, "please go away")
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def waiting(slept: list[float]) -> WireSettings:
+    """Settings that write down the waits between tries."""
+    return replace(SETTINGS, sleep=slept.append, jitter=lambda: 0.5)
+
+
+# -- faults that may pass -----------------------------------------------------------------------------------------------
+
+RESET = "the connection broke: Connection reset by peer"
+CLOSED = "the connection broke: it was closed before the whole answer had come"
+PASSING = [
+    (server.reset, RESET),
+    (server.reset_mid_frame, RESET),
+    (server.closed, CLOSED),
+    (server.closed_mid_frame, CLOSED),
+    (GO_AWAY, "GO_AWAY: the server is shutting down"),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), PASSING)
+def test_a_fault_that_may_pass_is_asked_again_on_fresh_connections(
+    fault: Fault, expected: str, waiting: WireSettings, slept: list[float]
+) -> None:
+    with talking(replay := Replay(faults={"*": fault}), waiting) as opened:
+        assert problem(opened, replay.address) == f"{replay.address} GET_ROUTEINFO_BY_TOPIC: {expected}"
+        assert (opened.calls, len(replay.requests), replay.connections) == (3, 3, 3)
+    assert slept == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(("fault", "_"), PASSING)
+def test_a_fault_that_has_passed_is_not_heard_of(fault: Fault, _: str) -> None:
+    with talking(replay := Replay(), replace(SETTINGS, retries=1)) as opened:
+        for _again in range(2):
+            replay.faults["*"] = server.once(fault, "*")
+            assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
+        assert opened.calls == 4
+
+
+def test_a_refused_connection_is_tried_again(waiting: WireSettings, slept: list[float]) -> None:
+    with server.refusing_address() as address, client(waiting) as opened:
+        error = failure(opened, address)
+        assert error.message == f"{address} GET_ROUTEINFO_BY_TOPIC: cannot connect: Connection refused"
+        assert error.hint == "is this the address and is it up?"
+        assert opened.calls == 0
+    assert slept == [0.1, 0.2]
+
+
+def test_without_retries_nothing_is_asked_again(waiting: WireSettings, slept: list[float]) -> None:
+    with talking(replay := Replay(faults={"*": server.reset}), replace(waiting, retries=0)) as opened:
+        assert problem(opened, replay.address).endswith(RESET)
+        assert opened.calls == 1
+    assert slept == []
+
+
+def test_a_wait_that_would_pass_the_deadline_ends_the_call(slept: list[float]) -> None:
+    settings = replace(SETTINGS, timeout=0.3, retries=20, sleep=slept.append, jitter=lambda: 1.0)
+    with talking(replay := Replay(faults={"*": server.closed}), settings) as opened:
+        assert problem(opened, replay.address).endswith(CLOSED)
+        assert opened.calls <= 2
+    assert slept in ([0.2], [])
+
+
+# -- silence ------------------------------------------------------------------------------------------------------------
+
+ENDLESS = [
+    server.silent,
+    server.dripping,
+    server.with_wrong_opaque,
+    server.chattering,
+    server.with_length(lambda length: length + 1),
+    server.raw(b""),
+    server.raw(b"\0\0"),
+]
+
+
+@pytest.mark.parametrize("fault", ENDLESS)
+def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None:
+    with talking(replay := Replay(faults={"*": fault}), SOON) as opened:
+        error = failure(opened, replay.address)
+        assert error.message == f"{replay.address} GET_ROUTEINFO_BY_TOPIC: no whole answer within 0.3 s"
+        assert (opened.calls, replay.connections) == (1, 1)
+        del replay.faults["*"]
+        assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
+        assert replay.connections == 2
+
+
+def test_answers_to_requests_that_were_never_sent_are_spoken_of() -> None:
+    with talking(replay := Replay(faults={"*": server.with_wrong_opaque}), SOON) as opened:
+        assert "never sent" in (failure(opened, replay.address).hint or "")
+
+
+def test_a_4_9_server_keeps_silent_about_a_code_that_it_does_not_know() -> None:
+    with talking(replay := Replay("4.9.7"), SOON) as opened:
+        error = failure(opened, replay.address, requests.get_topic_config("T"))
+    assert error.message == f"{replay.address} GET_TOPIC_CONFIG: no whole answer within 0.3 s"
+    assert "4.9" in (error.hint or "")
+
+
+def test_a_late_answer_is_never_taken_for_another() -> None:
+    asked_again = threading.Event()
+
+    def late(turn: Turn) -> None:
+        asked_again.wait(10)
+        turn.write(turn.frame)
+
+    def at_once(turn: Turn) -> None:
+        asked_again.set()
+        turn.write(turn.frame)
+
+    with talking(replay := Replay(faults={105: late, 38: at_once}), SOON) as opened:
+        assert "no whole answer" in problem(opened, replay.address)
+        assert opened.call(replay.address, MEMBERS).body == answer_body(replay, MEMBERS)
+    assert replay.connections == 2
+
+
+@contextmanager
+def unaccepting(backlog: int = 5) -> Iterator[str]:
+    """A loopback address where connections stand and nobody ever takes them."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(backlog)
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_server_that_never_takes_the_connection_is_given_up() -> None:
+    with unaccepting() as address, client(SOON) as opened:
+        assert problem(opened, address) == f"{address} GET_ROUTEINFO_BY_TOPIC: no whole answer within 0.3 s"
+
+
+def test_a_handshake_that_never_ends_is_given_up() -> None:
+    with unaccepting() as address, client(replace(SOON, tls=ssl.create_default_context())) as opened:
+        assert problem(opened, address) == f"{address} GET_ROUTEINFO_BY_TOPIC: cannot connect within 0.3 s"
+        assert opened.calls == 0
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="other systems refuse what does not fit the backlog")
+def test_a_connection_that_never_stands_is_given_up() -> None:
+    with unaccepting(0) as address:
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(parse_address(address))
+        with client(SOON) as opened:
+            assert problem(opened, address) == f"{address} GET_ROUTEINFO_BY_TOPIC: cannot connect within 0.3 s"
+        for filler in fillers:
+            filler.close()
+
+
+# -- not the protocol ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (server.with_length(lambda _: -1), "frame length -1 is not between 4 and 16777212"),
+        (server.with_length(lambda _: -(2**31)), "frame length -2147483648 is not between 4 and 16777212"),
+        (server.with_length(lambda _: 2**31 - 1), "frame length 2147483647 is not between 4 and 16777212"),
+        (server.with_length(lambda _: 0), "frame length 0 is not between 4 and 16777212"),
+        (server.with_length(lambda _: 20), "header length"),
+        (server.with_header(b"{"), "header is not JSON"),
+        (server.with_header(b""), "header is not JSON"),
+        (server.with_header(b"[]"), "header is not"),
+        (server.with_header(b"\xff"), "header is not UTF-8 at byte 0"),
+        (server.with_header(b'{"code":"secret"}'), "header"),
+        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "frame length 1213486160 is not between 4 and 16777212"),
+        (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "frame length 352518400 is not between 4 and 16777212"),
+        (server.raw(b"\0\0\0\x10\x07\0\0\0"), "serialize type 7 is neither 0 (JSON) nor 1 (ROCKETMQ)"),
+    ],
+)
+def test_what_is_not_the_protocol_is_said_and_not_asked_again(fault: Fault, expected: str) -> None:
+    with talking(replay := Replay(faults={"*": fault})) as opened:
+        error = failure(opened, replay.address)
+        assert isinstance(error, ProtocolError)
+        assert error.message.startswith(f"{replay.address} GET_ROUTEINFO_BY_TOPIC: {expected}")
+        assert "secret" not in error.message
+        assert error.hint == "is this the port of a NameServer or broker?"
+        assert (opened.calls, replay.connections) == (1, 1)
+        del replay.faults["*"]
+        assert opened.call(replay.address, ROUTE).code == 0
+        assert replay.connections == 2
+
+
+def test_an_answer_that_announces_less_than_it_has_ends_its_connection() -> None:
+    fault = server.with_length(lambda length: length - 7)
+    with talking(replay := Replay(faults={105: fault})) as opened:
+        body = answer_body(replay, ROUTE)
+        assert body is not None
+        assert opened.call(replay.address, ROUTE).body == body[:-7]
+        assert opened.call(replay.address, MEMBERS).body == answer_body(replay, MEMBERS)
+        assert replay.connections == 2
+
+
+# -- more than was asked for --------------------------------------------------------------------------------------------
+
+
+def test_a_second_answer_is_never_taken_for_another() -> None:
+    with talking(replay := Replay(faults={"*": server.twice})) as opened:
+        for request in (ROUTE, MEMBERS, ROUTE, MEMBERS):
+            assert opened.call(replay.address, request).body == answer_body(replay, request)
+        assert opened.calls == 4
+
+
+def test_a_request_of_the_servers_own_is_passed_over() -> None:
+    with talking(replay := Replay(faults={"*": server.after_a_notification})) as opened:
+        for request in (ROUTE, MEMBERS):
+            assert opened.call(replay.address, request).body == answer_body(replay, request)
+        assert (opened.calls, replay.connections) == (2, 1)
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 16, 17, 206, 3001, -1000])
+def test_an_error_with_any_remark_is_given_back_as_it_is(code: int) -> None:
+    remark = "CODE: 1  DESC: no\nFor more information, visit \x1b[2J\u202e"
+    with talking(replay := Replay(faults={"*": server.refusing(code, remark)})) as opened:
+        for _ in range(2):
+            response = opened.call(replay.address, ROUTE)
+            assert (response.code, response.remark) == (code, remark)
+        assert (opened.calls, replay.connections) == (2, 1)
+
+
+# -- hosts --------------------------------------------------------------------------------------------------------------
+
+LookUp = Callable[..., list[Any]]
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, look_up: LookUp) -> None:
+    """Puts another resolver of host names under the socket module; addresses are read as ever."""
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, **arguments: int) -> list[Any]:
+        if arguments.get("flags") == socket.AI_NUMERICHOST:
+            return real(host, port, **arguments)
+        return look_up(real, port)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def test_a_resolver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def never(_real: LookUp, _port: int) -> list[Any]:
+        over.wait()
+        return []
+
+    resolving(monkeypatch, never)
+    with client(SOON) as opened:
+        assert problem(opened, "broker-a:10911").endswith("cannot connect within 0.3 s")
+    over.set()
+
+
+def test_a_host_that_is_not_found_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, waiting: WireSettings, slept: list[float]
+) -> None:
+    def fails(_real: LookUp, _port: int) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    resolving(monkeypatch, fails)
+    with client(waiting) as opened:
+        assert problem(opened, "broker-a:1").endswith("TOPIC: cannot connect: Name or service not known")
+    assert slept == []
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_host_that_cannot_be_is_not_tried_again(host: str, waiting: WireSettings, slept: list[float]) -> None:
+    with client(waiting) as opened:
+        assert problem(opened, f"{host}:1").endswith("TOPIC: cannot connect: no host can have this name")
+    assert slept == []
+
+
+def test_a_host_with_several_addresses_is_reached_at_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    def several(real: LookUp, port: int) -> list[Any]:
+        with server.refusing_address() as refusing:
+            refused = real(*parse_address(refusing), type=socket.SOCK_STREAM)
+        return [*refused, *real("127.0.0.1", port, type=socket.SOCK_STREAM)]
+
+    resolving(monkeypatch, several)
+    with talking(replay := Replay(), replace(SETTINGS, retries=0)) as opened:
+        assert opened.call(f"broker-a:{parse_address(replay.address)[1]}", ROUTE).code == 0
+
+
+def test_a_deadline_that_has_passed_stops_every_operation() -> None:
+    passed = Deadline(0)
+    assert passed.rest <= 0
+    with remoting() as replay:
+        address = parse_address(replay.address)
+        with pytest.raises(TimeoutError):
+            TimedSocket(*address, passed)
+        connection = TimedSocket(*address, Deadline(10))
+        with pytest.raises(TimeoutError):
+            connection.send(b"x", passed)
+        with pytest.raises(TimeoutError):
+            connection.receive(passed)
+        connection.close()
+    assert replay.requests == []

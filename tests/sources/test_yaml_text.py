@@ -1,0 +1,161 @@
+"""YAML from strangers, read by the C loader where there is one."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources import yaml_text
+from rmqlb.sources.yaml_text import read_yaml
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 10))
+
+
+def problem(text: str) -> str:
+    with pytest.raises(DocumentError) as caught:
+        read_yaml(text, "dump.yaml")
+    return caught.value.message
+
+
+def test_the_loader_is_the_c_loader() -> None:
+    assert issubclass(yaml_text._Loader, yaml.CSafeLoader)
+
+
+def test_an_alias_bomb_is_refused_at_its_first_alias() -> None:
+    assert problem(BOMB) == "dump.yaml, line 2: YAML aliases are not read"
+
+
+def test_an_alias_of_itself_is_refused() -> None:
+    assert problem("&a [*a]") == "dump.yaml, line 1: YAML aliases are not read"
+
+
+def test_an_anchor_alone_does_no_harm() -> None:
+    assert read_yaml("a: &x 1", "dump.yaml") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: !!python/object/apply:os.system ['id']",
+        "a: !!python/name:os.system",
+        "a: !custom 1",
+        "a: !!binary aGk=",
+        "a: !!set {x}",
+        "a: !!timestamp 2026-01-01",
+        "a: !!timestamp nonsense",
+        "a: !!bool maybe",
+        'a: !!int "010"',
+        "a: !!float .nan",
+        "a: !!map [1]",
+        "!!merge x: {a: 1}",
+        "%TAG ! tag:yaml.org,2002:python/\n---\na: !name:os.system ''",
+    ],
+)
+def test_nothing_with_a_tag_is_built(text: str) -> None:
+    assert problem(text).endswith(": YAML tags are not read")
+
+
+@pytest.mark.parametrize("text", ["a: 1\n<<: {b: 2}", "a: 1\n<<: [{b: 2}]"])
+def test_a_merge_key_is_refused_with_its_line(text: str) -> None:
+    assert problem(text) == "dump.yaml, line 2, column 1: YAML merge keys are not read"
+
+
+def test_a_quoted_merge_key_is_a_text() -> None:
+    assert read_yaml('"<<": 1', "dump.yaml") == {"<<": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a'"),
+        ("a:\n  b: {c: 1, c: 1}", "line 2, column 13: the key 'c'"),
+        ("1: a\n+1: b", "line 2, column 1: the key '+1'"),
+        ("true: a\nTrue: b", "line 2, column 1: the key 'True'"),
+        ("'a': 1\n\"a\": 2", "line 2, column 1: the key 'a'"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str, place: str) -> None:
+    assert problem(text) == f"dump.yaml, {place} stands twice"
+
+
+def test_a_number_and_its_text_are_two_keys() -> None:
+    assert read_yaml("0: a\n'0': b", "dump.yaml") == {0: "a", "0": "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("Yes", "Yes"),
+        ("on", "on"),
+        ("010", "010"),
+        ("0x1F", "0x1F"),
+        ("0o17", "0o17"),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("2026-01-01", "2026-01-01"),
+        ("2026-11-21T02:02:07Z", "2026-11-21T02:02:07Z"),
+        ("1e5", "1e5"),
+        (".5", ".5"),
+        (".nan", ".nan"),
+        ("=", "="),
+        ("V5_5_0", "V5_5_0"),
+        ("127.0.0.1:10911", "127.0.0.1:10911"),
+        ("-7", -7),
+        ("+7", 7),
+        ("0", 0),
+        ("1.5", 1.5),
+        ("1.0e+3", 1000.0),
+        ("true", True),
+        ("FALSE", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("''", ""),
+    ],
+)
+def test_only_plain_kinds_of_values_are_recognised(text: str, value: object) -> None:
+    read = read_yaml(f"a: {text}", "dump.yaml")
+    assert read == {"a": value}
+    assert isinstance(read, dict)
+    assert type(read["a"]) is type(value)
+
+
+@pytest.mark.parametrize("text", ["[" * 300, "a: " + "{" * 300, "- " * 300, "? " * 300])
+def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+    assert problem(text) == "dump.yaml, line 1: nested deeper than 256"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1, 2", "line 2, column 1: did not find expected ',' or ']'"),
+        ("a: b: c", "line 1, column 5: mapping values are not allowed in this context"),
+        ("\ta: 1", "line 1, column 1: found character that cannot start any token"),
+        ("? [a]\n: 1", "line 1, column 3: found unhashable key"),
+        ("--- 1\n--- 2", "line 2, column 1: but found another document"),
+    ],
+)
+def test_what_is_not_one_yaml_document_says_where(text: str, message: str) -> None:
+    assert problem(text) == f"dump.yaml, {message}"
+
+
+@pytest.mark.parametrize("text", ["a: \0", "a: \x1b[31m", "\ud800"])
+def test_control_characters_are_refused(text: str) -> None:
+    assert "\n" not in problem(text)
+
+
+@given(st.text(st.sampled_from("ab01:-?,[]{}&*!<>|'\"%#@~ \n\t.eé\x00\ud800")) | st.text())
+@example("!!map [1]")
+@example("!<tag:yaml.org,2002:int> x")
+@example("{" * 2000)
+@example("9" * 5000)
+def test_any_text_is_read_or_is_a_document_error(text: str) -> None:
+    try:
+        read_yaml(text, "dump.yaml")
+    except DocumentError as error:
+        assert error.message.startswith("dump.yaml")
+        assert "\n" not in error.message

@@ -1,0 +1,58 @@
+"""A client on a loopback wire, that the tests of `rmqlb.sources.wire` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rmqlb.errors import EndpointError
+from rmqlb.remoting import requests
+from rmqlb.remoting.command import RemotingCommand
+from rmqlb.sources.wire import RemotingClient, WireSettings
+from tests.replay_remoting import Replay, remoting
+
+ROUTE = requests.get_route_info_by_topic("OrderEvents")
+MEMBERS = requests.get_consumer_list_by_group("order-svc")
+SETTINGS = WireSettings(timeout=10.0, sleep=lambda _: None)
+
+
+@contextmanager
+def client(settings: WireSettings = SETTINGS) -> Iterator[RemotingClient]:
+    opened = RemotingClient(settings)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def talking(replay: Replay, settings: WireSettings = SETTINGS) -> Iterator[RemotingClient]:
+    """A client and the server it talks to, which must not have been asked for anything but reads."""
+    with remoting(replay), client(settings) as opened:
+        yield opened
+    assert replay.forbidden == []
+
+
+def failure(opened: RemotingClient, address: str, request: RemotingCommand = ROUTE) -> EndpointError:
+    """The error that a call ends with, whose message and hint are a line each."""
+    with pytest.raises(EndpointError) as caught:
+        opened.call(address, request)
+    error = caught.value
+    assert error.message.isprintable()
+    assert error.hint is not None
+    assert error.hint.isprintable()
+    return error
+
+
+def problem(opened: RemotingClient, address: str, request: RemotingCommand = ROUTE) -> str:
+    """The message of that error."""
+    return failure(opened, address, request).message
+
+
+def answer_body(replay: Replay, request: RemotingCommand) -> bytes | None:
+    """What the server answers to a request."""
+    answer = replay.answer(request)
+    assert answer is not None
+    return answer.body
