@@ -158,7 +158,7 @@ def _plan(
     if not found.client_ids and not after_ids:
         raise DataError(
             f"group {found.name} has no member online: nobody owns its queues",
-            hint="plan with --add N, or name members to assume with --consumers",
+            hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
         )
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))
@@ -194,12 +194,9 @@ def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain:
     from rmqlb.engine.members import sort_findings
     from rmqlb.engine.route_findings import route_findings
 
-    findings = [
-        finding
-        for route in (*after.routes, *found.routes)
-        for finding in route_findings(route)
-        if finding.code == "no-read-queues"
-    ]
+    known = [finding for route in found.routes for finding in route_findings(route)]
+    findings = [finding for finding in known if finding.code == "no-read-queues"]
+    findings += [finding for route in after.routes for finding in route_findings(route) if finding not in known]
     if explain:
         ids = [*before.members.client_ids, *after.members.client_ids]
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]

@@ -49,7 +49,7 @@ def show_owners(
     if not found.client_ids:
         raise DataError(
             f"group {found.name} has no member online: nobody owns its queues",
-            hint="name members to assume with --consumers ID,ID,… or a number",
+            hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
         )
     own = settings(strategy_options, found.routes)
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)

@@ -67,7 +67,8 @@ def plan_rebalance(
     was = [assign(route, before.members, explain=explain) for route in before.routes]
     becomes = [assign(route, after.members, explain=explain) for route in after.routes]
     topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
-    summary = _summary(was, becomes, topics)
+    publish = tuple(sum(len(route.publish_queues()) for route in side.routes) for side in (before, after))
+    summary = _summary(was, becomes, topics, publish)
     return RebalancePlan(
         group=group,
         strategy_before=before.members.name,
@@ -116,7 +117,9 @@ def _merged(assignments: Iterable[Assignment]) -> Owners:
     return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
 
 
-def _summary(was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...]) -> Summary:
+def _summary(
+    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], publish: tuple[int, ...]
+) -> Summary:
     changes = Counter(move.change for topic in topics for move in topic.moves)
     ids_before, ids_after = _ids(was), _ids(becomes)
     least = [least_moves(old.owners, new.queues, ids_after) for old, new in zip(was, becomes, strict=True)]
@@ -130,6 +133,8 @@ def _summary(was: list[Assignment], becomes: list[Assignment], topics: tuple[Top
         removed=changes[REMOVED],
         least_moves=None if None in least else sum(number or 0 for number in least),
         lag_moved=_lag(move for topic in topics for move in topic.moves if move.change == MOVED),
+        publish_before=publish[0],
+        publish_after=publish[1],
     )
 
 

@@ -138,6 +138,8 @@ class Summary(Struct, frozen=True):
         least_moves: the fewest moves of any plan that leaves each topic's queues even over the consumers (none has two
             more than another); None when there is no consumer afterwards.
         lag_moved: messages waiting in the queues that move, or None when not known for all of them.
+        publish_before: queues that producers see before.
+        publish_after: likewise afterwards.
     """
 
     before: Spread
@@ -149,6 +151,8 @@ class Summary(Struct, frozen=True):
     removed: int
     least_moves: int | None
     lag_moved: int | None
+    publish_before: int
+    publish_after: int
 
 
 class Comparison(Struct, frozen=True):

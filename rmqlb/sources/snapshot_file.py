@@ -216,7 +216,7 @@ def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[
     """The wanted topics; all of them when one is not there, so that the error can name those that are."""
     if wanted.topics is not None:
         return set(wanted.topics) if present.issuperset(wanted.topics) else present
-    group = groups.get(wanted.group or "")
+    group = None if wanted.group is None else groups.get(wanted.group)
     if group is not None and group.topics is not None:
         return present.intersection(group.topics) or present
     return present

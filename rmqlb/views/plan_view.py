@@ -189,6 +189,7 @@ def _summary(summary: Summary) -> Section:
     rows: list[tuple[Cell, ...]] = [
         ("consumers", before.consumers, after.consumers),
         ("queues", before.queues, after.queues),
+        ("queues that producers see", summary.publish_before, summary.publish_after),
         ("idle consumers", before.idle, after.idle),
         ("queues without owner", before.unowned, after.unowned),
         ("queues with several owners", before.multiply_owned, after.multiply_owned),
@@ -203,7 +204,14 @@ def _summary(summary: Summary) -> Section:
     )
 
 
-_ALWAYS = ("consumers", "queues", "idle consumers", "queues without owner", "queues with several owners")
+_ALWAYS = (
+    "consumers",
+    "queues",
+    "queues that producers see",
+    "idle consumers",
+    "queues without owner",
+    "queues with several owners",
+)
 
 
 def _data(plan: RebalancePlan) -> dict[str, Any]:
@@ -271,6 +279,8 @@ def _summary_data(summary: Summary) -> dict[str, Any]:
         "added": summary.added,
         "removed": summary.removed,
         "lagMoved": summary.lag_moved,
+        "publishQueuesBefore": summary.publish_before,
+        "publishQueuesAfter": summary.publish_after,
         "idle": summary.after.idle,
         "unowned": summary.after.unowned,
         "multiplyOwned": summary.after.multiply_owned,
