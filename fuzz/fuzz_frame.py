@@ -9,8 +9,6 @@ New inputs go to the first folder. An input that fails is written to `crash-...`
 only argument to see it again, and keep it as a test in `tests/remoting/test_frame.py`.
 """
 
-# ruff: noqa: INP001, S101 - a script whose assertions are its purpose
-
 from __future__ import annotations
 
 import sys

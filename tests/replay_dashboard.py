@@ -102,7 +102,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.give(failure("Required request parameter 'username' is not present"))
         given = json.loads(body) if is_json else {k: v[0] for k, v in parse_qs(body.decode()).items()}
         if self.replay.login == (given["username"], given["password"]):
-            return self.give(envelope({"loginUserName": given["username"]}), headers={"Set-Cookie": "JSESSIONID=in; Path=/; HttpOnly"})
+            return self.give(
+                envelope({"loginUserName": given["username"]}),
+                headers={"Set-Cookie": "JSESSIONID=in; Path=/; HttpOnly"},
+            )
         return self.give(failure("Bad username or password!"))
 
     def give(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:

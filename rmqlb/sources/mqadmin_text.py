@@ -44,7 +44,7 @@ def read_table(text: str, where: str) -> RouteDocument:
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueDataDocument] = []
     lines = text.splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith(TABLE_START))
+    start = next(index for index, line in enumerate(lines) if line.lstrip().startswith(TABLE_START))
     for number, line in enumerate(lines[start + 1 :], start + 2):
         if line.startswith("---"):
             return RouteDocument(queue_datas=queues, broker_datas=brokers)

@@ -46,5 +46,7 @@ def command(*args: str | bytes) -> list[str | bytes]:
 
 def start(*args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
     """Run rmqlb as a process; the code of one that a signal ended is negative."""
-    done = subprocess.run(command(*args), input=stdin, capture_output=True, cwd=ROOT, env=environment(env), timeout=60, check=False)
+    done = subprocess.run(
+        command(*args), input=stdin, capture_output=True, cwd=ROOT, env=environment(env), timeout=60, check=False
+    )
     return Ran(done.stdout.decode(), done.stderr.decode(), done.returncode)

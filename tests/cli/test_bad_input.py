@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.replay_dashboard import Replay, dashboard, giving
 
 from .run import EXAMPLE, SKEWED, Ran, run, start
 
@@ -89,51 +85,117 @@ DUMPS = [
     Bad(f"{SHOW} -s {{}}/list.yaml", DATA, "{}/list.yaml: neither JSON nor a YAML mapping, but a YAML list", DUMP_HINT),
     Bad(f"{SHOW} -s {{}}/plain.txt", DATA, "{}/plain.txt: neither JSON nor a YAML mapping, but plain text", DUMP_HINT),
     Bad(f"{SHOW} -s {{}}/page.html", DATA, "{}/page.html: neither JSON nor a YAML mapping, but plain text", DUMP_HINT),
-    Bad(f"{SHOW} -s {{}}/large", DATA, "{}/large: larger than 64 MB", "if that is right, raise the limit with --max-size"),
-    Bad(f"{SHOW} -s EXAMPLE --max-size 1KB", DATA, f"{EXAMPLE}: larger than 1 KB", "if that is right, raise the limit with --max-size"),
+    Bad(
+        f"{SHOW} -s {{}}/large",
+        DATA,
+        "{}/large: larger than 64 MB",
+        "if that is right, raise the limit with --max-size",
+    ),
+    Bad(
+        f"{SHOW} -s EXAMPLE --max-size 1KB",
+        DATA,
+        f"{EXAMPLE}: larger than 1 KB",
+        "if that is right, raise the limit with --max-size",
+    ),
     Bad(f"{SHOW} -s {{}}/junk", DATA, "{}/junk, byte 128: it is not UTF-8 text"),
     Bad(f"{SHOW} -s {{}}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
     Bad(f"{SHOW} -s {{}}/deep", DATA, "{}/deep, line 1, column 257: nested deeper than 256"),
     Bad(f"{SHOW} -s {{}}/other.json", DATA, "{}/other.json: not recognised", KINDS_HINT),
     Bad(f"{SHOW} -s {{}}/wrong.json", DATA, "{}/wrong.json: Expected int, got str at $.queueDatas[0].readQueueNums"),
-    Bad(f"{SHOW} -s {{}}/newer.json", DATA, "{}/newer.json: snapshot format 2.0 is newer than this program reads (1.0)", "use a newer rmqlb"),
+    Bad(
+        f"{SHOW} -s {{}}/newer.json",
+        DATA,
+        "{}/newer.json: snapshot format 2.0 is newer than this program reads (1.0)",
+        "use a newer rmqlb",
+    ),
     Bad(f"{SHOW} -s {{}}/cut.gz", DATA, "{}/cut.gz: the compressed data is cut short"),
-    Bad(f"{SHOW} -s {{}}/failed.txt", DATA, "{}/failed.txt holds a failed mqadmin command: CODE: 17  DESC: No topic route"),
+    Bad(
+        f"{SHOW} -s {{}}/failed.txt",
+        DATA,
+        "{}/failed.txt holds a failed mqadmin command: CODE: 17  DESC: No topic route",
+    ),
     Bad(f"{SHOW} -s {{}}/nothing.json", DATA, "no route is in {}/nothing.json"),
-    Bad(f"{SHOW} -s SKEWED", DATA, f"{SKEWED} is the route of one topic and does not name it", "say which: --topic NAME"),
+    Bad(
+        f"{SHOW} -s SKEWED", DATA, f"{SKEWED} is the route of one topic and does not name it", "say which: --topic NAME"
+    ),
 ]
 NAMES = [
     Bad(f"{SHOW} -s EXAMPLE --topic Skewd", DATA, f"topic Skewd is not in {EXAMPLE}", "did you mean Skewed?"),
-    Bad(f"{OWNERS} -s EXAMPLE --group order-svcc", DATA, f"group order-svcc is not in {EXAMPLE}", "did you mean order-svc?"),
-    Bad(f"{PLAN} -s EXAMPLE --group order_svc", DATA, f"group order_svc is not in {EXAMPLE}", "did you mean order-svc?"),
-    Bad(f"{PLAN} -s EXAMPLE --group zzz", DATA, f"group zzz is not in {EXAMPLE}", "there are the groups audit-svc, bill-svc, order-svc"),
+    Bad(
+        f"{OWNERS} -s EXAMPLE --group order-svcc",
+        DATA,
+        f"group order-svcc is not in {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
+    Bad(
+        f"{PLAN} -s EXAMPLE --group order_svc", DATA, f"group order_svc is not in {EXAMPLE}", "did you mean order-svc?"
+    ),
+    Bad(
+        f"{PLAN} -s EXAMPLE --group zzz",
+        DATA,
+        f"group zzz is not in {EXAMPLE}",
+        "there are the groups audit-svc, bill-svc, order-svc",
+    ),
     plan("--topic OrderEvent", DATA, f"topic OrderEvent is not in {EXAMPLE}", "did you mean OrderEvents?"),
     plan("--topic _", DATA, f"topic  is not in {EXAMPLE}", "there are the topics OrderEvents, Skewed"),
-    Bad(f"{PLAN} -s EXAMPLE", USAGE, "which group?", "name it with --group; the source holds audit-svc, bill-svc, order-svc"),
-    Bad(f"{PLAN} -s EXAMPLE --consumers 3", USAGE, "which topic?", "name it with --topic; the source holds OrderEvents, Skewed"),
-    Bad(f"{PLAN} -s SKEWED --topic Skewed", DATA, "the source tells no group's members", "name them with --consumers ID,ID,… or @FILE, or a number"),
     Bad(
-        f"{PLAN} -s {{}}/memberless.json --topic T", DATA, "group g has no member online: nobody owns its queues",
-        "plan with --add N, or name members to assume with --consumers",
+        f"{PLAN} -s EXAMPLE",
+        USAGE,
+        "which group?",
+        "name it with --group; the source holds audit-svc, bill-svc, order-svc",
     ),
     Bad(
-        f"{OWNERS} -s {{}}/memberless.json --topic T", DATA, "group g has no member online: nobody owns its queues",
-        "name members to assume with --consumers ID,ID,… or a number",
+        f"{PLAN} -s EXAMPLE --consumers 3",
+        USAGE,
+        "which topic?",
+        "name it with --topic; the source holds OrderEvents, Skewed",
     ),
     Bad(
-        f"{PLAN} -s {{}}/pop.json", DATA, "group g consumes by POP: the brokers hand out messages, no client owns a queue",
+        f"{PLAN} -s SKEWED --topic Skewed",
+        DATA,
+        "the source tells no group's members",
+        "name them with --consumers ID,ID,… or @FILE, or a number",
+    ),
+    Bad(
+        f"{PLAN} -s {{}}/memberless.json --topic T",
+        DATA,
+        "group g has no member online: nobody owns its queues",
+        "plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
+    ),
+    Bad(
+        f"{OWNERS} -s {{}}/memberless.json --topic T",
+        DATA,
+        "group g has no member online: nobody owns its queues",
+        "name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
+    ),
+    Bad(
+        f"{PLAN} -s {{}}/pop.json",
+        DATA,
+        "group g consumes by POP: the brokers hand out messages, no client owns a queue",
         "adding or removing a consumer moves no queue",
     ),
     Bad(
-        f"{PLAN} -s {{}}/broadcasting.json", DATA, "group g is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
+        f"{PLAN} -s {{}}/broadcasting.json",
+        DATA,
+        "group g is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
         "adding or removing a consumer moves no queue",
     ),
 ]
 STRATEGIES = "strategies: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH, MACHINE_ROOM_NEARBY, PIN"
 SPELLING = [
     plan("--strategy AVGG", USAGE, "unknown strategy AVGG", f"did you mean AVG? {STRATEGIES}"),
-    plan("--to-strategy CONSISTENT-HASH", USAGE, "unknown strategy CONSISTENT-HASH", f"did you mean CONSISTENT_HASH? {STRATEGIES}"),
-    Bad(f"{OWNERS} -s EXAMPLE --group order-svc --strategy AVG --strategy zzz", USAGE, "unknown strategy ZZZ", STRATEGIES),
+    plan(
+        "--to-strategy CONSISTENT-HASH",
+        USAGE,
+        "unknown strategy CONSISTENT-HASH",
+        f"did you mean CONSISTENT_HASH? {STRATEGIES}",
+    ),
+    Bad(
+        f"{OWNERS} -s EXAMPLE --group order-svc --strategy AVG --strategy zzz",
+        USAGE,
+        "unknown strategy ZZZ",
+        STRATEGIES,
+    ),
     Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json?"),
     plan("--section quees", USAGE, "--section quees: no such table", "did you mean queues?"),
     plan("--ad 1", USAGE, "no such option: --ad (Possible options: --add, --changed, --idc)", HELP),
@@ -141,11 +203,31 @@ SPELLING = [
     plan("--group", USAGE, "option '--group' requires an argument", "see rmqlb --help"),
     plan("more", USAGE, "got unexpected extra argument(s) (more)", HELP),
     plan("--no-color=1", USAGE, "option '--no-color' does not take a value", "see rmqlb --help"),
-    Bad("plan-rebalnce -s EXAMPLE", USAGE, "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance'?", "see rmqlb --help"),
+    Bad(
+        "plan-rebalnce -s EXAMPLE",
+        USAGE,
+        "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance'?",
+        "see rmqlb --help",
+    ),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
-    plan("--fail-on idle", USAGE, "--fail-on 'idle': not a condition", "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"),
-    plan("--fail-on idle>>0", USAGE, "--fail-on 'idle>>0': not a condition", "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"),
-    plan("--fail-on idle>-1", USAGE, "--fail-on 'idle>-1': not a condition", "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"),
+    plan(
+        "--fail-on idle",
+        USAGE,
+        "--fail-on 'idle': not a condition",
+        "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'",
+    ),
+    plan(
+        "--fail-on idle>>0",
+        USAGE,
+        "--fail-on 'idle>>0': not a condition",
+        "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'",
+    ),
+    plan(
+        "--fail-on idle>-1",
+        USAGE,
+        "--fail-on 'idle>-1': not a condition",
+        "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'",
+    ),
     plan("--fail-on idel>0", USAGE, "--fail-on 'idel>0': there is no figure idel", "did you mean idle?"),
     plan("--fail-on max>5%", USAGE, "--fail-on 'max>5%': max is not a share of anything", "leave out the percent sign"),
 ]
@@ -165,9 +247,16 @@ MEMBERS = [
     plan("--consumers @{}/ids.txt", USAGE, "--consumers @{}/ids.txt: it is not UTF-8 text"),
     plan("--consumers @{}/large", USAGE, "--consumers @{}/large: larger than 16 MB"),
     Bad(f"{PLAN} -s - --consumers @-", USAGE, "-s - and --consumers @- both read stdin"),
-    plan(f"--add {I0}", USAGE, f"--add {I0}: it is already in the group", "to see what two processes with one id do, name the id twice in --consumers"),
     plan(
-        "--remove 192.0.2.2@inst9", USAGE, "--remove 192.0.2.2@inst9: it is not in the group",
+        f"--add {I0}",
+        USAGE,
+        f"--add {I0}: it is already in the group",
+        "to see what two processes with one id do, name the id twice in --consumers",
+    ),
+    plan(
+        "--remove 192.0.2.2@inst9",
+        USAGE,
+        "--remove 192.0.2.2@inst9: it is not in the group",
         "did you mean 192.0.2.2@inst2 or 192.0.2.2@inst1 or 192.0.2.2@inst0?",
     ),
     plan("--remove 99", USAGE, "--remove 99: the group has only 3 consumers"),
@@ -175,8 +264,18 @@ MEMBERS = [
     plan("--replace A", USAGE, "--replace A: expected OLD=NEW"),
     plan("--replace A=", USAGE, "--replace A=: expected OLD=NEW"),
     plan(f"--replace {I0}={I1}", USAGE, f"--replace {I0}={I1}: {I1} is already in the group"),
-    plan("--replace zzz=B", USAGE, "--replace zzz: it is not in the group", "there are the consumers 192.0.2.2@inst0, 192.0.2.2@inst1, 192.0.2.2@inst2"),
-    plan("--strategy all --to-strategy AVG", USAGE, "--strategy all and --to-strategy contradict each other", "name the strategy before"),
+    plan(
+        "--replace zzz=B",
+        USAGE,
+        "--replace zzz: it is not in the group",
+        "there are the consumers 192.0.2.2@inst0, 192.0.2.2@inst1, 192.0.2.2@inst2",
+    ),
+    plan(
+        "--strategy all --to-strategy AVG",
+        USAGE,
+        "--strategy all and --to-strategy contradict each other",
+        "name the strategy before",
+    ),
     plan("--add X --remove X", USAGE, f"X is named twice, in --add and --remove: {CONTRADICT}"),
     plan("--add X --add X", USAGE, f"X is named twice, in --add: {CONTRADICT}"),
     plan(f"--replace {I0}=B --remove {I0}", USAGE, f"{I0} is named twice, in --remove and --replace: {CONTRADICT}"),
@@ -184,7 +283,12 @@ MEMBERS = [
 ]
 ROUTES = [
     plan("--add-broker b --remove-broker b", USAGE, f"broker b is added or removed twice: {CONTRADICT}"),
-    plan("--remove-broker broker-c", USAGE, "--remove-broker broker-c: topic OrderEvents has no such broker", "did you mean broker-b or broker-a?"),
+    plan(
+        "--remove-broker broker-c",
+        USAGE,
+        "--remove-broker broker-c: topic OrderEvents has no such broker",
+        "did you mean broker-b or broker-a?",
+    ),
     plan("--add-broker broker-a", USAGE, "--add-broker broker-a: topic OrderEvents already has queues there"),
     plan("--add-broker b:1:2:3", USAGE, "--add-broker b:1:2:3: expected NAME, NAME:READ or NAME:READ:WRITE"),
     plan("--add-broker :3", USAGE, "--add-broker :3: expected NAME, NAME:READ or NAME:READ:WRITE"),
@@ -194,43 +298,113 @@ ROUTES = [
     plan("--read-queues 100000", USAGE, "--read-queues 100000: 100000 is not a number of queues (0 to 99999)"),
     plan("--read-queues ٣x", USAGE, "--read-queues ٣x: ٣x is not a number of queues (0 to 99999)"),
     plan("--write-queues =3", USAGE, "--write-queues =3: expected N or BROKER=N"),
-    plan("--write-queues broker-c=3", USAGE, "--write-queues broker-c: topic OrderEvents has no such broker", "did you mean broker-b or broker-a?"),
+    plan(
+        "--write-queues broker-c=3",
+        USAGE,
+        "--write-queues broker-c: topic OrderEvents has no such broker",
+        "did you mean broker-b or broker-a?",
+    ),
 ]
 SETTINGS = [
     Bad(f"{PLAN} --group g", USAGE, "no source", "name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"),
     Bad(f"{PLAN} -s _ --group g", USAGE, "the source is empty", SOURCE_HINT),
-    Bad(f"{PLAN} -s ftp://u:s3cret@host/x", USAGE, "which group?", "name it with --group, or name --topic and --consumers"),
-    Bad(f"{SHOW} -s ftp://u:s3cret@host/x", USAGE, "cannot read ftp:// sources", "-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin"),
-    Bad(f"{SHOW} -s http://", USAGE, "the source http://… names no host", "write http://HOST:8082"),
-    Bad(f"{SHOW} -s http://host:port", USAGE, "the source is not a URL: Port could not be cast to integer value as 'port'"),
     Bad(
-        f"{SHOW} -s http://admin:s3cret@127.0.0.1:1", USAGE,
+        f"{PLAN} -s ftp://u:s3cret@host/x",
+        USAGE,
+        "which group?",
+        "name it with --group, or name --topic and --consumers",
+    ),
+    Bad(
+        f"{SHOW} -s ftp://u:s3cret@host/x",
+        USAGE,
+        "cannot read ftp:// sources",
+        "-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
+    ),
+    Bad(f"{SHOW} -s http://", USAGE, "the source http://… names no host", "write http://HOST:8082"),
+    Bad(
+        f"{SHOW} -s http://host:port",
+        USAGE,
+        "the source is not a URL: Port could not be cast to integer value as 'port'",
+    ),
+    Bad(
+        f"{SHOW} -s http://admin:s3cret@127.0.0.1:1",
+        USAGE,
         "the source's URL holds a password, which others can see in the process list and the shell's history",
         "keep the user, and give the password in RMQLB_PASSWORD or --password-file",
     ),
-    Bad(f"{PLAN} -s http://127.0.0.1:1", USAGE, "which group?", "name it with --group, or name --topic and --consumers"),
+    Bad(
+        f"{PLAN} -s http://127.0.0.1:1", USAGE, "which group?", "name it with --group, or name --topic and --consumers"
+    ),
     plan("--timeout soon", USAGE, "--timeout soon: not a duration", "write 800ms, 5s or 1m"),
     plan("--timeout 0", USAGE, "--timeout 0: not a duration", "write 800ms, 5s or 1m"),
     plan("--timeout -1", USAGE, "--timeout -1: not a duration", "write 800ms, 5s or 1m"),
     plan("--timeout 25h", USAGE, "--timeout 25h: longer than a day"),
     plan("--max-size big", USAGE, "--max-size big: not a size", "write 500KB, 64MB or 1GB"),
     plan(f"--max-size {'9' * 400}", USAGE, f"--max-size {'9' * 400}: more than 1 TB"),
-    plan("--retries many", USAGE, "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many' is not a valid int range", HELP),
-    plan("--retries 21", USAGE, "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 21 is not in the range 0<=x<=20", HELP),
-    plan("--virtual-nodes -1", USAGE, "invalid value for '--virtual-nodes': -1 is not in the range 0<=x<=1000000", HELP),
+    plan(
+        "--retries many",
+        USAGE,
+        "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many' is not a valid int range",
+        HELP,
+    ),
+    plan(
+        "--retries 21",
+        USAGE,
+        "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 21 is not in the range 0<=x<=20",
+        HELP,
+    ),
+    plan(
+        "--virtual-nodes -1", USAGE, "invalid value for '--virtual-nodes': -1 is not in the range 0<=x<=1000000", HELP
+    ),
     plan(f"{NEARBY} --broker-zone ([a", USAGE, "--broker-zone ([a: unterminated character set at position 1"),
-    plan(f"{NEARBY} --broker-zone abc", USAGE, "--broker-zone abc: the pattern needs one group, the zone, as in '([^-]+)-'"),
-    plan(f"{NEARBY} --broker-zone (a)(b)", USAGE, "--broker-zone (a)(b): the pattern needs one group, the zone, as in '([^-]+)-'"),
-    plan(f"{NEARBY} --client-zone (x{{{{99999999999}}}})", USAGE, "--client-zone (x{{99999999999}}): the repetition number is too large"),
+    plan(
+        f"{NEARBY} --broker-zone abc",
+        USAGE,
+        "--broker-zone abc: the pattern needs one group, the zone, as in '([^-]+)-'",
+    ),
+    plan(
+        f"{NEARBY} --broker-zone (a)(b)",
+        USAGE,
+        "--broker-zone (a)(b): the pattern needs one group, the zone, as in '([^-]+)-'",
+    ),
+    plan(
+        f"{NEARBY} --client-zone (x{{{{99999999999}}}})",
+        USAGE,
+        "--client-zone (x{{99999999999}}): the repetition number is too large",
+    ),
     plan(f"{NEARBY} --client-zone {'(' * 5000}", USAGE, f"--client-zone {'(' * 5000}: "),
-    plan(f"{NEARBY} --client-zone a= --client-zone b=c", USAGE, "--client-zone a=: expected GLOB=ZONE, or a single pattern with one group"),
-    plan(f"{NEARBY} --client-zone a=b --client-zone c", USAGE, "--client-zone c: expected GLOB=ZONE, or a single pattern with one group"),
+    plan(
+        f"{NEARBY} --client-zone a= --client-zone b=c",
+        USAGE,
+        "--client-zone a=: expected GLOB=ZONE, or a single pattern with one group",
+    ),
+    plan(
+        f"{NEARBY} --client-zone a=b --client-zone c",
+        USAGE,
+        "--client-zone c: expected GLOB=ZONE, or a single pattern with one group",
+    ),
     plan("--strategy CONFIG --config {}/none.yaml", USAGE, "--config {}/none.yaml: No such file or directory"),
-    plan("--strategy CONFIG --config {}/config-binary.yaml", USAGE, "--config {}/config-binary.yaml: it is not UTF-8 text"),
+    plan(
+        "--strategy CONFIG --config {}/config-binary.yaml",
+        USAGE,
+        "--config {}/config-binary.yaml: it is not UTF-8 text",
+    ),
     plan("--strategy CONFIG --config {}/large", USAGE, "--config {}/large: larger than 16 MB"),
-    plan("--strategy CONFIG --config {}/config-list.yaml", DATA, "{}/config-list.yaml: expected a mapping of client ids to lists of BROKER:QUEUE"),
-    plan("--strategy CONFIG --config {}/config-entry.yaml", DATA, "{}/config-entry.yaml, a: 'broker-a' is not BROKER:QUEUE"),
-    plan("--strategy CONFIG --config {}/config-cut.yaml", DATA, "{}/config-cut.yaml, line 2, column 1: did not find expected ',' or ']'"),
+    plan(
+        "--strategy CONFIG --config {}/config-list.yaml",
+        DATA,
+        "{}/config-list.yaml: expected a mapping of client ids to lists of BROKER:QUEUE",
+    ),
+    plan(
+        "--strategy CONFIG --config {}/config-entry.yaml",
+        DATA,
+        "{}/config-entry.yaml, a: 'broker-a' is not BROKER:QUEUE",
+    ),
+    plan(
+        "--strategy CONFIG --config {}/config-cut.yaml",
+        DATA,
+        "{}/config-cut.yaml, line 2, column 1: did not find expected ',' or ']'",
+    ),
     plan("--strategy CONFIG --config {}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
 ]
 ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS]
@@ -264,7 +438,11 @@ def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Pa
 def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> None:
     plain = run(*bad.args(folder)).stderr.splitlines()
     args = ["-o" if arg == "jsn" else arg for arg in bad.args(folder)]
-    ran = run(*args, env={"RMQLB_OUTPUT": "json"}) if "-o" not in args else run(SHOW, "-s", EXAMPLE, "-o", "jsn", "-o", "json", "--topic", "x")
+    ran = (
+        run(*args, env={"RMQLB_OUTPUT": "json"})
+        if "-o" not in args
+        else run(SHOW, "-s", EXAMPLE, "-o", "jsn", "-o", "json", "--topic", "x")
+    )
     assert ran.stdout == ""
     value = json.loads(ran.stderr)
     assert ran.stderr.count("\n") == 1
@@ -278,7 +456,19 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
 
 @pytest.mark.parametrize(
     "bad",
-    [DUMPS[0], DUMPS[7], DUMPS[11], DUMPS[13], DUMPS[15], NAMES[1], SPELLING[0], SPELLING[5], SPELLING[10], MEMBERS[0], SETTINGS[6]],
+    [
+        DUMPS[0],
+        DUMPS[7],
+        DUMPS[11],
+        DUMPS[13],
+        DUMPS[15],
+        NAMES[1],
+        SPELLING[0],
+        SPELLING[5],
+        SPELLING[10],
+        MEMBERS[0],
+        SETTINGS[6],
+    ],
     ids=lambda bad: bad.line[:60],
 )
 def test_a_process_ends_the_same_way(bad: Bad, folder: Path) -> None:

@@ -12,7 +12,7 @@ from tests.builders import route
 
 
 def owners(members: Members, **brokers: int) -> dict[str, str]:
-    assignment = assign(route(**brokers), members)
+    assignment = assign(route("T", 6, True, **brokers), members)
     return {f"{q.broker_name}{q.queue_id}": " ".join(ids) for q, ids in assignment.owners.items()}
 
 

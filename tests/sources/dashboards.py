@@ -30,7 +30,7 @@ TOPICS = "/topic/list.query"
 
 def source(url: str, credentials: Credentials | None = None, **settings: Any) -> LiveSource:
     """A source that is told the time and never waits between two tries."""
-    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda seconds: None, "jitter": lambda: 0.0, **settings}
+    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
     reads = DashboardReads(url, HttpSettings(**quick), credentials, clock=lambda: NOW)
     return LiveSource(reads, clock=lambda: NOW)
 
@@ -51,7 +51,7 @@ def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, *
 
 def connections(*client_ids: str, group: str = "g", topics: Iterable[str] = ("T",), **more: str) -> bytes:
     """A broker's list of a group's members."""
-    table = {topic: {} for topic in (*topics, f"%RETRY%{group}")}
+    table: dict[str, dict[str, str]] = {topic: {} for topic in (*topics, f"%RETRY%{group}")}
     items = [{"clientId": client_id, "clientAddr": "x:1"} for client_id in client_ids]
     defaults = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
     return envelope({"connectionSet": items, "subscriptionTable": table, **defaults, **more})
@@ -70,7 +70,13 @@ def progress(*queues: str, owner: str | None = None) -> bytes:
             {
                 "topic": topic,
                 "queueStatInfoList": [
-                    {"brokerName": broker, "queueId": int(queue_id), "brokerOffset": 10, "consumerOffset": 7, "clientInfo": owner}
+                    {
+                        "brokerName": broker,
+                        "queueId": int(queue_id),
+                        "brokerOffset": 10,
+                        "consumerOffset": 7,
+                        "clientInfo": owner,
+                    }
                 ],
             }
             for topic, broker, queue_id in (queue.split() for queue in queues)

@@ -12,24 +12,52 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 
 LOOK_LIKE_OTHER_THINGS = [
-    "no", "010", "1e5", "1.0e5", "2026-01-01", "null", "~", "<<", "=", "true", ".nan", "*a", "&a", "!!x", "- a", "a: b", "#",
-    " a ", "a\nb\n", "\x1b[31m", "\x85", "\u2028", "\ufeff", "\U000e0001", "\U0001f600", "x" * 200,
+    "no",
+    "010",
+    "1e5",
+    "1.0e5",
+    "2026-01-01",
+    "null",
+    "~",
+    "<<",
+    "=",
+    "true",
+    ".nan",
+    "*a",
+    "&a",
+    "!!x",
+    "- a",
+    "a: b",
+    "#",
+    " a ",
+    "a\nb\n",
+    "\x1b[31m",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    "\U000e0001",
+    "\U0001f600",
+    "x" * 200,
 ]
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(LOOK_LIKE_OTHER_THINGS)
 COUNTS = st.integers(-1, 100)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 MAYBE_TEXT = st.none() | NAMES
 MAYBE_INT64 = st.none() | INT64
-TIMES = st.none() | st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+TIMES = st.none() | st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - as hypothesis wants
 SEEN = st.builds(Seen, NAMES, TIMES)
 QUEUES = st.builds(MessageQueue, NAMES, NAMES, st.integers(-1, 2**31 - 1))
 
 QUEUE_DATAS = st.builds(QueueData, NAMES, COUNTS, COUNTS, st.integers(0, 7), COUNTS)
-BROKER_DATAS = st.builds(
-    BrokerData, NAMES, NAMES, st.dictionaries(INT64, NAMES, max_size=2), st.booleans(), MAYBE_TEXT
-)
+BROKER_DATAS = st.builds(BrokerData, NAMES, NAMES, st.dictionaries(INT64, NAMES, max_size=2), st.booleans(), MAYBE_TEXT)
 MAPPINGS = st.builds(
-    TopicQueueMappingInfo, MAYBE_TEXT, MAYBE_TEXT, COUNTS, MAYBE_TEXT, INT64, st.dictionaries(COUNTS, COUNTS, max_size=2)
+    TopicQueueMappingInfo,
+    MAYBE_TEXT,
+    MAYBE_TEXT,
+    COUNTS,
+    MAYBE_TEXT,
+    INT64,
+    st.dictionaries(COUNTS, COUNTS, max_size=2),
 )
 
 

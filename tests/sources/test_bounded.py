@@ -59,7 +59,9 @@ def test_what_unpacks_to_the_limit_is_read_and_a_byte_more_is_not() -> None:
     assert problem(gzip.compress(bytes(LIMIT + 1))) == "dump.gz: larger than 1 MB"
 
 
-@pytest.mark.parametrize(("limit", "words"), [(1 << 31, "2 GB"), (64 << 20, "64 MB"), (1500, "1.465 KB"), (7, "7 bytes")])
+@pytest.mark.parametrize(
+    ("limit", "words"), [(1 << 31, "2 GB"), (64 << 20, "64 MB"), (1500, "1.465 KB"), (7, "7 bytes")]
+)
 def test_the_limit_is_told_in_fitting_words(limit: int, words: str) -> None:
     assert too_large("dump", limit).message == f"dump: larger than {words}"
 

@@ -173,7 +173,9 @@ def test_a_member_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
-    replay = replay_of(a=failure("connect to 127.0.0.1:10911 failed"), b=connections("x"), progress=progress(), of_x=running())
+    replay = replay_of(
+        a=failure("connect to 127.0.0.1:10911 failed"), b=connections("x"), progress=progress(), of_x=running()
+    )
     with dashboard(replay):
         snapshot = fetch(replay, G)
     assert snapshot.group("g").client_ids == ("x",)
@@ -245,11 +247,15 @@ def test_every_captured_group_can_be_read(group: str, members: int) -> None:
 def test_the_master_of_each_broker_is_asked_else_its_first_slave() -> None:
     replay = replay_of()
     replay.answers[CLUSTER, ""] = envelope(
-        {"clusterInfo": {"brokerAddrTable": {
-            "a": {"brokerName": "a", "brokerAddrs": {"1": "slave:1", "0": "master:1"}},
-            "b": {"brokerName": "b", "brokerAddrs": {"2": "slave:3", "1": "slave:2"}},
-            "c": {"brokerName": "c", "brokerAddrs": {}},
-        }}}
+        {
+            "clusterInfo": {
+                "brokerAddrTable": {
+                    "a": {"brokerName": "a", "brokerAddrs": {"1": "slave:1", "0": "master:1"}},
+                    "b": {"brokerName": "b", "brokerAddrs": {"2": "slave:3", "1": "slave:2"}},
+                    "c": {"brokerName": "c", "brokerAddrs": {}},
+                }
+            }
+        }
     )
     replay.answers[CONNECTIONS, "consumerGroup=g"] = connections("x")
     with dashboard(replay):

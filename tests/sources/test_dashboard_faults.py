@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import zlib
+from typing import Any
 
 import pytest
 
@@ -45,18 +46,36 @@ def deflate(body: bytes) -> bytes:
 
 PASSING: dict[str, tuple[Fault, type[EndpointError], str]] = {
     "reset": (reset, ProtocolError, "the connection broke: "),
-    "closed without a word": (raw(), ProtocolError, "the connection broke: Server disconnected without sending a response."),
+    "closed without a word": (
+        raw(),
+        ProtocolError,
+        "the connection broke: Server disconnected without sending a response.",
+    ),
     "silent": (silent, EndpointError, NOT_IN_TIME),
-    "cut short": (cut_short, ProtocolError, "the connection broke: peer closed connection without sending complete message body"),
+    "cut short": (
+        cut_short,
+        ProtocolError,
+        "the connection broke: peer closed connection without sending complete message body",
+    ),
     "a header that drips": (dripping_header, EndpointError, NOT_IN_TIME),
     "a body that drips": (dripping_body, EndpointError, NOT_IN_TIME),
     "headers without end": (endless_headers, ProtocolError, "the connection broke: "),
     "not HTTP": (raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), ProtocolError, "the connection broke: illegal status line"),
-    "a broken header": (raw(b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), ProtocolError, "the connection broke: illegal header line"),
-    "two lengths": (
-        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}}"), ProtocolError, "the connection broke: conflicting Content-Length"
+    "a broken header": (
+        raw(b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
+        ProtocolError,
+        "the connection broke: illegal header line",
     ),
-    "a broken chunk": (raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"), ProtocolError, "the connection broke: illegal chunk header"),
+    "two lengths": (
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}}"),
+        ProtocolError,
+        "the connection broke: conflicting Content-Length",
+    ),
+    "a broken chunk": (
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"),
+        ProtocolError,
+        "the connection broke: illegal chunk header",
+    ),
     "503": (giving(b"", 503), EndpointError, "HTTP 503"),
     "502": (giving(HTML, 502), EndpointError, "HTTP 502"),
     "429": (giving(b"", 429), EndpointError, "HTTP 429"),
@@ -71,7 +90,11 @@ LASTING: dict[str, tuple[Fault, type[EndpointError], str]] = {
     "deep JSON": (giving(b'{"status":0,"data":' + b"[" * 100_000), ProtocolError, "not JSON: nested deeper than 256"),
     "JSON of another kind": (giving(b"[1]"), ProtocolError, "not a Dashboard's answer"),
     "JSON of another service": (giving(b'{"status":"UP"}'), ProtocolError, "not a Dashboard's answer"),
-    "an error in the envelope": (giving(failure("java.lang.IllegalStateException: boom\n\tat a.b")), EndpointError, "boom"),
+    "an error in the envelope": (
+        giving(failure("java.lang.IllegalStateException: boom\n\tat a.b")),
+        EndpointError,
+        "boom",
+    ),
     "an error without a reason": (giving(b'{"status":-1,"data":null,"errMsg":null}'), EndpointError, "no reason given"),
     "401": (giving(b"", 401), EndpointError, "refused (HTTP 401)"),
     "403": (giving(b"", 403), EndpointError, "HTTP 403"),
@@ -79,14 +102,28 @@ LASTING: dict[str, tuple[Fault, type[EndpointError], str]] = {
     "500": (giving(b"", 500), EndpointError, "HTTP 500"),
     "304": (giving(b"", 304), EndpointError, "HTTP 304"),
     "a bomb": (giving(BOMB, headers={"Content-Encoding": "gzip"}), ProtocolError, "larger than 1 MB"),
-    "a cut gzip body": (giving(gzip.compress(b"{}")[:-3], headers={"Content-Encoding": "gzip"}), ProtocolError, "the compressed data is cut short"),
-    "a gzip body that is none": (giving(b"\x1f\x8b{}", headers={"Content-Encoding": "gzip"}), ProtocolError, "the compressed data is damaged"),
-    "br": (giving(b"\x0b\x01\x80{}\x03", headers={"Content-Encoding": "br"}), ProtocolError, "the answer is packed as 'br', which was not asked for"),
+    "a cut gzip body": (
+        giving(gzip.compress(b"{}")[:-3], headers={"Content-Encoding": "gzip"}),
+        ProtocolError,
+        "the compressed data is cut short",
+    ),
+    "a gzip body that is none": (
+        giving(b"\x1f\x8b{}", headers={"Content-Encoding": "gzip"}),
+        ProtocolError,
+        "the compressed data is damaged",
+    ),
+    "br": (
+        giving(b"\x0b\x01\x80{}\x03", headers={"Content-Encoding": "br"}),
+        ProtocolError,
+        "the answer is packed as 'br', which was not asked for",
+    ),
     "packed twice": (
-        giving(BOMB, headers={"Content-Encoding": "gzip, gzip"}), ProtocolError, "the answer is packed as 'gzip, gzip', which was not asked for"
+        giving(BOMB, headers={"Content-Encoding": "gzip, gzip"}),
+        ProtocolError,
+        "the answer is packed as 'gzip, gzip', which was not asked for",
     ),
 }
-QUICK = {"timeout": 0.3, "retries": 0, "max_bytes": MB}
+QUICK: dict[str, Any] = {"timeout": 0.3, "retries": 0, "max_bytes": MB}
 
 
 @pytest.mark.parametrize("name", [*PASSING, *LASTING])
@@ -177,7 +214,9 @@ def test_waits_double_and_are_shaken() -> None:
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
 
 
-@pytest.mark.parametrize(("asked", "waited"), [("1", 1.0), ("1000000000", 5.0), ("-1", 0.0), ("soon", 0.0), ("²", 0.0), ("9" * 400, 5.0)])
+@pytest.mark.parametrize(
+    ("asked", "waited"), [("1", 1.0), ("1000000000", 5.0), ("-1", 0.0), ("soon", 0.0), ("²", 0.0), ("9" * 400, 5.0)]
+)
 def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: float) -> None:
     waits: list[float] = []
     fault = giving(b"", 503, {"Retry-After": asked})

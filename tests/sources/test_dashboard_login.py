@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -145,7 +146,9 @@ def test_a_login_is_never_sent_again_after_a_fault(fault: Callable[..., None]) -
     assert len(replay.posted) == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"data":[]}', b'{"data":{"headerName":1,"token":2}}', b"{" * 5000, envelope("x")])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"data":[]}', b'{"data":{"headerName":1,"token":2}}', b"{" * 5000, envelope("x")]
+)
 def test_a_csrf_token_of_another_shape_is_done_without(body: bytes) -> None:
     replay = old(faults={CSRF: giving(body)})
     with dashboard(replay):
@@ -154,7 +157,7 @@ def test_a_csrf_token_of_another_shape_is_done_without(body: bytes) -> None:
 
 def test_the_password_is_in_no_message_no_traceback_and_no_repr() -> None:
     credentials = Credentials("admin", lambda: "wr0ng-one")
-    texts = [repr(credentials), repr(Access(password=lambda user: "wr0ng-one"))]
+    texts = [repr(credentials), repr(Access(password=lambda _: "wr0ng-one"))]
     for kind in (new, old):
         for fault in (None, reset, giving(b"wr0ng", 500), giving(b"{")):
             replay = kind()
@@ -162,14 +165,19 @@ def test_the_password_is_in_no_message_no_traceback_and_no_repr() -> None:
                 replay.post_faults[LOGIN] = fault
             with dashboard(replay), pytest.raises(RmqlbError) as caught:
                 source(replay.url, credentials, timeout=0.5).fetch(SKEWED)
-            texts += [str(caught.value), str(caught.value.hint), repr(caught.value), *traceback.format_exception(caught.value)]
+            texts += [
+                str(caught.value),
+                str(caught.value.hint),
+                repr(caught.value),
+                *traceback.format_exception(caught.value),
+            ]
     assert "wr0ng-one" not in "".join(texts)
 
 
 # -- where the credentials come from ------------------------------------------------------------------------------------
 
 
-def asked_user(url: str, **access: object) -> str:
+def asked_user(url: str, **access: Any) -> str:
     """Whose password the source asks for; the replayed Dashboard wants a login."""
     users: list[str] = []
 
@@ -179,7 +187,8 @@ def asked_user(url: str, **access: object) -> str:
 
     with dashboard(new()) as replay:
         try:
-            open_source(url.format(replay.url.removeprefix("http://")), Access(password=password, **access)).fetch(SKEWED)  # type: ignore[arg-type]
+            source = open_source(url.format(replay.url.removeprefix("http://")), Access(password=password, **access))
+            source.fetch(SKEWED)
         except EndpointError:
             pass
     [user] = users
@@ -199,12 +208,14 @@ def test_the_user_in_the_url_goes_before_the_other() -> None:
 def test_the_user_of_the_url_is_in_no_place_where_something_was_seen() -> None:
     with dashboard(new()) as replay:
         url = replay.url.replace("http://", "http://admin@")
-        snapshot = open_source(url, Access(password=lambda user: PASSWORD)).fetch(SKEWED)
+        snapshot = open_source(url, Access(password=lambda _: PASSWORD)).fetch(SKEWED)
     assert snapshot.endpoint == replay.url
     assert snapshot.routes["Skewed"].seen.where == replay.url + ROUTE
 
 
-@pytest.mark.parametrize("url", ["http://admin:s3cret@host", "https://:s3cret@host/x", "http://a:s3cret@host:99999", "http://a:s3cret@[x"])
+@pytest.mark.parametrize(
+    "url", ["http://admin:s3cret@host", "https://:s3cret@host/x", "http://a:s3cret@host:99999", "http://a:s3cret@[x"]
+)
 def test_a_password_in_the_url_is_refused_and_not_echoed(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_source(url, Access())

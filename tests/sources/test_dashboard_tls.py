@@ -48,11 +48,16 @@ def test_a_server_whose_ca_is_given_is_read(ca_file: str) -> None:
         (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
         (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
         (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
-        (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "certificate has expired"),
+        (
+            CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)),
+            "certificate has expired",
+        ),
     ],
     ids=["unknown CA", "wrong host", "wrong address", "expired"],
 )
-def test_a_server_that_cannot_be_trusted_is_asked_nothing(certificate: trustme.LeafCert, reason: str, ca_file: str) -> None:
+def test_a_server_that_cannot_be_trusted_is_asked_nothing(
+    certificate: trustme.LeafCert, reason: str, ca_file: str
+) -> None:
     with dashboard(tls=served_by(certificate)) as replay:
         error = error_of(replay.url, SKEWED, ca_file=ca_file)
     assert isinstance(error, EndpointError)
@@ -71,7 +76,7 @@ def test_without_a_ca_file_a_private_ca_is_not_trusted() -> None:
 
 def test_an_old_tls_version_is_refused(ca_file: str) -> None:
     context = served_by(CA.issue_cert("127.0.0.1"))
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     with dashboard(tls=context) as replay:
         error = error_of(replay.url, SKEWED, ca_file=ca_file, retries=0)
@@ -101,7 +106,10 @@ def test_a_ca_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert caught.value.message == f"cannot read the CA file {path}: No such file or directory"
 
 
-@pytest.mark.parametrize("content", [b"", b"not a certificate", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", bytes(range(256))])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a certificate", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", bytes(range(256))],
+)
 def test_a_ca_file_that_is_none_is_told_in_one_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_bytes(content)

@@ -36,7 +36,9 @@ def problem(document: object, topic: str = "T") -> str:
 # -- captures -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in DASHBOARD.glob("*.json")} - FAILURES - {"manifest", "nsaddr"}))
+@pytest.mark.parametrize(
+    "name", sorted({path.stem for path in DASHBOARD.glob("*.json")} - FAILURES - {"manifest", "nsaddr"})
+)
 def test_every_captured_answer_opens(name: str) -> None:
     assert dashboard_data(name)
 
@@ -57,14 +59,19 @@ def test_a_name_servers_raw_body_becomes_a_route(version: str, brokers: set[str]
     route = docs.parse_route((MQADMIN / f"{version}-nameserver-route.body").read_bytes(), "T")
     assert {data.broker_name for data in route.queue_datas} == brokers
     assert all(data.readable and data.writable and data.read_queue_nums > 0 for data in route.queue_datas)
-    assert {(broker.broker_name, broker.cluster) for broker in route.broker_datas} == {(name, cluster) for name in brokers}
+    assert {(broker.broker_name, broker.cluster) for broker in route.broker_datas} == {
+        (name, cluster) for name in brokers
+    }
     assert all(broker.has_master and not broker.enable_acting_master for broker in route.broker_datas)
     assert len(route.publish_queues()) == sum(data.write_queue_nums for data in route.queue_datas)
 
 
 def test_the_cluster_list_tells_the_brokers() -> None:
     table = convert("cluster-list", docs.ClusterListDocument).cluster_info.broker_addr_table
-    assert {name: docs.broker(document) for name, document in table.items()} == {"broker-a": BROKER_A, "broker-b": BROKER_B}
+    assert {name: docs.broker(document) for name, document in table.items()} == {
+        "broker-a": BROKER_A,
+        "broker-b": BROKER_B,
+    }
 
 
 def test_the_topic_list_tells_the_topics() -> None:
@@ -135,7 +142,10 @@ def test_a_member_reports_its_strategy_topics_and_queues() -> None:
 
 
 def test_a_queue_that_a_member_has_dropped_is_not_held() -> None:
-    table = {"MessageQueue [topic=T, brokerName=a, queueId=0]": {"droped": True}, "MessageQueue [topic=T, brokerName=a, queueId=1]": {}}
+    table = {
+        "MessageQueue [topic=T, brokerName=a, queueId=0]": {"droped": True},
+        "MessageQueue [topic=T, brokerName=a, queueId=1]": {},
+    }
     document = docs.convert({"properties": {}, "mqTable": table}, docs.RunningInfoDocument, "x")
     assert docs.held_queues(document, "x") == {MessageQueue("T", "a", 1)}
 
@@ -212,8 +222,15 @@ def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
     document = {
         "queueDatas": [],
         "topicQueueMappingByBroker": {
-            "a": {"bname": "a", "currIdMap": {"0": 0, "4": 1}, "dirty": False, "epoch": 1699999999999, "scope": "__global__",
-                  "topic": "t", "totalQueues": 8}
+            "a": {
+                "bname": "a",
+                "currIdMap": {"0": 0, "4": 1},
+                "dirty": False,
+                "epoch": 1699999999999,
+                "scope": "__global__",
+                "topic": "t",
+                "totalQueues": 8,
+            }
         },
     }
     route = docs.parse_route(document, "t")
@@ -228,14 +245,26 @@ def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
     [
         ('{"queueDatas":[{"brokerName":1}]}', "Expected str, got int at $.queueDatas[0].brokerName"),
         ('{"queueDatas":[{"perm":6}]}', "Object missing required field brokerName at $.queueDatas[0]"),
-        ('{"queueDatas":[{"brokerName":"a","readQueueNums":"8"}]}', "Expected int, got str at $.queueDatas[0].readQueueNums"),
+        (
+            '{"queueDatas":[{"brokerName":"a","readQueueNums":"8"}]}',
+            "Expected int, got str at $.queueDatas[0].readQueueNums",
+        ),
         ('{"queueDatas":[{"brokerName":"a","perm":6.5}]}', "Expected int, got float at $.queueDatas[0].perm"),
         ('{"queueDatas":[{"brokerName":"a","perm":null}]}', "Expected int, got null at $.queueDatas[0].perm"),
         ('{"queueDatas":{}}', "Expected array | null, got object at $.queueDatas"),
-        ('{"queueDatas":[],"brokerDatas":[{"brokerName":"a","brokerAddrs":{"x":"y"}}]}', "Expected int, got str at key in $.brokerDatas[0].brokerAddrs"),
-        ('{"queueDatas":[],"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":1}}]}', "Expected str, got int at $.brokerDatas[0].brokerAddrs[...]"),
+        (
+            '{"queueDatas":[],"brokerDatas":[{"brokerName":"a","brokerAddrs":{"x":"y"}}]}',
+            "Expected int, got str at key in $.brokerDatas[0].brokerAddrs",
+        ),
+        (
+            '{"queueDatas":[],"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":1}}]}',
+            "Expected str, got int at $.brokerDatas[0].brokerAddrs[...]",
+        ),
         ('{"queueDatas":[],"orderTopicConf":[1]}', "Expected str | null, got array at $.orderTopicConf"),
-        ('{"queueDatas":[{"brokerName":"a","readQueueNums":2147483647}]}', "Expected int <= 100000 at $.queueDatas[0].readQueueNums"),
+        (
+            '{"queueDatas":[{"brokerName":"a","readQueueNums":2147483647}]}',
+            "Expected int <= 100000 at $.queueDatas[0].readQueueNums",
+        ),
         ("{queueDatas:[{brokerName:{}}]}", "Expected str, got object at $.queueDatas[0].brokerName"),
     ],
 )
@@ -279,7 +308,14 @@ def test_a_name_with_commas_and_brackets_stays_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["MessageQueue [topic=T, brokerName=a]", "T:a:3", 3, ObjectKey((("topic", "T"),)), ObjectKey((("topic", 1), ("brokerName", "a"), ("queueId", 0)))]
+    "key",
+    [
+        "MessageQueue [topic=T, brokerName=a]",
+        "T:a:3",
+        3,
+        ObjectKey((("topic", "T"),)),
+        ObjectKey((("topic", 1), ("brokerName", "a"), ("queueId", 0))),
+    ],
 )
 def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
     with pytest.raises(DocumentError, match=r"x: .* is not a MessageQueue"):
@@ -295,7 +331,10 @@ def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
         ({"clientIP": "10.0.0.1", "instanceName": "7"}, "10.0.0.1@7"),
         ({"clientIP": "10.0.0.1", "instanceName": "7", "unitName": "u"}, "10.0.0.1@7@u"),
         ({"clientIP": "10.0.0.1", "instanceName": "7", "enableStreamRequestType": "true"}, "10.0.0.1@7@STREAM"),
-        ({"clientIP": "10.0.0.1", "instanceName": "7", "unitName": "u", "enableStreamRequestType": "true"}, "10.0.0.1@7@u@STREAM"),
+        (
+            {"clientIP": "10.0.0.1", "instanceName": "7", "unitName": "u", "enableStreamRequestType": "true"},
+            "10.0.0.1@7@u@STREAM",
+        ),
         ({"clientIP": "10.0.0.1"}, None),
         ({}, None),
     ],

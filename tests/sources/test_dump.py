@@ -38,11 +38,14 @@ def written(tmp_path: Path) -> Writer:
     return write
 
 
-def read(path: str, wanted: Wanted = Wanted()) -> ClusterSnapshot:
+ALL = Wanted()
+
+
+def read(path: str, wanted: Wanted = ALL) -> ClusterSnapshot:
     return DumpSource(path).fetch(wanted)
 
 
-def problem(path: str, wanted: Wanted = Wanted()) -> str:
+def problem(path: str, wanted: Wanted = ALL) -> str:
     with pytest.raises(DataError) as caught:
         read(path, wanted)
     return caught.value.message.removeprefix(path)
@@ -84,7 +87,10 @@ def test_the_dialect_of_mqadmin_is_noted() -> None:
 def test_the_noise_of_a_jvm_before_an_answer_is_passed_over(written: Writer) -> None:
     noise = "OpenJDK 64-Bit Server VM warning: deprecated\nRocketMQLog:WARN No appenders could be found.\n"
     for name in ("5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list"):
-        assert brokers(read(written((noise + mqadmin_text(name)).encode()), SKEWED), "Skewed") == {"broker-a": 6, "broker-b": 3}
+        assert brokers(read(written((noise + mqadmin_text(name)).encode()), SKEWED), "Skewed") == {
+            "broker-a": 6,
+            "broker-b": 3,
+        }
 
 
 def test_a_route_that_does_not_name_its_topic_needs_to_be_told() -> None:
@@ -110,7 +116,9 @@ def test_a_mapping_of_topics_to_routes_names_them_all(written: Writer) -> None:
 
 
 def test_a_mapping_may_be_yaml(written: Writer) -> None:
-    path = written(b"A:\n  queueDatas:\n  - {brokerName: a, readQueueNums: 2, perm: 6}\n  brokerDatas:\n  - brokerName: a\n    brokerAddrs: {0: '10.0.0.1:10911'}\n")
+    path = written(
+        b"A:\n  queueDatas:\n  - {brokerName: a, readQueueNums: 2, perm: 6}\n  brokerDatas:\n  - brokerName: a\n    brokerAddrs: {0: '10.0.0.1:10911'}\n"
+    )
     snapshot = read(path)
     assert brokers(snapshot, "A") == {"a": 2}
     assert snapshot.route("A").broker_datas[0].broker_addrs == {0: "10.0.0.1:10911"}
@@ -228,7 +236,10 @@ def test_answers_of_two_brokers_are_two_views(written: Writer) -> None:
 
 def test_queues_that_nobody_holds_are_unowned_once_every_member_has_answered(written: Writer) -> None:
     connections = {"connectionSet": [{"clientId": "1@a"}], "subscriptionTable": {"%RETRY%g": {}}}
-    progress = [{"topic": topic, "queueStatInfoList": [{"brokerName": "x", "queueId": i} for i in (0, 1)]} for topic in ("T", "%RETRY%g")]
+    progress = [
+        {"topic": topic, "queueStatInfoList": [{"brokerName": "x", "queueId": i} for i in (0, 1)]}
+        for topic in ("T", "%RETRY%g")
+    ]
     report = {
         "properties": {"consumerGroup": "g", "clientIP": "1", "instanceName": "a"},
         "mqTable": {str(MessageQueue("T", "x", 1)): {"droped": False}},
@@ -359,8 +370,14 @@ def test_what_cannot_be_read_says_why_and_where(body: bytes, message: str, writt
 
 @pytest.mark.parametrize(
     "name",
-    ["5.5.0-topicList", "5.5.0-clusterList", "5.5.0-consumerConnection-order-svc", "5.5.0-consumerProgress-order-svc",
-     "5.5.0-allocateMQ-OrderEvents", "4.9.7-clusterList"],
+    [
+        "5.5.0-topicList",
+        "5.5.0-clusterList",
+        "5.5.0-consumerConnection-order-svc",
+        "5.5.0-consumerProgress-order-svc",
+        "5.5.0-allocateMQ-OrderEvents",
+        "4.9.7-clusterList",
+    ],
 )
 def test_what_other_mqadmin_commands_print_is_refused(name: str) -> None:
     assert "\n" not in problem(str(MQADMIN / f"{name}.txt"))

@@ -47,7 +47,7 @@ def test_what_strict_json_accepts_is_read_to_equal_values(value: object, escaped
 
 
 @settings(max_examples=500)
-@given(st.text(st.sampled_from('{}[]:,"\'\\ \n019-+.eELDFBSnulltrueSet$@_aÃ©\U0001f600\ud800\x00²٣')) | st.text())
+@given(st.text(st.sampled_from("{}[]:,\"'\\ \n019-+.eELDFBSnulltrueSet$@_aÃ©\U0001f600\ud800\x00²٣")) | st.text())
 @example("{" * 5000)
 @example("[" * 100_000)
 @example('{"a":' * 5000)
@@ -61,7 +61,12 @@ def test_any_text_is_read_or_is_a_document_error(text: str) -> None:
 
 
 def test_a_number_as_a_key_becomes_its_text() -> None:
-    assert read('{0:"a",-1:"b",9007199254740993:"c",2L:"d"}') == {"0": "a", "-1": "b", "9007199254740993": "c", "2": "d"}
+    assert read('{0:"a",-1:"b",9007199254740993:"c",2L:"d"}') == {
+        "0": "a",
+        "-1": "b",
+        "9007199254740993": "c",
+        "2": "d",
+    }
 
 
 def test_a_bare_word_as_a_key_becomes_its_text() -> None:
@@ -155,7 +160,9 @@ def test_a_document_cut_anywhere_is_refused() -> None:
         assert problem(document[:cut]).startswith("dump, line 1, column ")
 
 
-@pytest.mark.parametrize("text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{"])
+@pytest.mark.parametrize(
+    "text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{"]
+)
 def test_a_truncated_document_says_where_it_ends(text: str) -> None:
     assert problem(text) == f"dump, line 1, column {len(text) + 1}: the text ends too early"
 

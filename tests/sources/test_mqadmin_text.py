@@ -56,12 +56,20 @@ def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "read", "write", "brokers"),
-    [("4.9.7-topicRoute-Skewed", 6, 4, 1), ("5.5.0-topicRoute-Skewed", 9, 7, 2), ("5.5.0-topicRoute-OrderEvents", 16, 16, 2)],
+    [
+        ("4.9.7-topicRoute-Skewed", 6, 4, 1),
+        ("5.5.0-topicRoute-Skewed", 9, 7, 2),
+        ("5.5.0-topicRoute-OrderEvents", 16, 16, 2),
+    ],
 )
 def test_routes_have_the_queues_that_the_total_line_counts(name: str, read: int, write: int, brokers: int) -> None:
     for text in (mqadmin_text(name), mqadmin_text(f"{name}-list")):
         route = table(text) if text.startswith("#") else docs.parse_route(text, "T")
-        assert (len(route.subscribe_queues()), len(route.publish_queues()), len(route.broker_datas)) == (read, write, brokers)
+        assert (len(route.subscribe_queues()), len(route.publish_queues()), len(route.broker_datas)) == (
+            read,
+            write,
+            brokers,
+        )
 
 
 def test_a_slave_is_in_the_table_beside_its_master() -> None:
@@ -90,8 +98,14 @@ def test_noise_alone_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("4.9.7-topicRoute-NoSuchTopic", "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"),
-        ("5.5.0-topicRoute-NoSuchTopic", "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"),
+        (
+            "4.9.7-topicRoute-NoSuchTopic",
+            "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic",
+        ),
+        (
+            "5.5.0-topicRoute-NoSuchTopic",
+            "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic",
+        ),
     ],
 )
 def test_a_stack_trace_gives_its_reason(name: str, reason: str) -> None:
@@ -140,4 +154,14 @@ def test_an_address_without_a_broker_id_is_refused(addrs: str) -> None:
 
 
 def test_more_queues_than_can_be_are_refused() -> None:
-    assert problem(HEADER + "c a {0=x:1} 2147483647 8 6\n---\n") == "table, line 2: Expected int <= 100000 at $.readQueueNums"
+    assert (
+        problem(HEADER + "c a {0=x:1} 2147483647 8 6\n---\n")
+        == "table, line 2: Expected int <= 100000 at $.readQueueNums"
+    )
+
+
+def test_a_table_whose_heading_is_indented_is_read_or_refused_by_line() -> None:
+    """Found by fuzz/fuzz_documents.py."""
+    text = " #ClusterName #BrokerName\nc b {0=h:1} 4 4 6\n---\n"
+    (queue,) = read_table(text, "x").queue_datas or ()
+    assert (queue.broker_name, queue.read_queue_nums) == ("b", 4)

@@ -93,8 +93,9 @@ def test_yaml_differs_where_it_is_another_language(name: str, text: str, in_json
 
 def test_minus_zero_keeps_its_sign_as_a_fraction() -> None:
     for read in (strict, loose, yaml):
-        [value] = result(read, "[-0.0]")  # type: ignore[misc]
-        assert math.copysign(1, value) == -1
+        found = result(read, "[-0.0]")
+        assert isinstance(found, list)
+        assert math.copysign(1, found[0]) == -1
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])

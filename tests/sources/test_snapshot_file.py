@@ -32,7 +32,9 @@ def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
     snapshot = DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(wanted)
-    return ClusterSnapshot(snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread)
+    return ClusterSnapshot(
+        snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread
+    )
 
 
 def snapshot_text(data: dict[str, Any], version: object = "1.0", **more: object) -> str:
@@ -119,7 +121,9 @@ def test_the_version_may_be_a_number_in_yaml() -> None:
     assert read("schema: rmqlb/snapshot\nformatVersion: 1.0\ndata: {groups: [{group: g}]}").group("g").views is None
 
 
-@pytest.mark.parametrize("text", ["schema: rmqlb/snapshot", '{"schema": "rmqlb/snapshot"}', "schema: rmqlb/snapshot\ndata: {}"])
+@pytest.mark.parametrize(
+    "text", ["schema: rmqlb/snapshot", '{"schema": "rmqlb/snapshot"}', "schema: rmqlb/snapshot\ndata: {}"]
+)
 def test_a_snapshot_without_a_version_is_refused(text: str) -> None:
     assert "formatVersion is 'None'" in problem(text).message
 
@@ -187,7 +191,12 @@ def test_a_snapshot_written_by_hand_in_yaml_equals_the_same_in_json() -> None:
                     "route": {
                         "queueDatas": [{"brokerName": "no", "readQueueNums": 8, "writeQueueNums": 4, "perm": 6}],
                         "brokerDatas": [
-                            {"brokerName": "no", "cluster": "2026-01-01", "brokerAddrs": {"0": "10.0.0.1:10911"}, "zoneName": None}
+                            {
+                                "brokerName": "no",
+                                "cluster": "2026-01-01",
+                                "brokerAddrs": {"0": "10.0.0.1:10911"},
+                                "zoneName": None,
+                            }
                         ],
                     },
                 }
@@ -234,13 +243,22 @@ def test_a_topic_that_is_not_there_gets_a_did_you_mean() -> None:
         ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
         ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
         ({"groups": [{}]}, "Object missing required field group at $.data.groups[0]"),
-        ({"groups": [{"group": "g", "views": [{}]}]}, "Object missing required field connections at $.data.groups[0].views[0]"),
-        ({"groups": [{"group": "g", "clientIds": "a"}]}, "Expected array | null, got str at $.data.groups[0].clientIds"),
+        (
+            {"groups": [{"group": "g", "views": [{}]}]},
+            "Object missing required field connections at $.data.groups[0].views[0]",
+        ),
+        (
+            {"groups": [{"group": "g", "clientIds": "a"}]},
+            "Expected array | null, got str at $.data.groups[0].clientIds",
+        ),
         (
             {"groups": [{"group": "g", "queues": [{"topic": "T", "brokerName": "a", "queueId": "0"}]}]},
             "Expected int, got str at $.data.groups[0].queues[0].queueId",
         ),
-        ({"groups": [{"group": "g", "seen": {"where": "x", "at": "soon"}}]}, "Invalid RFC3339 encoded datetime at $.data.groups[0].seen.at"),
+        (
+            {"groups": [{"group": "g", "seen": {"where": "x", "at": "soon"}}]},
+            "Invalid RFC3339 encoded datetime at $.data.groups[0].seen.at",
+        ),
         ({"topics": None}, "Expected array, got null at $.data.topics"),
     ],
 )
@@ -255,7 +273,9 @@ def test_the_data_of_a_snapshot_must_be_there() -> None:
     assert problem(text).message == "stdin: Object missing required field data"
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"schema":"other"}', b'{"schema":["rmqlb/snapshot"]}', b"\xff", b"[" * 10**6])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"schema":"other"}', b'{"schema":["rmqlb/snapshot"]}', b"\xff", b"[" * 10**6]
+)
 def test_other_bodies_are_not_taken_for_snapshots(body: bytes) -> None:
     assert heading(body) is None
 

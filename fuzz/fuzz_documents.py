@@ -1,0 +1,72 @@
+"""Fuzz the document readers: whatever the bytes, a value or one of our own errors.
+
+    python fuzz/fuzz_documents.py -max_total_time=600
+
+Needs atheris (`pip install -e '.[fuzz]'`). A folder named on the command line is where new inputs are kept; without
+one the captures of the tests are the seeds and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from shutil import copy
+
+import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+with atheris.instrument_imports(include=["rmqlb"]):
+    from rmqlb.errors import DocumentError, RmqlbError
+    from rmqlb.model.snapshot import Wanted
+    from rmqlb.remoting.frame import FrameDecoder
+    from rmqlb.sources import loose_json, recognise, snapshot_file, yaml_text  # noqa: F401 - to be watched
+    from rmqlb.sources.documents import decode, parse_documents
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.loose_json import read_loose
+
+DATA = Path(__file__).parent.parent / "tests" / "data"
+WANTED = Wanted(topics=("T",), group="g")
+LIMIT = 1 << 20
+
+
+def one_input(data: bytes) -> None:
+    """Read the bytes every way there is; where strict JSON reads them, the dialect's reader must agree."""
+    try:
+        parse_documents(data, "input")
+    except DocumentError:
+        pass
+    try:
+        DumpSource("-", max_bytes=LIMIT, stdin=BytesIO(data)).fetch(WANTED)
+    except RmqlbError:
+        pass
+    try:
+        strict = decode(data, object, "input")
+        text = data.decode("utf-8")
+    except (DocumentError, UnicodeDecodeError):
+        return
+    loose, _ = read_loose(text, "input")
+    if loose != [strict]:
+        raise AssertionError(f"{strict!r} is read as {loose!r}")
+
+
+def seeds(folder: Path) -> None:
+    """The captured documents, and the bodies of the captured frames."""
+    for kind in ("dashboard", "mqadmin"):
+        for file in (DATA / kind).iterdir():
+            copy(file, folder / f"{kind}-{file.name}")
+    for file in (DATA / "remoting").glob("*.frame"):
+        for command in FrameDecoder().feed(file.read_bytes()):
+            (folder / file.stem).write_bytes(command.body or b"{}")
+
+
+def main() -> None:
+    """Fuzz until the time given is over or something is found."""
+    with tempfile.TemporaryDirectory() as folder:
+        seeds(Path(folder))
+        atheris.Setup([*sys.argv, folder], one_input)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""rmqlb between other programs: closed pipes, closed and full streams, interrupts, odd environments."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, ROOT, SKEWED, command, environment, start
+from tests.replay_dashboard import Replay, dashboard, silent
+
+PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
+MANY = ("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "2000", "-o", "json")
+WIDE_ROUTE = b'{"queueDatas":[{"brokerName":"a","readQueueNums":5000,"perm":6}],"brokerDatas":[]}'
+
+
+def shell(line: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash, with `rmqlb` in it."""
+    words = " ".join(f'"{word}"' for word in map(os.fsdecode, command()))
+    script = f'rmqlb() {{ {words} "$@"; }}\n{line}'
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, cwd=ROOT, env=environment(env), timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("fmt", ["json", "csv", "plain", "table"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(fmt: str, tmp_path: Path) -> None:
+    (tmp_path / "wide.json").write_bytes(WIDE_ROUTE)
+    done = shell(
+        f"rmqlb {' '.join(MANY[:2])} {tmp_path}/wide.json {' '.join(MANY[3:-1])} {fmt} -q | head -1; echo ${{PIPESTATUS[0]}}"
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_a_dump_may_come_through_a_pipe() -> None:
+    with open(SKEWED, "rb") as file:
+        piped = start("show-route", "-s", "-", "--topic", "Skewed", "-o", "csv", stdin=file.read())
+    assert (piped.code, piped.stdout) == (0, start("show-route", "-s", SKEWED, "--topic", "Skewed", "-o", "csv").stdout)
+
+
+def test_stdout_has_only_data_and_stderr_only_talk() -> None:
+    done = start(*PLAN, "-o", "json")
+    assert done.stdout.startswith("{")
+    assert done.stderr == ""
+
+
+def test_a_closed_stdin_is_an_unreadable_source() -> None:
+    done = shell("rmqlb show-route -s - <&-")
+    assert done.returncode == ExitCode.DATA
+    assert done.stderr.startswith("error: cannot read stdin: ")
+
+
+def test_a_closed_stdout_is_an_error_and_not_a_lost_result() -> None:
+    done = shell(f"rmqlb {' '.join(PLAN)} >&-")
+    assert done.returncode == ExitCode.UNEXPECTED
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
+    done = shell(f"rmqlb {' '.join(PLAN)} -o json 2>&-")
+    assert (done.returncode, done.stdout[:1]) == (0, "{")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_a_full_disk_is_one_line() -> None:
+    done = shell(f"rmqlb {' '.join(PLAN)} -q > /dev/full")
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full\n")
+
+
+def test_an_interrupt_ends_it_at_once_with_130() -> None:
+    with dashboard(Replay(faults={"*": silent})) as replay:
+        line = command("show-route", "-s", replay.url, "--topic", "T", "--timeout", "60s")
+        with subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment()
+        ) as child:
+            while not replay.asked:
+                assert child.poll() is None
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (ExitCode.INTERRUPTED, b"")
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "env", [{"LC_ALL": "C"}, {"HOME": "/nonexistent"}, {"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> None:
+    usual, odd = start(*PLAN, "-o", "plain"), start(*PLAN, "-o", "plain", env=env)
+    assert odd.code == 0
+    assert odd.stdout.replace("\\u2192", "→") == usual.stdout
+
+
+@pytest.mark.parametrize("off", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
+def test_nothing_is_coloured_in_a_pipe(off: dict[str, str]) -> None:
+    assert "\x1b" not in start(*PLAN, "-o", "table", env=off).stdout
+
+
+def test_python_m_rmqlb_and_the_version() -> None:
+    from rmqlb import __version__
+
+    assert start("--version") == (f"rmqlb {__version__}\n", "", 0)
