@@ -18,7 +18,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
 
 _LONGEST_PASSWORD = 10_000
@@ -163,14 +163,14 @@ def made_up_finding(moves: tuple[int, int] | None = None) -> Finding:
 
 
 def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
-    """What could not be read, and how it was read."""
+    """How the source was read, and what of it could not be: one line for all parts of a kind."""
     findings = [Finding("note", note) for note in snapshot.notes]
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, list[Unread]] = {}
     for part in snapshot.unread:
-        kinds.setdefault(part.reason, []).append(part.what)
-    for reason, parts in kinds.items():
-        more = f" and {len(parts) - 3} more" if len(parts) > 3 else ""
-        findings.append(Finding("unread", f"not read: {', '.join(parts[:3])}{more}: {reason}"))
+        kinds.setdefault(part.what.rpartition(" ")[0] or part.what, []).append(part)
+    for first, *more in kinds.values():
+        others = f" and {len(more)} more" if more else ""
+        findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}"))
     return findings
 
 

@@ -20,10 +20,9 @@ import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError, RmqlbError, UsageError
 from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate
+from rmqlb.sources.retrying import wait_before_retry
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
-_BACKOFF_S = 0.2
-_BACKOFF_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +121,8 @@ class HttpClient:
             raise fault.error from None
 
     def _wait(self, attempt: int, retry_after: str | None) -> None:
-        longest = min(_BACKOFF_LIMIT_S, _BACKOFF_S * 2**attempt)
         asked = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
-        self._settings.sleep(max(min(asked, _BACKOFF_LIMIT_S), longest * self._settings.jitter()))
+        wait_before_retry(attempt, self._settings.sleep, self._settings.jitter, asked=asked)
 
     def _once(self, method: str, path: str, **arguments: Any) -> Answer:
         where = f"{method} {self._base}{path}"

@@ -163,5 +163,5 @@ def test_more_queues_than_can_be_are_refused() -> None:
 def test_a_table_whose_heading_is_indented_is_read_or_refused_by_line() -> None:
     """Found by fuzz/fuzz_documents.py."""
     text = " #ClusterName #BrokerName\nc b {0=h:1} 4 4 6\n---\n"
-    (queue,) = read_table(text, "x").queue_datas or ()
-    assert (queue.broker_name, queue.read_queue_nums) == ("b", 4)
+    route = docs.route(read_table(text, "x"), "T")
+    assert [(queue.broker_name, queue.read_queue_nums) for queue in route.queue_datas] == [("b", 4)]
