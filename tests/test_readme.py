@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -88,3 +89,19 @@ def test_the_examples_are_what_the_captures_give() -> None:
     assert (ROOT / "examples" / "topicRoute-Skewed.txt").read_bytes() == (
         ROOT / "tests/data/mqadmin/5.5.0-topicRoute-Skewed.txt"
     ).read_bytes()
+
+
+def test_every_figure_of_fail_on_is_named() -> None:
+    from rmqlb.engine.conditions import NAMES as FIGURES
+
+    assert all(figure in README for figure in FIGURES)
+
+
+def test_the_keys_of_a_plan_are_named() -> None:
+    from tests.test_golden import GOLDEN
+
+    text = (GOLDEN / "plan-rebalance.json.txt").read_text(encoding="utf-8")
+    data = json.loads(text[text.index("{") : text.index("--- stderr")])["data"]
+    for key in ("group", "strategy", "strategyAfter", "topics", "consumers", "summary", "comparison", "conditions"):
+        assert key in data
+        assert key in README
