@@ -34,6 +34,8 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
     "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
+    "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
+    "fetch-routes.yaml": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o yaml",
     "help": "--help",
     "help-plan": "plan-rebalance --help",
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.route_findings import route_findings
+from rmqlb.engine.route_findings import route_findings, sighting_findings
+from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import RouteSighting
 from tests.builders import route
 
 
@@ -39,3 +41,27 @@ def test_the_message_says_which_queues_nobody_reads() -> None:
     assert [f.message for f in route_findings(data)] == [
         "broker a of topic T has 4 write but 2 read queues: messages in queues 2..3 are read by nobody"
     ]
+
+
+def test_name_servers_that_do_not_agree_are_a_finding() -> None:
+    other = RouteSighting(route(a=4), Seen("NameServer y"))
+    sighting = RouteSighting(route(a=4, b=4), Seen("NameServer x"), (other,))
+    assert [(f.code, f.message) for f in sighting_findings(sighting)] == [
+        (
+            "routes-differ",
+            "NameServers give different routes of topic T (NameServer x: 8 read queues, NameServer y: 4 read queues)",
+        )
+    ]
+    assert list(sighting_findings(other)) == []
+
+
+def test_routes_are_compared_as_clients_compare_them() -> None:
+    one = route(a=4, b=4)
+    turned = TopicRouteData("T", one.queue_datas[::-1], one.broker_datas[::-1])
+    elsewhere = TopicRouteData(
+        "T", one.queue_datas, tuple(BrokerData("z", b.broker_name, b.broker_addrs) for b in one.broker_datas)
+    )
+    assert not one.differs_from(turned)
+    assert not one.differs_from(elsewhere)
+    assert one.differs_from(route(a=4, b=5))
+    assert one.differs_from(route(masters=False, a=4, b=4))
