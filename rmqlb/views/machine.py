@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Cell, Report, Section
-from rmqlb.views.text import safe_cell, safe_json, visible
+from rmqlb.views.text import safe_cell, safe_json, safe_yaml, visible
 
 FORMAT_VERSION = "1.0"
 
@@ -33,7 +34,13 @@ def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: 
 
 def as_json(value: Mapping[str, Any]) -> str:
     """Indented JSON, ending in a line end."""
-    return safe_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
+        import json
+
+        text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    return safe_json(text) + "\n"
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:
@@ -50,7 +57,7 @@ def as_yaml(value: Mapping[str, Any]) -> str:
 
     Dumper.add_representer(str, text)
     dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
-    return safe_json(dumped)
+    return safe_yaml(dumped)
 
 
 def as_csv(section: Section, delimiter: str = ",") -> str:

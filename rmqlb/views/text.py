@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-_UNSAFE = re.compile(
+_UNSAFE = (
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
@@ -18,12 +19,21 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mb\u202ec")
     'a\\x1b[31mb\\u202ec'
     """
-    return _UNSAFE.sub(lambda match: _SHORT.get(match[0]) or _escape(match[0]), text)
+    if text.isascii() and text.isprintable():
+        return text
+    return _unsafe().sub(lambda match: _SHORT.get(match[0]) or _escape(match[0]), text)
 
 
 def safe_json(text: str) -> str:
-    r"""JSON text with those characters as \\u escapes; outside its strings JSON has none of them but line ends."""
-    return re.sub(r"[\ud800-\udfff]", _json_escape, _UNSAFE.sub(_json_escape_but_layout, text))
+    r"""JSON text with those characters as \u escapes; outside its strings JSON has none of them but line ends."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _unsafe().sub(lambda match: match[0] if match[0] == "\n" else _json_escape(match[0]), text)
+
+
+def safe_yaml(text: str) -> str:
+    """YAML text with those characters as escapes; they only stand in double-quoted strings."""
+    return _unsafe().sub(lambda match: match[0] if match[0] == "\n" else _escape(match[0]), text)
 
 
 def safe_cell(text: str) -> str:
@@ -39,18 +49,20 @@ def clip(text: str, longest: int) -> str:
     return f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
+@cache
+def _unsafe() -> re.Pattern[str]:
+    """Compiled when something is not plain ASCII: it costs every command's start a millisecond."""
+    return re.compile(_UNSAFE)
+
+
 def _escape(char: str) -> str:
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _json_escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
+def _json_escape(char: str) -> str:
+    code = ord(char)
     if code < 0x10000:
         return f"\\u{code:04x}"
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
-
-
-def _json_escape_but_layout(match: re.Match[str]) -> str:
-    return match[0] if match[0] == "\n" else _json_escape(match)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmqlb.views.machine import as_json, as_yaml
 from rmqlb.views.text import clip, safe_cell, safe_json, visible
 
 HOSTILE = [
@@ -47,3 +49,20 @@ def test_clipping_keeps_both_ends_and_the_length(text: str, longest: int) -> Non
     clipped = clip(text, longest)
     assert len(clipped) == min(len(text), longest)
     assert clipped[0] == text[0]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_is_written_for_machines_is_read_back_and_has_nothing_raw(text: str) -> None:
+    value = {"key": text, text: [text]}
+    for written, read in ((as_json(value), json.loads), (as_yaml(value), yaml.safe_load)):
+        assert read(written) == value
+        assert visible(written.replace("\n", "")) == written.replace("\n", "")
+
+
+def test_half_a_surrogate_pair_is_written_as_json_all_the_same() -> None:
+    assert as_json({"a": "\ud800"}) == '{\n  "a": "\\ud800"\n}\n'
+
+
+@pytest.mark.parametrize("value", [[], {}, [[]], {"a": {}}, 1.0, 5 / 3, 2**63, True, None, "é", [1, {"b": []}]])
+def test_json_is_laid_out_as_the_standard_library_does(value: object) -> None:
+    assert as_json({"a": value}) == json.dumps({"a": value}, indent=2, ensure_ascii=False) + "\n"
