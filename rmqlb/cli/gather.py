@@ -67,7 +67,9 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         EndpointError: it cannot be reached.
     """
     if options.source is None:
-        raise UsageError("no source", hint="name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE")
+        raise UsageError(
+            "no source", hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
+        )
     access = Access(
         user=options.user,
         password=lambda user: _password(user, options.password_file),

@@ -306,7 +306,12 @@ ROUTES = [
     ),
 ]
 SETTINGS = [
-    Bad(f"{PLAN} --group g", USAGE, "no source", "name a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"),
+    Bad(
+        f"{PLAN} --group g",
+        USAGE,
+        "no source",
+        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE",
+    ),
     Bad(f"{PLAN} -s _ --group g", USAGE, "the source is empty", SOURCE_HINT),
     Bad(
         f"{PLAN} -s ftp://u:s3cret@host/x",
