@@ -8,7 +8,10 @@ from rmqlb.errors import DocumentError
 from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument, convert
 
 TABLE_START = "#ClusterName"
-_NOISE = re.compile(r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[")
+_NOISE = re.compile(
+    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
+    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
+)
 _ROW = re.compile(
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"

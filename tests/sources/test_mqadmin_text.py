@@ -165,3 +165,11 @@ def test_a_table_whose_heading_is_indented_is_read_or_refused_by_line() -> None:
     text = " #ClusterName #BrokerName\nc b {0=h:1} 4 4 6\n---\n"
     route = docs.route(read_table(text, "x"), "T")
     assert [(queue.broker_name, queue.read_queue_nums) for queue in route.queue_datas] == [("b", 4)]
+
+
+def test_the_status_lines_of_an_unconfigured_5_5_0_are_passed_over() -> None:
+    status = (
+        "06:04:00,769 |-INFO in org.apache.rocketmq.logging.ch.qos.logback.classic.LoggerContext[default] - This is it\n"
+        "06:04:00,799 |-WARN in org.apache.rocketmq.logging.ch.qos.logback.classic.LoggerContext[default] - Twice\n\n"
+    )
+    assert without_noise(status + '{"queueDatas":[]}').lstrip() == '{"queueDatas":[]}'
