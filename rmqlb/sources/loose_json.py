@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?([LDFBS
 _WORD = re.compile(r"[A-Za-z_$@][\w$@.-]*")
 _ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ENDS = ("}", "]", '"', "'")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 MAX_DIGITS = 4300
 """Python's own limit for turning text into an integer, which bounds the time that takes."""
@@ -62,7 +63,10 @@ class LooseReader:
         self._skip()
         while self._at < len(self._text):
             found.append(self._value(0))
+            end = self._at
             self._skip()
+            if end == self._at < len(self._text) and self._text[end - 1] not in _ENDS:
+                self._fail("expected a space or the end")
         return found
 
     def _fail(self, problem: str, at: int | None = None) -> NoReturn:
@@ -214,7 +218,7 @@ class LooseReader:
         whole, fraction, exponent, suffix = match.groups()
         if suffix:
             self._note("a number with a type suffix")
-        if len(match[0]) > MAX_DIGITS:
+        if len(whole) > MAX_DIGITS:
             self._fail(f"a number of more than {MAX_DIGITS} digits", start)
         if fraction or exponent or suffix in ("D", "F"):
             value = float(whole + (fraction or "") + (exponent or ""))

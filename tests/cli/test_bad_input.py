@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from tests.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
 
 from .run import EXAMPLE, SKEWED, Ran, run, start
 
@@ -413,6 +416,12 @@ SETTINGS = [
     plan("--strategy CONFIG --config {}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
 ]
 ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS]
+WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
+
+
+def name(bad: Bad) -> str:
+    """The case, for pytest."""
+    return bad.line[:90]
 
 
 @pytest.fixture(scope="module")
@@ -434,47 +443,163 @@ def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
     assert lines[1:] == ([] if hint is None else [f"hint: {hint}"])
 
 
-@pytest.mark.parametrize("bad", ALL, ids=[re.sub(r"\s+", " ", bad.line)[:90] for bad in ALL])
+@pytest.mark.parametrize("bad", ALL, ids=name)
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
     must_end(run(*bad.args(folder)), bad.code, bad.error.format(folder), bad.hint)
 
 
-@pytest.mark.parametrize("bad", ALL, ids=[re.sub(r"\s+", " ", bad.line)[:90] for bad in ALL])
+@pytest.mark.parametrize("bad", WITHOUT_FORMAT, ids=name)
 def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> None:
-    plain = run(*bad.args(folder)).stderr.splitlines()
-    args = ["-o" if arg == "jsn" else arg for arg in bad.args(folder)]
-    ran = (
-        run(*args, env={"RMQLB_OUTPUT": "json"})
-        if "-o" not in args
-        else run(SHOW, "-s", EXAMPLE, "-o", "jsn", "-o", "json", "--topic", "x")
-    )
-    assert ran.stdout == ""
+    plain = run(*bad.args(folder))
+    ran = run(*bad.args(folder), env={"RMQLB_OUTPUT": "json"})
+    assert (ran.stdout, ran.code, ran.stderr.count("\n")) == ("", bad.code, 1)
     value = json.loads(ran.stderr)
-    assert ran.stderr.count("\n") == 1
     assert value["schema"] == "rmqlb/error"
-    assert value["error"]["exitCode"] == ran.code
-    if "-o" not in args:
-        assert ran.code == bad.code
-        assert f"error: {value['error']['message']}" == plain[0]
-        assert value["error"]["hint"] == bad.hint
+    assert value["error"]["exitCode"] == bad.code
+    assert value["error"]["hint"] == bad.hint
+    assert plain.stderr.startswith(f"error: {value['error']['message']}\n")
+
+
+@pytest.mark.parametrize("bad", ALL[::10], ids=name)
+def test_a_process_ends_the_same_way(bad: Bad, folder: Path) -> None:
+    must_end(start(*bad.args(folder)), bad.code, bad.error.format(folder), bad.hint)
+
+
+@pytest.mark.parametrize("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
+@pytest.mark.parametrize("wrong", ["--bogus", "--add=-1"])
+def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parsed(
+    flags: tuple[str, ...], wrong: str
+) -> None:
+    ran = run(PLAN, "-s", EXAMPLE, wrong, *flags)
+    assert json.loads(ran.stderr)["error"]["exitCode"] == ran.code == USAGE
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("setting", "value", "error"),
     [
-        DUMPS[0],
-        DUMPS[7],
-        DUMPS[11],
-        DUMPS[13],
-        DUMPS[15],
-        NAMES[1],
-        SPELLING[0],
-        SPELLING[5],
-        SPELLING[10],
-        MEMBERS[0],
-        SETTINGS[6],
+        ("RMQLB_TIMEOUT", "soon", "--timeout soon: not a duration"),
+        ("RMQLB_MAX_SIZE", "big", "--max-size big: not a size"),
+        ("RMQLB_RETRIES", "many", "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many'"),
+        ("RMQLB_OUTPUT", "jsn", "unknown format jsn"),
+        ("RMQLB_SOURCE", "ftp://x", "cannot read ftp:// sources"),
     ],
-    ids=lambda bad: bad.line[:60],
 )
-def test_a_process_ends_the_same_way(bad: Bad, folder: Path) -> None:
-    must_end(start(*bad.args(folder)), bad.code, bad.error.format(folder), bad.hint)
+def test_a_bad_setting_in_the_environment_is_as_bad_as_on_the_line(setting: str, value: str, error: str) -> None:
+    source = () if setting == "RMQLB_SOURCE" else ("-s", EXAMPLE)
+    ran = run(SHOW, *source, env={setting: value})
+    assert (ran.code, ran.stdout) == (USAGE, "")
+    assert ran.stderr.startswith(f"error: {error}")
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "secret.json"
+    path.write_bytes(b"{}")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # to root everything is readable, but for what leads nowhere
+        path.unlink()
+        path.symlink_to(path)
+    ran = run(SHOW, "-s", str(path))
+    assert (ran.code, ran.stdout) == (DATA, "")
+    assert ran.stderr.startswith(f"error: cannot read {path}: ")
+    assert ran.stderr.endswith(f"\nhint: {SOURCE_HINT}\n")
+
+
+@pytest.mark.parametrize("place", ["--group", "--topic", "-s", "--add", "--strategy"])
+def test_an_argument_that_is_no_text_is_told(place: str) -> None:
+    ran = start(PLAN, place.encode(), b"a\xff\xfe")
+    must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
+
+
+@pytest.mark.parametrize("fmt", ["plain", "json"])
+@pytest.mark.parametrize(
+    "place", ["--group", "--topic", "-s", "--add", "--strategy", "--section", "--fail-on", "--timeout", "--bogus="]
+)
+def test_what_steers_a_terminal_is_shown_harmless_in_errors(place: str, fmt: str) -> None:
+    hostile = "x\x1b[31m\x1b]52;c;\x07\x9b\u202e\u2028\r\n\x7f[/x]"
+    options = [f"{place}{hostile}"] if place.endswith("=") else [place, hostile]
+    ran = run(PLAN, "-s", EXAMPLE, "--group", "order-svc", "-o", fmt, *options)
+    assert ran.code in (USAGE, DATA) or place == "--add"
+    assert set(ran.stderr + ran.stdout) <= {"\n", *map(chr, range(0x20, 0x7F)), "…"}
+    if ran.code:
+        assert ran.stderr.count("\n") <= 2
+
+
+# -- live sources -------------------------------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """Options for a Dashboard that misbehaves, and how the command ends; `{}` is its URL."""
+
+    options: tuple[str, ...]
+    replay: Replay
+    code: ExitCode
+    error: str
+
+
+LOGIN = ("admin", "right-one")
+LIVE = {
+    "an unknown topic": Asked(("--topic", "Skewd"), Replay(), DATA, "topic Skewd has no route at {}"),
+    "an HTML page": Asked(
+        (), Replay(faults={"*": giving(b"<html>")}), ENDPOINT, "GET {}/topic/list.query: an HTML page instead of JSON"
+    ),
+    "HTTP 503": Asked((), Replay(faults={"*": giving(b"", 503)}), ENDPOINT, "GET {}/topic/list.query: HTTP 503"),
+    "HTTP 401": Asked(
+        (), Replay(faults={"*": giving(b"", 401)}), ENDPOINT, "GET {}/topic/list.query: refused (HTTP 401)"
+    ),
+    "a reset": Asked((), Replay(faults={"*": reset}), ENDPOINT, "GET {}/topic/list.query: the connection broke: "),
+    "silence": Asked(
+        ("--timeout", "200ms"),
+        Replay(faults={"*": silent}),
+        ENDPOINT,
+        "GET {}/topic/list.query: no whole answer within 0.2 s",
+    ),
+    "too much": Asked(
+        ("--max-size", "100KB"), Replay(faults={"*": endless}), ENDPOINT, "GET {}/topic/list.query: larger than 100 KB"
+    ),
+    "a login that is not given": Asked((), Replay(login=LOGIN), ENDPOINT, "{} asks for a login"),
+    "a user without a password": Asked(("--user", "admin"), Replay(login=LOGIN), USAGE, "no password for admin"),
+    "no password file": Asked(
+        ("--user", "admin", "--password-file", "/nonexistent"),
+        Replay(login=LOGIN),
+        USAGE,
+        "--password-file /nonexistent: No such file or directory",
+    ),
+    "no CA file": Asked(
+        ("--ca-file", "/nonexistent"),
+        Replay(),
+        USAGE,
+        "cannot read the CA file /nonexistent: No such file or directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LIVE)
+def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
+    options, fields, code, error = LIVE[case]
+    with dashboard(replace(fields, stop=threading.Event(), asked=[])) as replay:
+        ran = run(SHOW, "-s", replay.url, "--retries", "0", *options)
+    assert (ran.code, ran.stdout) == (code, "")
+    assert ran.stderr.startswith(f"error: {error.format(replay.url)}")
+    assert len(ran.stderr.splitlines()) <= 2
+
+
+def test_a_password_is_in_no_output(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_text("wr0ng-one\n")
+    for debug in ((), ("--debug",)):
+        for given in (("--password-file", str(path)), ()):
+            with dashboard(Replay(login=LOGIN)) as replay:
+                url = replay.url.replace("http://", "http://admin@")
+                ran = run(SHOW, "-s", url, *given, *debug, env={} if given else {"RMQLB_PASSWORD": "wr0ng-one"})
+            assert ran.code == ENDPOINT
+            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password!\n")
+            assert "wr0ng-one" not in ran.stdout + ran.stderr
+            assert b"wr0ng-one" in replay.posted[0]
+
+
+def test_a_password_in_the_url_is_not_echoed(folder: Path) -> None:
+    for bad in (bad for bad in SETTINGS if "s3cret" in bad.line):
+        for fmt in ("plain", "json"):
+            ran = run(*bad.args(folder), "-o", fmt, "--debug")
+            assert ran.code == USAGE
+            assert "s3cret" not in ran.stdout + ran.stderr

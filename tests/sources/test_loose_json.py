@@ -206,3 +206,15 @@ def test_the_offsets_of_a_real_broker_stand_under_their_queues() -> None:
         "lastTimestamp": 1795226477711,
         "pullOffset": 31,
     }
+
+
+def test_two_bare_values_need_a_space_between_them() -> None:
+    assert read_loose("[][]{} 1 2", "x")[0] == [[], [], {}, 1, 2]
+    for text in ("01", "truefalse", "1[]", "null{}"):
+        with pytest.raises(DocumentError):
+            read_loose(text, "x")
+
+
+def test_a_fraction_may_be_as_long_as_strict_json_allows() -> None:
+    for text in ("0." + "1" * 5000, "1e" + "0" * 5000):
+        assert read_loose(text, "x")[0] == [json.loads(text)]
