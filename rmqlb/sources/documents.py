@@ -7,18 +7,20 @@ Java leaves out when they are null have defaults here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, MemberReport, QueueState
+from rmqlb.model.java import parse_int, split
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.bounded import MAX_DEPTH
 
 Document = TypeVar("Document")
+_MOST_QUEUES = 200_000
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
 """How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
@@ -59,6 +61,16 @@ class RouteDocument(CamelStruct, frozen=True):
     broker_datas: list[BrokerDataDocument] | None = None
     order_topic_conf: str | None = None
     topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a route whose queue lists would fill the memory.
+
+        Raises:
+            ValueError: as msgspec wants it; it adds the place.
+        """
+        claimed = _claimed_queues(self)
+        if claimed > _MOST_QUEUES:
+            raise ValueError(f"{claimed} queues in one route, more than {_MOST_QUEUES}")
 
 
 class ConnectionItem(CamelStruct, frozen=True):
@@ -132,6 +144,29 @@ class GroupItem(CamelStruct, frozen=True):
 
 class TopicListDocument(CamelStruct, frozen=True):
     topic_list: list[str]
+
+
+def _claimed_queues(document: RouteDocument) -> int:
+    """How long the longest of the route's queue lists would be."""
+    datas = document.queue_datas or ()
+    scopes: dict[str | None, int] = {}
+    for info in (document.topic_queue_mapping_by_broker or {}).values():
+        scopes[info.scope] = max(scopes.get(info.scope, 0), info.total_queues)
+    return max(
+        sum(max(data.read_queue_nums, 0) for data in datas),
+        sum(max(data.write_queue_nums, 0) for data in datas),
+        sum(_ordered_counts(document.order_topic_conf or "")),
+        sum(scopes.values()),
+    )
+
+
+def _ordered_counts(conf: str) -> Iterator[int]:
+    """The counts of `broker:count;broker:count` that clients would follow; what is malformed is theirs to refuse."""
+    for part in split(conf, ";"):
+        try:
+            yield max(parse_int(split(part, ":")[1]), 0)
+        except (IndexError, ValueError):
+            return
 
 
 def convert(value: object, kind: type[Document], where: str) -> Document:

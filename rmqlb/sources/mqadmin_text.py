@@ -50,7 +50,7 @@ def read_table(text: str, where: str) -> RouteDocument:
     start = next(index for index, line in enumerate(lines) if line.lstrip().startswith(TABLE_START))
     for number, line in enumerate(lines[start + 1 :], start + 2):
         if line.startswith("---"):
-            return RouteDocument(queue_datas=queues, broker_datas=brokers)
+            return _route(queues, brokers, where)
         match = _ROW.fullmatch(line)
         if not match:
             raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
@@ -59,6 +59,13 @@ def read_table(text: str, where: str) -> RouteDocument:
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
         queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))
     raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
+def _route(queues: list[QueueDataDocument], brokers: list[BrokerDataDocument], where: str) -> RouteDocument:
+    try:
+        return RouteDocument(queue_datas=queues, broker_datas=brokers)
+    except ValueError as error:
+        raise DocumentError(f"{where}: {error}") from None
 
 
 def _addrs(text: str, where: str) -> dict[int, str]:

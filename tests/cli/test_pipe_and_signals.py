@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -57,8 +58,7 @@ def test_a_closed_stdin_is_an_unreadable_source() -> None:
 
 def test_a_closed_stdout_is_an_error_and_not_a_lost_result() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} >&-")
-    assert done.returncode == ExitCode.UNEXPECTED
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: stdout is closed\n")
 
 
 def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
@@ -70,6 +70,39 @@ def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
 def test_a_full_disk_is_one_line() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} -q > /dev/full")
     assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+@pytest.mark.parametrize("line", [f"{' '.join(PLAN)} -o json", f"{' '.join(PLAN)} -o table", "--version", "--help"])
+def test_a_full_disk_is_told_whatever_was_to_be_shown(line: str) -> None:
+    done = shell(f"rmqlb {line} > /dev/full")
+    assert done.returncode == ExitCode.UNEXPECTED
+    assert "the output's disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_nobody_who_hears_the_error_does_not_change_the_exit_code() -> None:
+    for stderr in ("2>/dev/full", "2>&-"):
+        assert shell(f"rmqlb show-route -s /nonexistent {stderr}").returncode == ExitCode.DATA
+
+
+def test_the_reader_of_the_help_may_have_seen_enough() -> None:
+    for line in ("--help", "plan-rebalance --help"):
+        assert shell(f"rmqlb {line} | true; echo ${{PIPESTATUS[0]}}").stdout == "0\n"
+
+
+def test_an_error_in_json_is_all_there_is() -> None:
+    done = start("show-route", "-s", "/nonexistent", "-o", "json")
+    assert (done.code, done.stdout) == (ExitCode.DATA, "")
+    assert json.loads(done.stderr) == {
+        "schema": "rmqlb/error",
+        "error": {
+            "message": "cannot read /nonexistent: No such file or directory",
+            "hint": "-s takes a URL, a file, or - for stdin",
+            "exitCode": 4,
+        },
+    }
 
 
 def test_an_interrupt_ends_it_at_once_with_130() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.errors import DocumentError
+from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
@@ -291,6 +291,46 @@ def test_what_is_no_route_is_a_document_error(document: str | bytes, message: st
     text = problem(document)
     assert text.startswith("route of T")
     assert text.endswith(message)
+
+
+def with_many(**fields: object) -> dict[str, object]:
+    """A route of three brokers that each claim as many queues as one may."""
+    data = {"readQueueNums": 0, "writeQueueNums": 0, **fields}
+    return {"queueDatas": [{"brokerName": name, **data} for name in "abc"]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        with_many(readQueueNums=100_000),
+        with_many(writeQueueNums=100_000),
+        {"queueDatas": [], "orderTopicConf": "a:100000;b:100000;c:+00100000:x"},
+        {"queueDatas": [], "orderTopicConf": "a:300000;b"},
+        {
+            "queueDatas": [],
+            "topicQueueMappingByBroker": {name: {"scope": name, "totalQueues": 100_000} for name in "abc"},
+        },
+    ],
+)
+def test_a_route_whose_queue_lists_would_fill_the_memory_is_refused(document: dict[str, object]) -> None:
+    assert problem(document) == "route of T: 300000 queues in one route, more than 200000"
+
+
+def test_a_count_that_no_client_can_read_is_left_to_them() -> None:
+    route = docs.parse_route({"queueDatas": [], "orderTopicConf": "a:99999999999"}, "T")
+    with pytest.raises(DataError, match="order config of topic T is malformed"):
+        route.publish_queues()
+
+
+def test_brokers_of_one_static_topic_may_each_repeat_how_many_queues_it_has() -> None:
+    mapping = {name: {"scope": "__global__", "totalQueues": 100_000} for name in "abc"}
+    route = docs.parse_route({"queueDatas": [], "topicQueueMappingByBroker": mapping}, "T")
+    assert len(route.subscribe_queues()) == 100_000
+
+
+def test_fewer_queues_than_none_are_none() -> None:
+    route = docs.parse_route(with_many(readQueueNums=-(2**31), writeQueueNums=-1), "T")
+    assert (route.subscribe_queues(), route.publish_queues()) == ([], [])
 
 
 # -- queues as keys -----------------------------------------------------------------------------------------------------

@@ -173,3 +173,8 @@ def test_the_status_lines_of_an_unconfigured_5_5_0_are_passed_over() -> None:
         "06:04:00,799 |-WARN in org.apache.rocketmq.logging.ch.qos.logback.classic.LoggerContext[default] - Twice\n\n"
     )
     assert without_noise(status + '{"queueDatas":[]}').lstrip() == '{"queueDatas":[]}'
+
+
+def test_brokers_that_together_have_more_queues_than_can_be_are_refused() -> None:
+    rows = "".join(f"c {name} {{0=x:1}} 100000 8 6\n" for name in "abc")
+    assert problem(HEADER + rows + "---\n") == "table: 300000 queues in one route, more than 200000"
