@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Sequence
 
@@ -44,6 +45,11 @@ class GroupOnTopics(Struct, frozen=True):
     made_up: tuple[str, ...]
     assumed: bool
     findings: tuple[Finding, ...]
+
+    @property
+    def title(self) -> str:
+        """The group in a sentence."""
+        return "the group" if self.name is None else f"group {self.name}"
 
     @property
     def subscribed(self) -> dict[str, frozenset[str]]:
@@ -251,6 +257,17 @@ def _password(user: str, path: str | None) -> str:
     return _secret(f"password for {user}", path, "--password-file", "RMQLB_PASSWORD")
 
 
+def _require_private(descriptor: int, path: str, option: str) -> None:
+    """As ssh does with its keys; a pipe has no readers but the one it was made for.
+
+    Raises:
+        UsageError: other users may read or write the file.
+    """
+    status = os.fstat(descriptor)
+    if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+        raise UsageError(f"{option} {path}: other users can open it", hint=f"chmod 600 {path}")
+
+
 def _secret(what: str, path: str | None, option: str, variable: str) -> str:
     """From a file, the environment, or a prompt on the terminal; never from an option's value.
 
@@ -260,6 +277,7 @@ def _secret(what: str, path: str | None, option: str, variable: str) -> str:
     if path is not None:
         try:
             with open(path, encoding="utf-8") as file:
+                _require_private(file.fileno(), path, option)
                 return file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"

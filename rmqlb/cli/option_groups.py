@@ -40,7 +40,10 @@ class SourceOptions(Struct, frozen=True):
     password_file: Annotated[
         str | None,
         Option(
-            metavar="FILE", envvar="RMQLB_PASSWORD_FILE", help="The first line is the password.", rich_help_panel=SOURCE
+            metavar="FILE",
+            envvar="RMQLB_PASSWORD_FILE",
+            help="Its first line is the password; mode 0600.",
+            rich_help_panel=SOURCE,
         ),
     ] = None
     ca_file: Annotated[

@@ -108,6 +108,7 @@ def plan_rebalance(
     found = group_on_topics(snapshot, which)
     plan = _plan(found, changes, given, strategy_options, which.explain)
     tried = [condition.try_on(plan.summary) for condition in conditions]
+    _require_known(tried)
     terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
     _judge(tried, terminal)
 
@@ -157,7 +158,7 @@ def _plan(
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:
         raise DataError(
-            f"group {found.name} has no member online: nobody owns its queues",
+            f"{found.title} has no member online: nobody owns its queues",
             hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
         )
     before = Side(members, found.routes)
@@ -204,17 +205,24 @@ def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain:
     return list(dict.fromkeys(findings))
 
 
-def _judge(tried: "Sequence[TriedCondition]", terminal: Terminal) -> None:
-    """Say which conditions are met, and end accordingly.
+def _require_known(tried: "Sequence[TriedCondition]") -> None:
+    """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
 
     Raises:
-        DataError: a condition's figure is unknown.
+        DataError: a condition's figure is unknown and no other condition is met.
     """
+    unknown = next((condition.text for condition in tried if condition.met is None), None)
+    if unknown and not any(condition.met for condition in tried):
+        raise DataError(
+            f"--fail-on {unknown}: the figure is unknown in this source",
+            hint="leave the condition out to see the plan",
+        )
+
+
+def _judge(tried: "Sequence[TriedCondition]", terminal: Terminal) -> None:
+    """Say which conditions are met, and end accordingly."""
     met = [condition for condition in tried if condition.met]
     for condition in met:
         terminal.say(f"condition met: {condition.text} (it is {condition.value:g})")
-    unknown = next((condition.text for condition in tried if condition.met is None), None)
     if met:
         raise typer.Exit(ExitCode.CONDITION)
-    if unknown:
-        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source")

@@ -48,7 +48,7 @@ def show_owners(
     found = group_on_topics(snapshot, which)
     if not found.client_ids:
         raise DataError(
-            f"group {found.name} has no member online: nobody owns its queues",
+            f"{found.title} has no member online: nobody owns its queues",
             hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
         )
     own = settings(strategy_options, found.routes)

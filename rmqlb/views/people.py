@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Report, Section
@@ -46,7 +47,11 @@ def print_tables(report: Report, console: Console) -> None:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """The table as it is; else with labels for client ids; else, if its rows have heads, as blocks."""
+    """A line if it is empty; else the table, or with labels for client ids, or, if its rows have heads, as blocks."""
+    if not section.rows:
+        from rich.text import Text
+
+        return Text.assemble((visible(section.title), "bold"), ": none")
     table = _table(section, {})
     if not _too_wide(table, console):
         return table
@@ -82,11 +87,11 @@ def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False)
             justify="right" if column.kind in ("number", "label") else "left",
             overflow="fold",
         )
-    for row, following in zip(section.rows, (*section.rows[1:], ()), strict=True):
+    for row, following in zip_longest(section.rows, section.rows[1:]):
         cells = zip(section.columns, row, strict=True)
         table.add_row(
             *(Text(clip(_shown(c, cell, labels), _LONGEST), style=_style(c, cell)) for c, cell in cells),
-            end_section=section.columns[0].quiet and bool(following) and row[0] != following[0],
+            end_section=section.columns[0].quiet and following is not None and row[0] != following[0],
         )
     return table
 

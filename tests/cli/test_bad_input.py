@@ -586,6 +586,7 @@ def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
 def test_a_password_is_in_no_output(tmp_path: Path) -> None:
     path = tmp_path / "password"
     path.write_text("wr0ng-one\n")
+    path.chmod(0o600)
     for debug in ((), ("--debug",)):
         for given in (("--password-file", str(path)), ()):
             with dashboard(Replay(login=LOGIN)) as replay:
@@ -595,6 +596,47 @@ def test_a_password_is_in_no_output(tmp_path: Path) -> None:
             assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password!\n")
             assert "wr0ng-one" not in ran.stdout + ran.stderr
             assert b"wr0ng-one" in replay.posted[0]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o606])
+def test_a_password_file_that_others_can_open_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "password"
+    path.write_text("wr0ng-one\n")
+    path.chmod(mode)
+    with dashboard(Replay(login=LOGIN)) as replay:
+        ran = run(SHOW, "-s", replay.url, "--user", "admin", "--password-file", str(path))
+    assert (ran.code, ran.stdout, replay.posted) == (USAGE, "", [])
+    assert ran.stderr == f"error: --password-file {path}: other users can open it\nhint: chmod 600 {path}\n"
+
+
+ROUTE = """{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":6}],
+"brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":"10.0.0.1:10911"}}]}"""
+
+
+@pytest.mark.parametrize("format_", ["table", "plain", "markdown", "csv", "json", "yaml"])
+def test_a_route_without_queues_is_shown(format_: str) -> None:
+    ran = run(SHOW, "-s", "-", "--topic", "T", "-o", format_, stdin='{"queueDatas":[],"brokerDatas":[]}')
+    assert ran.code == 0
+    assert ran.stdout.endswith("\n")
+    assert ("no-read-queues" in ran.stderr) != ("no-read-queues" in ran.stdout)
+
+
+def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
+    ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
+    assert (ran.code, ran.stdout) == (DATA, "")
+    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues\n")
+
+
+def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
+    plan = ("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "2", "--add", "1")
+    ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)
+    assert (ran.code, ran.stdout) == (DATA, "")
+    assert ran.stderr.splitlines()[-2:] == [
+        "error: --fail-on lag-moved>0: the figure is unknown in this source",
+        "hint: leave the condition out to see the plan",
+    ]
+    both = run(*plan, "--fail-on", "lag-moved>0", "--fail-on", "moved>0", "-o", "plain", stdin=ROUTE)
+    assert (both.code, bool(both.stdout)) == (3, True)
 
 
 def test_a_password_in_the_url_is_not_echoed(folder: Path) -> None:

@@ -105,6 +105,7 @@ def test_secrets_are_never_shown(live: list[str], tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("RMQLB_SECRET_KEY", "s3cr3t-key")
     monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "s3cr3t-token")
     (tmp_path / "key").write_text("s3cr3t-key\n")
+    (tmp_path / "key").chmod(0o600)
     for more in ([], ["--secret-key-file", str(tmp_path / "key")], ["--debug"]):
         result = run("fetch-routes", *live, "--access-key", "ak", "--group", "order-svc", *more)
         assert result.exit_code == 4
