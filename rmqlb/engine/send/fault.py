@@ -1,0 +1,271 @@
+"""Latency fault tolerance: which brokers a producer avoids after slow or failed attempts, and what it picks then.
+
+Rules of this file:
+- Times are integers on the caller's clock; `per_ms` says how many of its units make a millisecond.
+- *Available* is about time (is the isolation over?), *reachable* about the detector; only 5.1.4 and newer know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rmqlb.engine.send.java_hash import hash_code
+from rmqlb.engine.send.profile import NEWEST, ClientProfile, profile_of
+from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
+from rmqlb.model.message_queue import MessageQueue
+
+_TABLE_SIZE = 32
+
+
+class FaultItem:
+    """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`).
+
+    Attributes:
+        latency: the last measured latency in ms.
+        start: the time from which the broker is available.
+        reachable: False after a failure that the detector shall clear.
+    """
+
+    __slots__ = ("latency", "reachable", "start")
+
+    def __init__(self, latency: int, start: int, *, reachable: bool) -> None:
+        self.latency = latency
+        self.start = start
+        self.reachable = reachable
+
+
+class FaultStrategy:
+    """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`, on a clock that the caller hands in.
+
+    Args:
+        profile: the client's rules.
+        enabled: `sendLatencyFaultEnable`.
+        per_ms: units of time in a millisecond.
+        which_item_worst: index before the next pick among isolated brokers (clients before 5.1.4).
+
+    Attributes:
+        items: broker name → what is remembered of it.
+    """
+
+    def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1, which_item_worst: int = 0) -> None:
+        self.profile = profile
+        self.enabled = enabled
+        self.per_ms = per_ms
+        self.items: dict[str, FaultItem] = {}
+        self._worst = TopicPublishInfo((), which_item_worst, {})
+
+    def select(
+        self, info: TopicPublishInfo, last_broker_name: str | None, now: int, *, reset_index: bool = False
+    ) -> MessageQueue:
+        """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`).
+
+        Args:
+            info: the thread's queue list.
+            last_broker_name: the broker of the attempt before, None on a first attempt.
+            now: the time.
+            reset_index: the attempt is a retry; 5.1.4 and newer start the round robin anew then.
+        """
+        if not self.enabled:
+            return info.select(self.profile, last_broker_name)
+        if self.profile.strategy == "filter":
+            return self._filter(info, last_broker_name, now, reset_index=reset_index)
+        return self._scan(info, last_broker_name, now)
+
+    def update(self, broker_name: str, latency: int, now: int, *, isolation: bool, reachable: bool) -> int:
+        """Remember an attempt (`MQFaultStrategy.updateFaultItem`).
+
+        Returns:
+            The time from which the broker is available; `now` or earlier when it is.
+        """
+        if not self.enabled:
+            return now
+        profile = self.profile
+        start = now + profile.duration(latency, isolation=isolation) * self.per_ms
+        item = self.items.get(broker_name)
+        if item is None:
+            kept = 0 if profile.only_extends and start == now else start
+            self.items[broker_name] = FaultItem(latency, kept, reachable=reachable)
+            return start
+        item.latency = latency
+        item.reachable = reachable
+        if not profile.only_extends or (start > now and start > item.start):
+            item.start = start
+        return item.start
+
+    def is_available(self, broker_name: str, now: int) -> bool:
+        """No isolation holds the broker back."""
+        item = self.items.get(broker_name)
+        return item is None or now >= item.start
+
+    def is_reachable(self, broker_name: str) -> bool:
+        """No failure waits for the detector."""
+        item = self.items.get(broker_name)
+        return item is None or item.reachable
+
+    def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
+        if reset_index and self.profile.resets_index:
+            info.reset_index()
+        items = self.items
+
+        def available(broker_name: str) -> bool:
+            item = items.get(broker_name)
+            return (item is None or now >= item.start) and broker_name != last
+
+        def reachable(broker_name: str) -> bool:
+            item = items.get(broker_name)
+            return (item is None or item.reachable) and broker_name != last
+
+        profile = self.profile
+        return info.select_where(profile, available) or info.select_where(profile, reachable) or info.select(profile)
+
+    def _scan(self, info: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
+        """One step of the index, then the list from there; all isolated: a broker of the better half."""
+        profile, queues = self.profile, info.queues
+        index = info.next_index(profile)
+        if profile.scan_last == "avoid" and index + len(queues) > 2**31:
+            found, failed = self._scan_to_the_wrap(info, index, last, now)
+        else:
+            found, failed = self._scan_from(info, index, last, now), False
+        if found is not None:
+            return found
+        worst = None if failed else self._pick_one_at_least(now)
+        if failed or (worst is None and not queues):
+            return info.select(profile)
+        write_queues = -1 if worst is None else info.write_queue_nums.get(worst, -1)
+        if worst is not None and write_queues > 0:
+            queue = info.select(profile)
+            queue_id = _remainder(info.next_index(profile), write_queues)
+            picked = MessageQueue(queue.topic, worst, queue_id)
+            if profile.mutates:
+                queues[:] = [picked if listed is queue else listed for listed in queues]
+            return picked
+        if worst is not None:
+            del self.items[worst]
+        return info.select(profile)
+
+    def _scan_from(self, info: TopicPublishInfo, index: int, last: str | None, now: int) -> MessageQueue | None:
+        queues, rule = info.queues, self.profile.scan_last
+        for i in range(len(queues)):
+            queue = queues[position(java_abs(int32(index + i)), len(queues))]
+            name = queue.broker_name
+            if rule == "avoid":
+                if name != last and self.is_available(name, now):
+                    return queue
+            elif self.is_available(name, now) and (rule == "ignore" or last is None or name == last):
+                return queue
+        return None
+
+    def _scan_to_the_wrap(
+        self, info: TopicPublishInfo, index: int, last: str | None, now: int
+    ) -> tuple[MessageQueue | None, bool]:
+        """5.1.1 to 5.1.3 take a plain remainder, so that past 2^31 − 1 the scan dies of a negative position."""
+        queues = info.queues
+        for i in range(len(queues)):
+            if index + i >= 2**31:
+                failed = int32(index + i) % len(queues) != 0
+                if failed:
+                    return None, True
+            queue = queues[(index + i) % len(queues) if index + i < 2**31 else 0]
+            if queue.broker_name != last and self.is_available(queue.broker_name, now):
+                return queue, False
+        return None, False
+
+    def _pick_one_at_least(self, now: int) -> str | None:
+        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index of its own."""
+        ranked = sorted(
+            self._in_table_order(),
+            key=lambda name: (now < self.items[name].start, self.items[name].latency, self.items[name].start),
+        )
+        if not ranked:
+            return None
+        half = len(ranked) // 2
+        if half == 0:
+            return ranked[0]
+        return ranked[_remainder(self._worst.next_index(self.profile), half)]
+
+    def _in_table_order(self) -> Iterator[str]:
+        """Broker names as Java's ConcurrentHashMap iterates: by bucket, then as they came."""
+        size = _TABLE_SIZE
+        while len(self.items) > size * 3 // 4:
+            size *= 2
+        yield from sorted(self.items, key=lambda name: _bucket(name, size))
+
+
+class MQFaultStrategy:
+    """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
+
+    Args:
+        send_latency_fault_enable: off, brokers are never avoided and updates do nothing.
+        clock: gives the time in whole milliseconds.
+        client_version: whose rules, such as "4.9.7"; default the newest known.
+        which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
+
+    Raises:
+        UsageError: there is no such client version.
+
+    >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
+    >>> info, strategy = TopicPublishInfo(queues, -1), MQFaultStrategy(True, clock=lambda: 0)
+    >>> strategy.update_fault_item("a", 20, isolation=True, reachable=True)
+    >>> [str(strategy.select_one_message_queue(info, None).broker_name) for _ in range(3)]
+    ['b', 'b', 'b']
+    """
+
+    def __init__(
+        self,
+        send_latency_fault_enable: bool = False,
+        clock: Callable[[], int] | None = None,
+        client_version: str = NEWEST,
+        which_item_worst: int = 0,
+    ) -> None:
+        self._rules = FaultStrategy(
+            profile_of(client_version), enabled=send_latency_fault_enable, which_item_worst=which_item_worst
+        )
+        self._clock = clock or _wall_clock
+
+    def select_one_message_queue(
+        self, publish_info: TopicPublishInfo, last_broker_name: str | None, reset_index: bool = False
+    ) -> MessageQueue:
+        """The queue for the next attempt; mirrors `MQFaultStrategy.selectOneMessageQueue`.
+
+        Args:
+            publish_info: the thread's queue list; its index moves on.
+            last_broker_name: the broker of the attempt before, None on a first attempt.
+            reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
+
+        Raises:
+            ZeroDivisionError: the list is empty.
+        """
+        return self._rules.select(publish_info, last_broker_name, self._clock(), reset_index=reset_index)
+
+    def update_fault_item(
+        self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True
+    ) -> None:
+        """Tell how an attempt went; mirrors `MQFaultStrategy.updateFaultItem`.
+
+        Args:
+            broker_name: whose attempt it was.
+            current_latency: how long it took, in ms.
+            isolation: it failed: the broker is isolated as if it had taken very long.
+            reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
+        """
+        self._rules.update(broker_name, current_latency, self._clock(), isolation=isolation, reachable=reachable)
+
+    def is_available(self, broker_name: str) -> bool:
+        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
+        return self._rules.is_available(broker_name, self._clock())
+
+
+def _remainder(value: int, divisor: int) -> int:
+    """Java's `%`: the sign of the dividend."""
+    return value % divisor if value >= 0 else -(-value % divisor)
+
+
+def _bucket(name: str, size: int) -> int:
+    code = hash_code(name) & 0xFFFFFFFF
+    return (code ^ (code >> 16)) & (size - 1)
+
+
+def _wall_clock() -> int:
+    import time
+
+    return time.time_ns() // 1_000_000

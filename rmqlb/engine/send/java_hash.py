@@ -1,0 +1,68 @@
+"""`hashCode()` of the values that applications hand to a queue selector."""
+
+from __future__ import annotations
+
+import struct
+
+from rmqlb.errors import UsageError
+
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+
+
+def hash_code(arg: object) -> int:
+    """`arg.hashCode()` as Java computes it.
+
+    Args:
+        arg: str is a String; bool a Boolean; int an Integer where it fits 32 bits, else a Long; float a Double.
+
+    Returns:
+        A signed 32-bit number.
+
+    Raises:
+        UsageError: a value whose Java hash cannot be known (None, bytes and objects hash by identity or not at all).
+
+    >>> hash_code("order-1"), hash_code(True), hash_code(12345678901), hash_code(1.5)
+    (-1207111310, 1231, -539222985, 1073217536)
+    """
+    if isinstance(arg, str):
+        return _string(arg)
+    if isinstance(arg, bool):
+        return 1231 if arg else 1237
+    if isinstance(arg, int):
+        if _INT_MIN <= arg <= _INT_MAX:
+            return arg
+        return long_hash_code(arg)
+    if isinstance(arg, float):
+        return _fold(struct.unpack(">q", struct.pack(">d", arg))[0] if arg == arg else 0x7FF8000000000000)
+    raise UsageError(f"the Java hash of a {type(arg).__name__} is not known", hint="use text, a number or a boolean")
+
+
+def long_hash_code(value: int) -> int:
+    """`Long.hashCode`, also for numbers that an Integer could hold.
+
+    Raises:
+        UsageError: the number has more than 64 bits.
+
+    >>> long_hash_code(-1)
+    0
+    """
+    if not _LONG_MIN <= value <= _LONG_MAX:
+        raise UsageError(f"{value}: more than 64 bits, no Java Long")
+    return _fold(value)
+
+
+def _string(text: str) -> int:
+    code = 0
+    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        code = (code * 31 + unit) & 0xFFFFFFFF
+    return _signed(code)
+
+
+def _fold(value: int) -> int:
+    bits = value & 0xFFFFFFFFFFFFFFFF
+    return _signed((bits ^ (bits >> 32)) & 0xFFFFFFFF)
+
+
+def _signed(bits: int) -> int:
+    return bits - 2**32 if bits >= 2**31 else bits

@@ -1,0 +1,162 @@
+"""What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
+
+Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
+`publish_info`, `fault` and `producer`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.errors import UsageError
+
+Version = tuple[int, int, int]
+NEWEST = "5.5.0"
+"""The newest client whose classes were run; a later version is given its rules, and told so."""
+_OLDEST: Version = (4, 0, 0)
+_VERSION = re.compile(r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?")
+
+_OLD_LATENCY = (50, 100, 550, 1000, 2000, 3000, 15000)
+_OLD_DURATION = (0, 0, 30000, 60000, 120000, 180000, 600000)
+_NEW_LATENCY = (50, 100, 550, 1800, 3000, 5000, 15000)
+_NEW_DURATION = (0, 0, 2000, 5000, 6000, 10000, 30000)
+_RETRIED = frozenset({1, 14, 16, 17, 204, 205})
+
+
+class ClientProfile(Struct, frozen=True):
+    """How a stretch of client versions picks and retries.
+
+    Attributes:
+        since: the first version of the stretch.
+        name: the stretch in words, such as `5.1.4 to 5.2.0`.
+        index_step: what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and
+            returns the magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0.
+        any_start: the index starts at any 32-bit number, else at a magnitude.
+        skip: how the plain pick passes over the last broker: `filter`, by a `step` of the index a try, or by a local
+            `scan` after one step.
+        strategy: what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then
+            any), or `scan` from one step of the index, then the better half of the broker list.
+        scan_last: what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`.
+        mutates: when all brokers are isolated the queue list is changed in place, for every thread.
+        worst_needs_write: then the route must call the broker writable.
+        shuffles: ties among isolated brokers are broken at random.
+        latency_max: thresholds of the measured latency in ms.
+        not_available_duration: isolation in ms from each threshold on.
+        isolation_latency: the latency in ms that a failure counts as.
+        only_extends: an update never shortens an isolation, and `reachable` is kept; else each update sets it anew.
+        client_error_isolates: a failure on the client's own side (no address) isolates the broker too.
+        retry_codes: broker response codes after which another broker is tried (SYNC).
+        async_needs_time: an ASYNC retry is made only while time is left.
+        async_late: what an ASYNC retry without time does: `sends` nothing, fails and isolates, then retries; `stops`.
+        async_refused_reachable: whether a refused ASYNC attempt leaves the broker reachable.
+        resets_index: a SYNC retry starts the round robin anew at a random place (latency fault on).
+        caps_request: `sendMsgMaxTimeoutPerRequest` exists.
+        fixed_template: a topic that does not exist yet takes TBW102's route whatever createTopicKey says.
+        illegal_queue_code: what a 4.x or 5.x broker answers to a queue id it does not have.
+    """
+
+    since: Version
+    name: str = ""
+    index_step: Literal["mask", "wrap", "fold", "clamp"] = "mask"
+    any_start: bool = True
+    skip: Literal["filter", "step", "scan"] = "filter"
+    strategy: Literal["filter", "scan"] = "filter"
+    scan_last: Literal["ignore", "avoid", "same"] = "ignore"
+    mutates: bool = False
+    worst_needs_write: bool = False
+    shuffles: bool = False
+    latency_max: tuple[int, ...] = _NEW_LATENCY
+    not_available_duration: tuple[int, ...] = _NEW_DURATION
+    isolation_latency: int = 10000
+    only_extends: bool = True
+    client_error_isolates: bool = False
+    retry_codes: frozenset[int] = _RETRIED | {2, 1500}
+    async_needs_time: bool = True
+    async_late: Literal["sends", "stops"] = "stops"
+    async_refused_reachable: bool = True
+    resets_index: bool = True
+    caps_request: bool = True
+    fixed_template: bool = True
+
+    def duration(self, latency_ms: float, *, isolation: bool) -> int:
+        """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
+        counted = self.isolation_latency if isolation else latency_ms
+        for threshold, duration in zip(reversed(self.latency_max), reversed(self.not_available_duration), strict=True):
+            if counted >= threshold:
+                return duration
+        return 0
+
+
+def _profiles() -> tuple[ClientProfile, ...]:
+    """From the newest to the oldest, each said by what differs from the one after it."""
+    v533 = ClientProfile((5, 3, 3))
+    v532 = replace(v533, since=(5, 3, 2), caps_request=False)
+    v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
+    v530 = replace(v531, since=(5, 3, 0), retry_codes=_RETRIED | {2})
+    v514 = replace(v530, since=(5, 1, 4), retry_codes=_RETRIED, async_late="sends", async_refused_reachable=False)
+    v511 = replace(
+        v514,
+        since=(5, 1, 1),
+        skip="step",
+        strategy="scan",
+        scan_last="avoid",
+        mutates=True,
+        latency_max=_OLD_LATENCY,
+        not_available_duration=_OLD_DURATION,
+        isolation_latency=30000,
+        only_extends=False,
+        client_error_isolates=True,
+        resets_index=False,
+        fixed_template=False,
+    )
+    v500 = replace(v511, since=(5, 0, 0), scan_last="ignore")
+    v498 = replace(v500, since=(4, 9, 8), any_start=False, mutates=False, worst_needs_write=True)
+    v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
+    v490 = replace(v494, since=(4, 9, 0), index_step="wrap", shuffles=True)
+    v480 = replace(v490, since=(4, 8, 0), index_step="fold")
+    v400 = replace(v480, since=_OLDEST, index_step="clamp", skip="scan", scan_last="same")
+    stretches = (v533, v532, v531, v530, v514, v511, v500, v498, v494, v490, v480, v400)
+    names = (
+        "5.3.3 and newer",
+        "5.3.2",
+        "5.3.1",
+        "5.3.0",
+        "5.1.4 to 5.2.0",
+        "5.1.1 to 5.1.3",
+        "5.0.0 and 5.1.0",
+        "4.9.8",
+    ) + ("4.9.4 to 4.9.7", "4.9.0 to 4.9.3", "4.8.0", "4.7.1 and older")
+    return tuple(replace(profile, name=name) for profile, name in zip(stretches, names, strict=True))
+
+
+PROFILES = _profiles()
+"""All stretches, the newest first."""
+
+
+def parse_version(text: str) -> Version:
+    """A client version as typed: `5.3.2`, `4.9`, `V5_1_4`.
+
+    Raises:
+        UsageError: it is none, or older than 4.0.0.
+    """
+    match = _VERSION.fullmatch(text.strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
+    if match is None:
+        raise UsageError(f"{text}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
+    version = int(match[1]), int(match[2]), int(match[3] or 0)
+    if version < _OLDEST:
+        raise UsageError(f"{text}: clients older than 4.0.0 are not known", hint="the oldest rules are those of 4.7.1")
+    return version
+
+
+def profile_of(version: str) -> ClientProfile:
+    """The rules of a client version.
+
+    Raises:
+        UsageError: it is no version, or older than 4.0.0.
+    """
+    wanted = parse_version(version)
+    return next(profile for profile in PROFILES if wanted >= profile.since)

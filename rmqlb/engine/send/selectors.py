@@ -1,0 +1,87 @@
+"""The queue selectors of RocketMQ's client (`client.producer.selector`): one attempt, no retry, no fault strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rmqlb.engine.send.java_hash import hash_code
+from rmqlb.model.message_queue import MessageQueue
+
+_MULTIPLIER, _INCREMENT, _BITS = 0x5DEECE66D, 0xB, (1 << 48) - 1
+
+
+class JavaRandom:
+    """`java.util.Random`.
+
+    Args:
+        seed: any whole number, of which 48 bits count.
+
+    >>> random = JavaRandom(42)
+    >>> random.next_int(), [random.next_int(8) for _ in range(2)]
+    (-1170105035, [0, 5])
+    """
+
+    __slots__ = ("_state",)
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed ^ _MULTIPLIER) & _BITS
+
+    def next_int(self, bound: int | None = None) -> int:
+        """Any int, or with a bound one of 0 … bound − 1.
+
+        Raises:
+            ValueError: the bound is not positive, as in Java.
+        """
+        if bound is None:
+            return self._next(32)
+        if bound <= 0:
+            raise ValueError("bound must be positive")
+        if bound & (bound - 1) == 0:
+            return (bound * self._next(31)) >> 31
+        while True:
+            bits = self._next(31)
+            value = bits % bound
+            if bits - value + (bound - 1) < 2**31:
+                return value
+
+    def _next(self, bits: int) -> int:
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _BITS
+        value = self._state >> (48 - bits)
+        return value - (1 << bits) if bits == 32 and value >= 1 << 31 else value
+
+
+def hash_position(code: int, size: int) -> int:
+    """Where in a list of that size a hash points: Java's remainder without its sign."""
+    return abs(code) % size
+
+
+def select_by_hash(queues: Sequence[MessageQueue], arg: object) -> MessageQueue:
+    """`SelectMessageQueueByHash.select`: the magnitude of the remainder of `arg.hashCode()`.
+
+    Args:
+        queues: the publish list, in order.
+        arg: what the application passes, see `hash_code`.
+
+    Raises:
+        UsageError: the Java hash of `arg` cannot be known.
+        ZeroDivisionError: the list is empty.
+
+    >>> queues = [MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in range(4)]
+    >>> str(select_by_hash(queues, "order-1"))
+    'MessageQueue [topic=T, brokerName=broker-b, queueId=2]'
+    """
+    return queues[hash_position(hash_code(arg), len(queues))]
+
+
+def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> MessageQueue:
+    """`SelectMessageQueueByRandom.select`: its Random is made once, with the time of construction as its seed.
+
+    Raises:
+        ValueError: the list is empty.
+    """
+    return queues[random.next_int(len(queues))]
+
+
+def select_by_machine_room(queues: Sequence[MessageQueue], arg: object) -> None:  # noqa: ARG001 - the selector's shape
+    """`SelectMessageQueueByMachineRoom.select`: always nothing, and the send fails of it (all versions examined)."""
+    return

@@ -1,0 +1,322 @@
+"""What a producer is asked to do in a simulation, and what came of it.
+
+Rule of this file: times are whole microseconds (`_us`) in the scenario and milliseconds where a report is for reading.
+Message, attempt and thread numbers start at 1; message #45 is the 45th.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal
+
+from msgspec import Struct, field
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.message_queue import MessageQueue
+
+Mode = Literal["sync", "async", "oneway"]
+Kind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
+ROUTE_POLL_US = 30_000_000
+SEND_TIMEOUT_MS = 3000
+
+
+class Moment(Struct, frozen=True):
+    """A time, or the start of a message; one of the two.
+
+    Attributes:
+        us: microseconds from the start.
+        message: number of a message; the moment is when its first attempt begins.
+    """
+
+    us: int | None = None
+    message: int | None = None
+
+
+START = Moment(us=0)
+
+
+class Reaction(Struct, frozen=True):
+    """What a broker does to a send while it fails.
+
+    Attributes:
+        kind: refused (nobody listens), timeout (silence), slow (a late success), status (stored, but not as safely as
+            wanted), code (an error response), read-only (it still stores, and leaves the route for producers).
+        name: the status or code by RocketMQ's name, else the kind.
+        code: the response code of a status or code.
+        cost_us: how long a refusal takes, or the slow answer.
+    """
+
+    kind: Kind
+    name: str
+    code: int = 0
+    cost_us: int = 0
+
+
+class Failure(Struct, frozen=True):
+    """One broker's failure.
+
+    Attributes:
+        broker_name: whose.
+        reaction: what it does meanwhile.
+        start: from when on.
+        end: until when, that moment not included; None is never.
+        notices_us: how long after the start the NameServer drops the broker; None is never.
+    """
+
+    broker_name: str
+    reaction: Reaction
+    start: Moment = START
+    end: Moment | None = None
+    notices_us: int | None = None
+
+
+class Latency(Struct, frozen=True):
+    """How long a healthy broker takes to answer.
+
+    Attributes:
+        text: as given, for the report.
+        table: equally likely values in microseconds; a single one is a constant.
+        tail: a finer table that stands for the last entry of `table`; empty when that entry is exact.
+    """
+
+    text: str
+    table: tuple[int, ...]
+    tail: tuple[int, ...] = ()
+
+
+ASSUMED_LATENCY = Latency("1ms", (1000,))
+"""What a broker's latency is taken for when nothing is said about it."""
+
+
+class SendScenario(Struct, frozen=True):
+    """What is simulated.
+
+    Attributes:
+        client_version: whose rules the producer follows.
+        mode: SYNC, ASYNC or ONEWAY.
+        latency_fault: `sendLatencyFaultEnable`.
+        detector: `startDetectorEnable` (5.1.4 and newer).
+        threads: sending threads; each has its own round robin.
+        messages: how many, or None for as many as `duration_us` has room for.
+        rate: messages a second in all, dealt to the threads in turn, or None: each thread sends the next message when
+            the one before is done.
+        duration_us: no message starts at or after this time; None without limit.
+        retries: `retryTimesWhenSendFailed` (SYNC) or `retryTimesWhenSendAsyncFailed`.
+        timeout_ms: `sendMsgTimeout`, for all attempts of a message together.
+        timeout_per_request_ms: `sendMsgMaxTimeoutPerRequest` (5.3.3 and newer), or None.
+        retry_not_store_ok: `retryAnotherBrokerWhenNotStoreOK`.
+        failures: which brokers fail, when and how; of two at a time the later in the list counts.
+        latencies: broker name → its latency; others take `latency`.
+        latency: of brokers without one of their own.
+        exclude: brokers whose queues the producer leaves out altogether.
+        start_at: position in the queue list of the first thread's first pick, or None for a random one.
+        seed: of all random parts.
+        first_poll_us: when the client first asks the NameServer for the route again.
+        poll_us: how often then.
+        latency_max: thresholds in ms instead of the version's, or None.
+        not_available_duration: isolations in ms instead of the version's, or None.
+        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes.
+    """
+
+    client_version: str
+    mode: Mode = "sync"
+    latency_fault: bool = False
+    detector: bool = False
+    threads: int = 1
+    messages: int | None = 1000
+    rate: Fraction | None = None
+    duration_us: int | None = None
+    retries: int = 2
+    timeout_ms: int = SEND_TIMEOUT_MS
+    timeout_per_request_ms: int | None = None
+    retry_not_store_ok: bool = False
+    failures: tuple[Failure, ...] = ()
+    latencies: Mapping[str, Latency] = field(default_factory=dict)
+    latency: Latency = ASSUMED_LATENCY
+    exclude: frozenset[str] = frozenset()
+    start_at: int | None = None
+    seed: int = 1
+    first_poll_us: int = ROUTE_POLL_US
+    poll_us: int = ROUTE_POLL_US
+    latency_max: tuple[int, ...] | None = None
+    not_available_duration: tuple[int, ...] | None = None
+    overshoot_us: int = 1000
+
+
+class Attempt(Struct, frozen=True, rename="camel"):
+    """One attempt to send one message.
+
+    Attributes:
+        message: its number, from 1 in the order of first attempts.
+        attempt: 1 is the first.
+        thread: which thread, from 1.
+        at_ms: when it began, in milliseconds from the start.
+        broker_name: to whom.
+        queue_id: which queue.
+        outcome: SEND_OK, a store status, an error code's name, or the client's exception.
+        took_ms: how long it took.
+    """
+
+    message: int
+    attempt: int
+    thread: int
+    at_ms: float
+    broker_name: str
+    queue_id: int
+    outcome: str
+    took_ms: float
+
+
+class QueueTally(Struct, frozen=True):
+    """What one queue saw.
+
+    Attributes:
+        queue: which.
+        picks: how often the producer chose it.
+        attempts: picks that led to a request; a pick after the deadline does not.
+        failed: attempts that failed.
+        stored: messages that were stored, SEND_OK or with a lesser status.
+    """
+
+    queue: MessageQueue
+    picks: int
+    attempts: int
+    failed: int
+    stored: int
+
+
+class BrokerTally(Struct, frozen=True):
+    """What one broker saw.
+
+    Attributes:
+        broker_name: which.
+        queues: how many of its queues the producer saw at the start.
+        picks: as for queues.
+        attempts: likewise.
+        failed: likewise.
+        stored: likewise.
+        avoided_ms: how long it was isolated or not in the producer's list.
+        isolations: how often a slow or failed attempt isolated it.
+    """
+
+    broker_name: str
+    queues: int
+    picks: int
+    attempts: int
+    failed: int
+    stored: int
+    avoided_ms: float
+    isolations: int
+
+
+class FailureReport(Struct, frozen=True):
+    """How the producer took one failure.
+
+    Attributes:
+        failure: which.
+        began_ms: when it began; None when no message came to it.
+        ended_ms: when it ended; None when the simulation ended before.
+        failed: attempts that failed at the broker while it lasted.
+        first_failed_ms: when the first of them began.
+        avoided_ms: when the broker was first isolated or gone from the list after the failure began.
+        avoided_by: `isolation` or `route`.
+        used_again_ms: when the first attempt after its end succeeded.
+    """
+
+    failure: Failure
+    began_ms: float | None = None
+    ended_ms: float | None = None
+    failed: int = 0
+    first_failed_ms: float | None = None
+    avoided_ms: float | None = None
+    avoided_by: str | None = None
+    used_again_ms: float | None = None
+
+
+class Slice(Struct, frozen=True):
+    """A stretch of the simulated time.
+
+    Attributes:
+        from_ms: its start.
+        to_ms: its end.
+        attempts: broker name → attempts that began in it.
+        failed: broker name → attempts that failed in it.
+        avoided_ms: broker name → how much of it the broker was avoided.
+        lost: messages lost in it.
+    """
+
+    from_ms: float
+    to_ms: float
+    attempts: Mapping[str, int]
+    failed: Mapping[str, int]
+    avoided_ms: Mapping[str, float]
+    lost: int
+
+
+class SendTotals(Struct, frozen=True):
+    """All messages together.
+
+    Attributes:
+        messages: how many were sent.
+        stored: stored, with whatever status.
+        not_store_ok: of these, with another status than SEND_OK.
+        lost: not stored after all attempts, as far as the producer knows.
+        lost_by: reason → messages.
+        unknown: ONEWAY messages that were handed over; nobody tells what became of them.
+        attempts: requests.
+        failed_attempts: of these, failed.
+        extra_attempts: beyond each message's first.
+        retried: messages that needed more than one attempt.
+        failing_ms: time spent in failed attempts.
+        longest_send_ms: the longest that one message took.
+        lasted_ms: when the last message was done.
+    """
+
+    messages: int
+    stored: int
+    not_store_ok: int
+    lost: int
+    lost_by: Mapping[str, int]
+    unknown: int
+    attempts: int
+    failed_attempts: int
+    extra_attempts: int
+    retried: int
+    failing_ms: float
+    longest_send_ms: float
+    lasted_ms: float
+
+
+class SendReport(Struct, frozen=True):
+    """What came of a simulation.
+
+    Attributes:
+        topic: to which topic.
+        scenario: what was simulated.
+        profile: the client's rules by name, such as `5.1.4 to 5.2.0`.
+        latency_max: thresholds in ms that were used.
+        not_available_duration: isolations in ms that were used.
+        publish_queues: the producer's list at the start.
+        queues: a tally for each queue, in the list's order.
+        brokers: likewise, by name.
+        totals: all messages together.
+        failures: how each failure was taken.
+        slices: the time line.
+        attempts: each attempt where they were kept, else None.
+        findings: what is worth a warning.
+    """
+
+    topic: str
+    scenario: SendScenario
+    profile: str
+    latency_max: tuple[int, ...]
+    not_available_duration: tuple[int, ...]
+    publish_queues: tuple[MessageQueue, ...]
+    queues: tuple[QueueTally, ...]
+    brokers: tuple[BrokerTally, ...]
+    totals: SendTotals
+    failures: tuple[FailureReport, ...]
+    slices: tuple[Slice, ...]
+    attempts: tuple[Attempt, ...] | None = None
+    findings: tuple[Finding, ...] = ()
