@@ -89,6 +89,21 @@ ASSUMED_LATENCY = Latency("1ms", (1000,))
 """What a broker's latency is taken for when nothing is said about it."""
 
 
+class Selector(Struct, frozen=True):
+    """How an application picks the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
+
+    Attributes:
+        kind: hash, random, machine-room, or queue, which is one queue by name.
+        key_hashes: `hashCode()` of the key of each message in turn, for hash; from the first again when there are
+            fewer keys than messages.
+        queue: for the kind of that name.
+    """
+
+    kind: Literal["hash", "random", "machine-room", "queue"]
+    key_hashes: tuple[int, ...] = ()
+    queue: MessageQueue | None = None
+
+
 class SendScenario(Struct, frozen=True):
     """What is simulated.
 
@@ -117,6 +132,7 @@ class SendScenario(Struct, frozen=True):
         latency_max: thresholds in ms instead of the version's, or None.
         not_available_duration: isolations in ms instead of the version's, or None.
         overshoot_us: how much longer than its budget a timed-out SYNC attempt takes.
+        selector: the application picks the queue itself, or None.
     """
 
     client_version: str
@@ -142,6 +158,7 @@ class SendScenario(Struct, frozen=True):
     latency_max: tuple[int, ...] | None = None
     not_available_duration: tuple[int, ...] | None = None
     overshoot_us: int = 1000
+    selector: Selector | None = None
 
 
 class Attempt(Struct, frozen=True, rename="camel"):
@@ -263,7 +280,6 @@ class SendTotals(Struct, frozen=True):
         not_store_ok: of these, with another status than SEND_OK.
         lost: not stored after all attempts, as far as the producer knows.
         lost_by: reason → messages.
-        unknown: ONEWAY messages that were handed over; nobody tells what became of them.
         attempts: requests.
         failed_attempts: of these, failed.
         extra_attempts: beyond each message's first.
@@ -278,7 +294,6 @@ class SendTotals(Struct, frozen=True):
     not_store_ok: int
     lost: int
     lost_by: Mapping[str, int]
-    unknown: int
     attempts: int
     failed_attempts: int
     extra_attempts: int

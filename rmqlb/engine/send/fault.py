@@ -54,6 +54,15 @@ class FaultStrategy:
         self.items: dict[str, FaultItem] = {}
         self._worst = TopicPublishInfo((), which_item_worst, {})
 
+    @property
+    def worst_index(self) -> int:
+        """`whichItemWorst`'s index before its next step."""
+        return self._worst.send_which_queue
+
+    @worst_index.setter
+    def worst_index(self, index: int) -> None:
+        self._worst.send_which_queue = index
+
     def select(
         self, info: TopicPublishInfo, last_broker_name: str | None, now: int, *, reset_index: bool = False
     ) -> MessageQueue:

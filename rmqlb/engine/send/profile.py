@@ -51,12 +51,13 @@ class ClientProfile(Struct, frozen=True):
         client_error_isolates: a failure on the client's own side (no address) isolates the broker too.
         retry_codes: broker response codes after which another broker is tried (SYNC).
         async_needs_time: an ASYNC retry is made only while time is left.
-        async_late: what an ASYNC retry without time does: `sends` nothing, fails and isolates, then retries; `stops`.
-        async_refused_reachable: whether a refused ASYNC attempt leaves the broker reachable.
+        async_late: an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries` again
+            or `stops`.
+        async_connects_first: an ASYNC send connects before it is handed over, so that a refusal comes before the update
+            that follows each hand-over.
         resets_index: a SYNC retry starts the round robin anew at a random place (latency fault on).
         caps_request: `sendMsgMaxTimeoutPerRequest` exists.
         fixed_template: a topic that does not exist yet takes TBW102's route whatever createTopicKey says.
-        illegal_queue_code: what a 4.x or 5.x broker answers to a queue id it does not have.
     """
 
     since: Version
@@ -76,8 +77,8 @@ class ClientProfile(Struct, frozen=True):
     client_error_isolates: bool = False
     retry_codes: frozenset[int] = _RETRIED | {2, 1500}
     async_needs_time: bool = True
-    async_late: Literal["sends", "stops"] = "stops"
-    async_refused_reachable: bool = True
+    async_late: Literal["retries", "stops"] = "stops"
+    async_connects_first: bool = False
     resets_index: bool = True
     caps_request: bool = True
     fixed_template: bool = True
@@ -97,7 +98,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
     v530 = replace(v531, since=(5, 3, 0), retry_codes=_RETRIED | {2})
-    v514 = replace(v530, since=(5, 1, 4), retry_codes=_RETRIED, async_late="sends", async_refused_reachable=False)
+    v514 = replace(v530, since=(5, 1, 4), retry_codes=_RETRIED, async_late="retries", async_connects_first=True)
     v511 = replace(
         v514,
         since=(5, 1, 1),
@@ -129,7 +130,11 @@ def _profiles() -> tuple[ClientProfile, ...]:
         "5.1.1 to 5.1.3",
         "5.0.0 and 5.1.0",
         "4.9.8",
-    ) + ("4.9.4 to 4.9.7", "4.9.0 to 4.9.3", "4.8.0", "4.7.1 and older")
+        "4.9.4 to 4.9.7",
+        "4.9.0 to 4.9.3",
+        "4.8.0",
+        "4.7.1 and older",
+    )
     return tuple(replace(profile, name=name) for profile, name in zip(stretches, names, strict=True))
 
 

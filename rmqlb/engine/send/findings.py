@@ -1,0 +1,55 @@
+"""What is worth a warning about a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import SendReport
+
+
+def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding]:
+    """Warnings, the gravest first."""
+    totals, scenario = report.totals, report.scenario
+    if totals.lost == totals.messages and totals.messages:
+        yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
+    for failed in report.failures:
+        if failed.began_ms is None:
+            yield Finding(
+                "failure-not-reached",
+                f"the failure of {failed.failure.broker_name} never begins: the last message is done after "
+                f"{totals.lasted_ms / 1000:g} s",
+            )
+    if scenario.latency_fault and scenario.selector is None:
+        yield from _skew(report)
+    if totals.lost_by.get("call timeout"):
+        yield Finding(
+            "timeouts-not-retried",
+            f"{totals.lost_by['call timeout']} messages used up their {scenario.timeout_ms} ms in one attempt: "
+            "a timeout leaves no time for a retry",
+        )
+    if scenario.selector is not None and scenario.failures and scenario.selector.kind == "hash":
+        yield Finding(
+            "hash-remaps", "when the queue list changes, the hash sends almost every key to another queue"
+        )
+    if route.is_order_topic:
+        yield Finding(
+            "order-topic",
+            f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails",
+        )
+
+
+def _skew(report: SendReport) -> Iterator[Finding]:
+    """Clients before 5.1.4 scan on from the isolated broker's place, so that its neighbour takes its share."""
+    if report.profile.startswith(("5.1.4", "5.3")):
+        return
+    healthy = {t.queue.broker_name for t in report.queues} - {f.failure.broker_name for f in report.failures}
+    stored = {b.broker_name: b.stored / b.queues for b in report.brokers if b.queues and b.broker_name in healthy}
+    if len(stored) > 1 and min(stored.values()) and max(stored.values()) > 1.2 * min(stored.values()):
+        most = max(stored, key=lambda name: stored[name])
+        yield Finding(
+            "skewed",
+            f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much a queue as the least used "
+            f"healthy broker: clients {report.profile} pass an avoided broker's turns to the queues after it",
+        )

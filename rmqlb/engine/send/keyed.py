@@ -1,0 +1,86 @@
+"""Sends through a queue selector: `sendSelectImpl`, exactly one attempt, and the fault strategy learns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from rmqlb.engine.send.randomness import stream_key
+from rmqlb.engine.send.run import NO_ROUTE, NO_ROUTE_US, Run, Thread
+from rmqlb.engine.send.selectors import JavaRandom, hash_position
+from rmqlb.engine.send.tally import PICKS
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sending import Selector
+
+RETURNED_NULL = "select message queue return null"
+
+
+class SelectorSender:
+    """What a thread does that picks its queues itself.
+
+    Args:
+        run: the simulation it is part of.
+        selector: how it picks.
+    """
+
+    def __init__(self, run: Run, selector: Selector) -> None:
+        self._run = run
+        self._choose = _chooser(selector, run.scenario.seed)
+        self._overshoot = run.scenario.overshoot_us * run.ticks_per_us
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """The thread wakes: its attempt is done, or its next message is due."""
+        run = self._run
+        if thread.busy:
+            thread.busy = False
+            self._done(thread, now)
+        elif run.begin(thread, now):
+            queues = thread.info.queues
+            run.surprises += 1
+            queue = self._choose(thread.message, queues) if queues else None
+            if queue is None:
+                later = now + NO_ROUTE_US * run.ticks_per_us
+                run.finish(thread, later, RETURNED_NULL if queues else NO_ROUTE)
+                run.wake(thread, max(later, run.arrival_of(thread)))
+            else:
+                self._try(thread, now, queue)
+
+    def _try(self, thread: Thread, now: int, queue: MessageQueue) -> None:
+        run = self._run
+        run.tally.rows[run.tally.row(queue) + PICKS] += 1
+        thread.attempt = 1
+        reaction = run.take(thread, queue, now)
+        ticks = run.scenario.timeout_ms * run.per_ms
+        if reaction is not None and reaction.kind == "refused":
+            thread.outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
+        else:
+            thread.outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
+            if took > ticks or (reaction is not None and reaction.kind == "timeout"):
+                thread.outcome, took = run.outcomes.timeout, ticks + self._overshoot
+        thread.busy = True
+        run.wake(thread, now + took)
+
+    def _done(self, thread: Thread, now: int) -> None:
+        run, outcome = self._run, thread.outcome
+        run.done(thread, now, outcome)
+        if outcome.fate == "status":
+            run.not_store_ok()
+        run.finish(thread, now, outcome.name if outcome.failed else None)
+        run.wake(thread, max(now, run.arrival_of(thread)))
+
+
+def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]], MessageQueue | None]:
+    """From a message's number and the queue list to its queue."""
+    match selector.kind:
+        case "hash":
+            hashes = selector.key_hashes or (0,)
+            return lambda message, queues: queues[hash_position(hashes[(message - 1) % len(hashes)], len(queues))]
+        case "random":
+            random = JavaRandom(stream_key(seed, 0, 0))
+            return lambda _, queues: queues[random.next_int(len(queues))]
+        case "machine-room":
+            return lambda *_: None
+        case "queue":
+            return lambda *_: selector.queue
+        case _ as unknown:
+            assert_never(unknown)

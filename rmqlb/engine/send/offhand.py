@@ -1,0 +1,196 @@
+"""ASYNC and ONEWAY sends: the thread hands the message over and goes on.
+
+Mirrors `MQClientAPIImpl.sendMessageAsync` and `onExceptionImpl`: a retry asks the fault strategy for a broker, and keeps
+the queue id of the first attempt. Retries run on callback threads; one for each sending thread is assumed.
+"""
+
+from __future__ import annotations
+
+from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.randomness import stream_key
+from rmqlb.engine.send.run import NO_ROUTE, Run, Thread
+from rmqlb.engine.send.tally import PICKS
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sending import Reaction
+
+_SCAN_MS = 1000
+"""`NettyRemotingAbstract.scanResponseTable` runs each second and gives a request one second more than its budget."""
+_ILLEGAL_QUEUE = Outcome("INVALID_PARAMETER", "code", isolation=True)
+_LATE = Outcome("RemotingTooMuchRequestException", "remoting", True, True, reachable=False)
+_HANDED_OVER = Outcome("ONEWAY", "ok")
+_LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
+UNNOTICED = "lost unnoticed"
+
+
+class AsyncSender:
+    """What happens to messages with a callback.
+
+    Args:
+        run: the simulation it is part of.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        count = len(run.threads)
+        self._callbacks = [
+            Thread(
+                count + thread.number,
+                stream_key(run.scenario.seed, 0, thread.key & 0xFFFF_FFFF),
+                run.outcomes.ok,
+                thread.queue,
+            )
+            for thread in run.threads
+        ]
+        run.indexed += self._callbacks
+        self._requests = 0
+        connects_first = run.profile.async_connects_first
+        self._refused = Outcome(run.outcomes.refused.name, "remoting", True, True, reachable=not connects_first)
+        self._timeout = Outcome(run.outcomes.timeout.name, "remoting", True, True, reachable=True)
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """A sending thread's next message is due, or a request is done."""
+        run = self._run
+        if thread.busy:
+            self._done(thread, now)
+        elif run.begin(thread, now):
+            if thread.info.queues:
+                self._send(thread, now)
+            else:
+                run.finish(thread, now, NO_ROUTE)
+            run.wake(thread, max(now, run.arrival_of(thread)))
+
+    def _send(self, thread: Thread, now: int) -> None:
+        """The first attempt; the update that follows the hand-over says that all is well."""
+        run = self._run
+        queue = run.strategy.select(thread.info, None, now)
+        request = self._request(thread)
+        self._start(request, queue, now, run.scenario.timeout_ms)
+        refused_first = request.outcome is self._refused and run.profile.async_connects_first
+        if not refused_first:
+            run.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
+
+    def _request(self, thread: Thread) -> Thread:
+        """A record of its own for the message: the thread goes on with its next."""
+        self._requests += 1
+        request = Thread(self._requests - (1 << 40), 0, thread.outcome, thread.queue)
+        request.message, request.began = thread.message, thread.began
+        request.info, request.version = thread.info, thread.version
+        request.arrival = thread.number
+        request.busy = True
+        return request
+
+    def _start(self, request: Thread, queue: MessageQueue, now: int, budget: int) -> None:
+        run = self._run
+        run.tally.rows[run.tally.row(queue) + PICKS] += 1
+        request.attempt += 1
+        reaction = run.take(request, queue, now)
+        request.draws = budget
+        if budget < 0:
+            request.outcome, took = _LATE, 0
+        else:
+            request.outcome, took = self._ends(request, reaction, now, budget)
+        run.wake(request, now + took)
+
+    def _ends(self, request: Thread, reaction: Reaction | None, now: int, budget: int) -> tuple[Outcome, int]:
+        """What the request ends in, and after how long; an answer counts until the table is scanned."""
+        run = self._run
+        if reaction is not None and reaction.kind == "refused":
+            return self._refused, reaction.cost_us * run.ticks_per_us
+        scan = _SCAN_MS * run.per_ms
+        given_up = -(-(now + budget * run.per_ms + scan) // scan) * scan - now
+        if reaction is not None and reaction.kind == "timeout":
+            return self._timeout, given_up
+        took = run.answer_time(self._sender(request), reaction)
+        if took > given_up:
+            return self._timeout, given_up
+        if request.queue.queue_id >= run.world.queue_counts.get(request.queue.broker_name, 0):
+            return _ILLEGAL_QUEUE, took
+        outcome = run.outcomes.answer(reaction)
+        if outcome.fate == "code":
+            outcome = Outcome(outcome.name, "code", isolation=True)
+        return outcome, took
+
+    def _sender(self, request: Thread) -> Thread:
+        """The thread whose random numbers the request uses."""
+        return self._run.threads[request.arrival - 1]
+
+    def _done(self, request: Thread, now: int) -> None:
+        run, outcome = self._run, request.outcome
+        run.done(request, now, outcome)
+        took = now - request.started
+        name = request.queue.broker_name
+        connects_first = run.profile.async_connects_first
+        reachable = outcome.reachable if outcome is not _LATE or connects_first else True
+        run.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
+        left = request.draws - took // run.per_ms
+        if self._retries(request, left):
+            self._retry(request, now, left)
+        else:
+            if outcome.fate == "status":
+                run.not_store_ok()
+            run.finish(request, now, outcome.name if outcome.failed else None)
+        if outcome is self._refused and connects_first:
+            run.learn(name, took, now, isolation=False, reachable=True)
+
+    def _retries(self, request: Thread, left: int) -> bool:
+        profile, outcome = self._run.profile, request.outcome
+        if outcome.fate != "remoting" or request.attempt > self._run.scenario.retries:
+            return False
+        if outcome is _LATE and profile.async_late == "stops":
+            return False
+        return left > 0 or not profile.async_needs_time
+
+    def _retry(self, request: Thread, now: int, left: int) -> None:
+        """Another broker, the same queue id."""
+        run = self._run
+        callback = self._callbacks[request.arrival - 1]
+        if callback.version != request.version:
+            run.look_at_route(callback)
+        info = callback.info
+        info.queues = request.info.queues
+        chosen = run.strategy.select(info, request.queue.broker_name, now)
+        queue = MessageQueue(chosen.topic, chosen.broker_name, request.queue.queue_id)
+        self._start(request, queue, now, left)
+
+
+class OnewaySender:
+    """What happens to messages that nobody answers.
+
+    Args:
+        run: the simulation it is part of.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """The thread's next message is due."""
+        run = self._run
+        if not run.begin(thread, now):
+            return
+        later = now
+        if thread.info.queues:
+            later = self._send(thread, now)
+        else:
+            run.finish(thread, now, NO_ROUTE)
+        run.wake(thread, max(later, run.arrival_of(thread)))
+
+    def _send(self, thread: Thread, now: int) -> int:
+        """One attempt; returns when the thread is free again."""
+        run = self._run
+        queue = run.strategy.select(thread.info, None, now)
+        run.tally.rows[run.tally.row(queue) + PICKS] += 1
+        thread.attempt = 1
+        reaction = run.take(thread, queue, now)
+        if reaction is not None and reaction.kind == "refused":
+            later = now + reaction.cost_us * run.ticks_per_us
+            refused = run.outcomes.refused
+            run.done(thread, later, refused)
+            run.learn(queue.broker_name, later - now, later, isolation=True, reachable=refused.reachable)
+            run.finish(thread, later, refused.name)
+            return later
+        lost = reaction is not None and reaction.kind in ("timeout", "code")
+        run.done(thread, now, _LOST_UNNOTICED if lost else _HANDED_OVER)
+        run.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
+        run.finish(thread, now, UNNOTICED if lost else None)
+        return now

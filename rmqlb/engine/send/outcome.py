@@ -1,0 +1,68 @@
+"""What one attempt ends in, and what the client makes of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.model.sending import Reaction
+
+Fate = Literal["ok", "status", "remoting", "code"]
+
+
+class Outcome(Struct, frozen=True):
+    """One way for an attempt to end.
+
+    Attributes:
+        name: SEND_OK, a status, an error code's name, or the exception's class.
+        fate: stored; stored with a lesser status; a RemotingException; an MQBrokerException.
+        retry: a SYNC send tries another broker.
+        isolation: the fault strategy is told of a failure.
+        reachable: what it is told about the broker's reachability.
+    """
+
+    name: str
+    fate: Fate
+    retry: bool = False
+    isolation: bool = False
+    reachable: bool = True
+
+    @property
+    def failed(self) -> bool:
+        """Nothing was stored as far as the producer knows."""
+        return self.fate in ("remoting", "code")
+
+
+class Outcomes:
+    """The outcomes of a client version, by what the broker does.
+
+    Args:
+        profile: the client's rules.
+        detector: `startDetectorEnable`: a broker that cannot be reached waits for the detector.
+        retry_not_store_ok: `retryAnotherBrokerWhenNotStoreOK`.
+    """
+
+    def __init__(self, profile: ClientProfile, *, detector: bool, retry_not_store_ok: bool) -> None:
+        self.ok = Outcome("SEND_OK", "ok")
+        reachable = not detector
+        self.refused = Outcome("RemotingConnectException", "remoting", True, True, reachable)
+        self.timeout = Outcome("RemotingTimeoutException", "remoting", True, True, reachable)
+        self._profile = profile
+        self._retry_status = retry_not_store_ok
+        self._known: dict[str, Outcome] = {}
+
+    def answer(self, reaction: Reaction | None) -> Outcome:
+        """What a broker that answers in time makes of an attempt."""
+        if reaction is None or reaction.kind == "slow":
+            return self.ok
+        known = self._known.get(reaction.name)
+        if known is None:
+            known = self._known[reaction.name] = self._answer(reaction)
+        return known
+
+    def _answer(self, reaction: Reaction) -> Outcome:
+        if reaction.kind == "status":
+            return Outcome(reaction.name, "status", self._retry_status)
+        return Outcome(reaction.name, "code", reaction.code in self._profile.retry_codes, True, False)

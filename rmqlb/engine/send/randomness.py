@@ -1,0 +1,29 @@
+"""Random numbers that depend on nothing but their address: seed, trial, thread and how many were drawn before.
+
+The kernels draw the same numbers for many trials at once, so that each of their trials can be held against a simulation
+of its own. The mixing is SplitMix64's.
+"""
+
+from __future__ import annotations
+
+BITS = 0xFFFFFFFFFFFFFFFF
+GAMMA = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def mix(value: int) -> int:
+    """64 bits, each depending on all bits of the value."""
+    value &= BITS
+    value = ((value ^ (value >> 30)) * _FIRST) & BITS
+    value = ((value ^ (value >> 27)) * _SECOND) & BITS
+    return value ^ (value >> 31)
+
+
+def stream_key(seed: int, trial: int, thread: int) -> int:
+    """The key of one thread's numbers in one trial."""
+    return mix(mix(mix(seed) + trial) + thread)
+
+
+def draw(key: int, counter: int) -> int:
+    """The number of that place in a stream: 64 bits."""
+    return mix(key + (counter + 1) * GAMMA)

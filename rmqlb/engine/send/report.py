@@ -1,0 +1,113 @@
+"""From a finished run to its report."""
+
+from __future__ import annotations
+
+from rmqlb.engine.send.findings import send_findings
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.tally import ATTEMPTS, FAILED, PICKS, STORED, Total
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, queue_order
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import (
+    Attempt,
+    BrokerTally,
+    FailureReport,
+    QueueTally,
+    SendReport,
+    SendTotals,
+)
+
+
+def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | None) -> SendReport:
+    """The report of a run that has come to its end."""
+    end = max(run.last_done, run.now if run.scenario.duration_us is None else run.end)
+    run.avoidance.count(max(end, run.now))
+    queues = _queues(run)
+    report = SendReport(
+        topic=route.topic,
+        scenario=run.scenario,
+        profile=run.profile.name,
+        latency_max=run.profile.latency_max,
+        not_available_duration=run.profile.not_available_duration,
+        publish_queues=run.publish_queues,
+        queues=queues,
+        brokers=_brokers(run, queues),
+        totals=_totals(run),
+        failures=_failures(run),
+        slices=run.timeline.slices(end, run.per_ms),
+        attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
+    )
+    return _with_findings(report, route)
+
+
+def _with_findings(report: SendReport, route: TopicRouteData) -> SendReport:
+    from msgspec.structs import replace
+
+    return replace(report, findings=tuple(send_findings(report, route)))
+
+
+def _queues(run: Run) -> tuple[QueueTally, ...]:
+    tally = run.tally
+    listed = dict.fromkeys(run.publish_queues)
+    others = sorted((queue for queue in tally.row_of if queue not in listed), key=queue_order)
+    return tuple(_tally(run, queue) for queue in (*listed, *others))
+
+
+def _tally(run: Run, queue: MessageQueue) -> QueueTally:
+    row, rows = run.tally.row_of[queue], run.tally.rows
+    return QueueTally(queue, rows[row + PICKS], rows[row + ATTEMPTS], rows[row + FAILED], rows[row + STORED])
+
+
+def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
+    names = {*run.tally.avoided, *(tally.queue.broker_name for tally in queues)}
+    listed = [queue.broker_name for queue in run.publish_queues]
+    return tuple(
+        BrokerTally(
+            name,
+            listed.count(name),
+            *(
+                sum(getattr(tally, field) for tally in queues if tally.queue.broker_name == name)
+                for field in ("picks", "attempts", "failed", "stored")
+            ),
+            run.tally.avoided.get(name, 0) / run.per_ms,
+            run.tally.isolations.get(name, 0),
+        )
+        for name in sorted(names, key=sort_key)
+    )
+
+
+def _totals(run: Run) -> SendTotals:
+    totals = run.tally.totals
+    return SendTotals(
+        messages=totals[Total.MESSAGES],
+        stored=totals[Total.STORED],
+        not_store_ok=totals[Total.NOT_STORE_OK],
+        lost=totals[Total.LOST],
+        lost_by=dict(sorted(run.tally.lost_by.items())),
+        attempts=totals[Total.ATTEMPTS],
+        failed_attempts=totals[Total.FAILED],
+        extra_attempts=totals[Total.EXTRA],
+        retried=totals[Total.RETRIED],
+        failing_ms=totals[Total.FAILING] / run.per_ms,
+        longest_send_ms=run.tally.longest / run.per_ms,
+        lasted_ms=run.last_done / run.per_ms,
+    )
+
+
+def _failures(run: Run) -> tuple[FailureReport, ...]:
+    def ms(ticks: int | None) -> float | None:
+        return None if ticks is None else ticks / run.per_ms
+
+    return tuple(
+        FailureReport(
+            failure,
+            began_ms=ms(run.world.began[i]),
+            ended_ms=ms(run.world.ended[i]),
+            failed=run.tally.by_failure[i],
+            first_failed_ms=ms(run.first_failed[i]),
+            avoided_ms=ms(run.avoided_at[i]),
+            avoided_by=run.avoided_by[i],
+            used_again_ms=ms(run.used_again[i]),
+        )
+        for i, failure in enumerate(run.scenario.failures)
+    )

@@ -1,0 +1,413 @@
+"""One simulation under way: the threads, the clock, and what all three ways of sending have in common.
+
+Rules of this file:
+- Time is in ticks; a thread or a request wakes at a tick, and what happens outside the producer comes first.
+- Nothing is random but what `draw` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from math import gcd
+
+from rmqlb.engine.send.fault import FaultStrategy
+from rmqlb.engine.send.latency import pick
+from rmqlb.engine.send.outcome import Outcome, Outcomes
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
+from rmqlb.engine.send.randomness import draw, stream_key
+from rmqlb.engine.send.tally import ATTEMPTS, FAILED, STORED, Avoidance, Tally, Timeline, Total
+from rmqlb.engine.send.world import NEVER, World
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import Attempt, Latency, Reaction, SendScenario
+
+NO_ROUTE_US = 1000
+"""How long a message takes that fails before any attempt: about one question to a NameServer."""
+NO_ROUTE = "no route"
+CALL_TIMEOUT = "call timeout"
+Sink = Callable[[Attempt], None]
+
+
+class Thread:
+    """A sending thread, between two messages or waiting for an attempt to end.
+
+    Attributes:
+        number: from 1.
+        key: of its random numbers.
+        draws: how many of them it has used.
+        info: its view of the queue list, or None before the first message.
+        version: of the route that view is from.
+        arrival: number of the message it sends next, from 0, by arrival; its own messages are every K-th.
+        busy: an attempt is under way.
+        message: number of the message under way.
+        began: when that began.
+        attempt: its attempt under way, from 1.
+        queue: of that attempt.
+        row: of that queue in the tally.
+        outcome: what the attempt will end in.
+        started: when the attempt began.
+        kept: an earlier attempt of the message was stored with a lesser status.
+        failure: index of the failure that the attempt meets, or −1.
+    """
+
+    __slots__ = (
+        "arrival",
+        "attempt",
+        "began",
+        "busy",
+        "draws",
+        "failure",
+        "info",
+        "kept",
+        "key",
+        "message",
+        "number",
+        "outcome",
+        "queue",
+        "row",
+        "started",
+        "version",
+    )
+
+    def __init__(self, number: int, key: int, idle: Outcome, queue: MessageQueue) -> None:
+        self.number = number
+        self.key = key
+        self.draws = 0
+        self.info = TopicPublishInfo((), 0, {})
+        self.version = -1
+        self.arrival = number - 1
+        self.busy = False
+        self.message = 0
+        self.began = 0
+        self.attempt = 0
+        self.queue = queue
+        self.row = 0
+        self.outcome = idle
+        self.started = 0
+        self.kept = False
+        self.failure = -1
+
+
+class Run:
+    """The state of a simulation.
+
+    Args:
+        route: the topic's route while nothing fails.
+        scenario: what is simulated.
+        profile: the client's rules, overrides applied.
+        trial: which of many trials with the same seed.
+        sink: is given each attempt when it is done, or None.
+
+    Attributes:
+        indexed: everyone with a round robin of its own, the callbacks of ASYNC sends too.
+        surprises: counts what no period can contain: random numbers, the detector's finds.
+    """
+
+    def __init__(
+        self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int, sink: Sink | None
+    ) -> None:
+        self.scenario = scenario
+        self.profile = profile
+        self.sink = sink
+        self.ticks_per_us, self.interval = time_base(scenario.rate)
+        self.per_ms = 1000 * self.ticks_per_us
+        self.world = World(route, scenario, profile, self.ticks_per_us)
+        self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
+        self.outcomes = Outcomes(
+            profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok
+        )
+        names = [data.broker_name for data in route.queue_datas]
+        names += [queue.broker_name for queue in self.world.queues]
+        self.tally = Tally(
+            self.world.queues,
+            dict.fromkeys(name for name in names if name not in scenario.exclude),
+            len(scenario.failures),
+        )
+        self.publish_queues = tuple(self.world.queues)
+        self.avoidance = Avoidance(self.tally)
+        self.timeline = Timeline(self.tally, self._slice_width())
+        self.limit = NEVER if scenario.messages is None else scenario.messages
+        self.end = NEVER if scenario.duration_us is None else scenario.duration_us * self.ticks_per_us
+        self.started = 0
+        self.surprises = 0
+        self.now = 0
+        self.last_done = 0
+        self.latency = {name: scenario.latencies.get(name, scenario.latency) for name in self.tally.avoided}
+        nowhere = MessageQueue(route.topic, "", -1)
+        self.threads = [
+            Thread(number, stream_key(scenario.seed, trial, number), self.outcomes.ok, nowhere)
+            for number in range(1, scenario.threads + 1)
+        ]
+        self.indexed = list(self.threads)
+        self.events: list[tuple[int, int, Thread]] = [(self.arrival_of(t), t.number, t) for t in self.threads]
+        heapify(self.events)
+        self.seen_changes = -1
+        count = len(scenario.failures)
+        self.first_failed: list[int | None] = [None] * count
+        self.avoided_at: list[int | None] = [None] * count
+        self.avoided_by: list[str | None] = [None] * count
+        self.used_again: list[int | None] = [None] * count
+        self._unused: dict[str, list[int]] = {}
+        self.next_detect = 3000 * self.per_ms
+
+    def arrival_of(self, thread: Thread) -> int:
+        """When the thread's next message arrives; at once without a rate."""
+        return 0 if self.interval is None else thread.arrival * self.interval
+
+    def wake(self, thread: Thread, at: int) -> None:
+        """The thread goes on at that time."""
+        heappush(self.events, (at, thread.number, thread))
+
+    def next_event(self) -> tuple[int, Thread] | None:
+        """Take the next thread, everything outside the producer that is due before it having happened."""
+        events = self.events
+        if not events:
+            return None
+        at = events[0][0]
+        due = min(self.world.next_at, self.timeline.next_at)
+        while due <= at:
+            self.now = due
+            if self.timeline.next_at == due:
+                self.avoidance.count(due)
+                self.timeline.mark()
+            if self.world.next_at <= due:
+                self.world.advance(due)
+                self.look_around(due)
+            due = min(self.world.next_at, self.timeline.next_at)
+        if at >= self.next_detect:
+            self._detect(at)
+        self.now = at
+        return at, heappop(events)[2]
+
+    def look_around(self, now: int) -> None:
+        """Something happened outside: note what it means for the failures under way."""
+        if self.world.changes == self.seen_changes:
+            return
+        self.seen_changes = self.world.changes
+        self.avoidance.unlist(self.world.unlisted, now)
+        self._unused = {}
+        for index, failure in enumerate(self.scenario.failures):
+            began, ended = self.world.began[index], self.world.ended[index]
+            if began is not None and ended is None and failure.broker_name in self.world.unlisted:
+                self._avoided(index, now, "route")
+            if ended is not None and self.used_again[index] is None:
+                self._unused.setdefault(failure.broker_name, []).append(index)
+
+    def begin(self, thread: Thread, now: int) -> bool:
+        """The thread's next message begins; False when the thread has none any more."""
+        if now >= self.end or (self.interval is None and self.started >= self.limit):
+            return False
+        if self.interval is not None:
+            if thread.arrival >= self.limit:
+                return False
+            thread.arrival += len(self.threads)
+        self.started += 1
+        world = self.world
+        if self.started >= world.next_message:
+            world.message_starts(self.started, now)
+            self.look_around(now)
+        if not world.queues:
+            world.refresh()
+            self.look_around(now)
+        self.look_at_route(thread)
+        self.tally.totals[Total.MESSAGES] += 1
+        thread.message = self.started
+        thread.began = now
+        thread.attempt = 0
+        thread.kept = False
+        return True
+
+    def look_at_route(self, thread: Thread) -> None:
+        """The thread takes the client's newest queue list, with a round robin that starts anew."""
+        if thread.version != self.world.version:
+            self._new_info(thread)
+
+    def take(self, thread: Thread, queue: MessageQueue, now: int) -> Reaction | None:
+        """An attempt begins: count it and find out what its broker does."""
+        row = thread.row = self.tally.row(queue)
+        self.tally.rows[row + ATTEMPTS] += 1
+        totals = self.tally.totals
+        totals[Total.ATTEMPTS] += 1
+        if thread.attempt > 1:
+            totals[Total.EXTRA] += 1
+            if thread.attempt == 2:
+                totals[Total.RETRIED] += 1
+        thread.queue = queue
+        thread.started = now
+        index = thread.failure = self.world.reactions.get(queue.broker_name, -1)
+        return None if index < 0 else self.scenario.failures[index].reaction
+
+    def answer_time(self, thread: Thread, reaction: Reaction | None) -> int:
+        """Ticks until the broker answers, if it does."""
+        if reaction is not None and reaction.kind == "slow":
+            return reaction.cost_us * self.ticks_per_us
+        latency = self.latency.get(thread.queue.broker_name, self.scenario.latency)
+        return self.latency_of(thread, latency) * self.ticks_per_us
+
+    def latency_of(self, thread: Thread, latency: Latency) -> int:
+        """Microseconds; a constant needs no random number."""
+        if len(latency.table) == 1:
+            return latency.table[0]
+        return pick(latency, self.draw(thread))
+
+    def done(self, thread: Thread, now: int, outcome: Outcome) -> None:
+        """An attempt ended: count it."""
+        took = now - thread.started
+        queue = thread.queue
+        if outcome.failed:
+            self.tally.rows[thread.row + FAILED] += 1
+            self.tally.totals[Total.FAILED] += 1
+            self.tally.totals[Total.FAILING] += took
+            if thread.failure >= 0:
+                self.tally.by_failure[thread.failure] += 1
+                if self.first_failed[thread.failure] is None:
+                    self.first_failed[thread.failure] = thread.started
+        else:
+            self.tally.rows[thread.row + STORED] += 1
+            if self._unused and queue.broker_name in self._unused:
+                self._use_again(queue.broker_name, thread.started)
+        if self.sink is not None:
+            self.sink(
+                Attempt(
+                    thread.message,
+                    thread.attempt,
+                    thread.number,
+                    thread.started / self.per_ms,
+                    queue.broker_name,
+                    queue.queue_id,
+                    outcome.name,
+                    took / self.per_ms,
+                )
+            )
+
+    def learn(self, broker_name: str, took: int, now: int, *, isolation: bool, reachable: bool) -> None:
+        """Tell the fault strategy of an attempt."""
+        strategy = self.strategy
+        if not strategy.enabled:
+            return
+        known = strategy.items.get(broker_name)
+        before = 0 if known is None else known.start
+        start = strategy.update(broker_name, took // self.per_ms, now, isolation=isolation, reachable=reachable)
+        if start > now and start != before:
+            self.tally.isolations[broker_name] = self.tally.isolations.get(broker_name, 0) + 1
+            self.avoidance.isolate(broker_name, now, start)
+            for index, failure in enumerate(self.scenario.failures):
+                if failure.broker_name == broker_name and self.world.began[index] is not None:
+                    if self.world.ended[index] is None:
+                        self._avoided(index, now, "isolation")
+        elif start <= now < before:
+            self.avoidance.isolate(broker_name, now, now)
+
+    def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
+        """The message is over; `lost_by` says why nothing of it is stored, as far as the producer knows."""
+        totals = self.tally.totals
+        if lost_by is None:
+            totals[Total.STORED] += 1
+        else:
+            self.tally.lose(lost_by)
+        self.last_done = max(self.last_done, now)
+        self.tally.longest = max(self.tally.longest, now - thread.began)
+
+    def not_store_ok(self) -> None:
+        """The message is stored, with another status than SEND_OK."""
+        self.tally.totals[Total.NOT_STORE_OK] += 1
+
+    def draw(self, thread: Thread) -> int:
+        """The thread's next random number, 64 bits."""
+        bits = draw(thread.key, thread.draws)
+        thread.draws += 1
+        self.surprises += 1
+        return bits
+
+    def new_index(self, thread: Thread) -> int:
+        """`Random.nextInt()` as the client starts its round robin with it."""
+        start = int32(self.draw(thread) >> 32)
+        if self.profile.any_start:
+            return start
+        start = java_abs(start)
+        return 0 if self.profile.index_step == "clamp" and start < 0 else start
+
+    def _new_info(self, thread: Thread) -> None:
+        world = self.world
+        start = self.scenario.start_at
+        if thread.number == 1 and thread.version < 0 and start is not None and world.queues:
+            index = start - 1 + len(world.queues)
+        else:
+            index = self.new_index(thread)
+        info = TopicPublishInfo((), index, world.write_queue_nums, lambda: (self.draw(thread) >> 32) * MASK >> 32)
+        info.queues = world.queues
+        thread.info = info
+        thread.version = world.version
+
+    def _avoided(self, index: int, now: int, why: str) -> None:
+        if self.avoided_at[index] is None:
+            self.avoided_at[index], self.avoided_by[index] = now, why
+
+    def _use_again(self, broker_name: str, started: int) -> None:
+        left = []
+        for index in self._unused[broker_name]:
+            ended = self.world.ended[index]
+            if ended is not None and started >= ended:
+                self.used_again[index] = started
+            else:
+                left.append(index)
+        if left:
+            self._unused[broker_name] = left
+        else:
+            del self._unused[broker_name]
+
+    def _detect(self, now: int) -> None:
+        """The detector's rounds up to now, each 3 s: a broker that answers is reachable again."""
+        period = 3000 * self.per_ms
+        rounds = (now - self.next_detect) // period + 1
+        self.next_detect += rounds * period
+        if not (self.scenario.detector and self.scenario.latency_fault and self.profile.only_extends):
+            return
+        for name, item in self.strategy.items.items():
+            index = self.world.reactions.get(name, -1)
+            reaction = None if index < 0 else self.scenario.failures[index].reaction
+            if not item.reachable and not silent(reaction):
+                item.reachable = True
+                self.surprises += 1
+
+    def _slice_width(self) -> int:
+        """About sixty slices of a round length, where the end can be foreseen."""
+        scenario = self.scenario
+        per_message = Fraction(scenario.latency.table[0], scenario.threads)
+        if scenario.rate is not None:
+            per_message = Fraction(1_000_000) / scenario.rate
+        ends = [] if scenario.duration_us is None else [Fraction(scenario.duration_us)]
+        if scenario.messages is not None:
+            ends.append(scenario.messages * per_message)
+        wanted = min(ends) / 60
+        width = next(
+            (w * 10**e for e in range(14) for w in (1, 2, 5) if w * 10**e >= wanted), 10**14
+        )
+        return width * self.ticks_per_us
+
+
+DETECT_TIMEOUT_US = 200_000
+
+
+def silent(reaction: Reaction | None) -> bool:
+    """The detector's question gets no answer in its 200 ms."""
+    if reaction is None:
+        return False
+    return reaction.kind in ("refused", "timeout") or (
+        reaction.kind == "slow" and reaction.cost_us > DETECT_TIMEOUT_US
+    )
+
+
+def time_base(rate: Fraction | None) -> tuple[int, int | None]:
+    """Ticks a microsecond, chosen so that the time between two messages is a whole number of them.
+
+    Returns:
+        The ticks, and those between two messages (None without a rate).
+    """
+    if rate is None:
+        return 1, None
+    interval = Fraction(1_000_000) / rate
+    return interval.denominator, interval.numerator

@@ -1,0 +1,148 @@
+"""The simulation of a producer: from a route and a scenario to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from rmqlb.engine.send.keyed import SelectorSender
+from rmqlb.engine.send.offhand import AsyncSender, OnewaySender
+from rmqlb.engine.send.profile import ClientProfile, profile_of
+from rmqlb.engine.send.report import report_of
+from rmqlb.engine.send.run import Run, Sink, Thread
+from rmqlb.engine.send.steady import Steady
+from rmqlb.engine.send.sync import SyncSender
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import Attempt, SendReport, SendScenario
+
+KEPT = 1000
+"""Up to so many messages a report keeps each attempt unless it is told otherwise."""
+
+
+class Sender(Protocol):
+    """What a thread does when it wakes."""
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """The thread wakes at that time."""
+
+
+def simulate_send(
+    route: TopicRouteData,
+    scenario: SendScenario,
+    *,
+    trace: bool | None = None,
+    sink: Sink | None = None,
+    trial: int = 0,
+    skip: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> SendReport:
+    """What a RocketMQ producer does with its messages while brokers fail.
+
+    Mirrors `DefaultMQProducerImpl.sendDefaultImpl`, `sendSelectImpl` and `MQClientAPIImpl.sendMessageAsync` with
+    `MQFaultStrategy`, of the scenario's client version. Equal arguments give equal reports.
+
+    Args:
+        route: the topic's route while nothing fails.
+        scenario: what is simulated.
+        trace: keep each attempt in the report; default: up to 1,000 messages.
+        sink: is given each attempt as it ends; the report then keeps none unless `trace` is True.
+        trial: which of many runs with the same seed; each has random parts of its own.
+        skip: jump over stretches that repeat themselves where no attempt is asked for; the report is the same.
+        progress: is called now and then with the number of messages sent so far.
+
+    Raises:
+        DataError: the producer's queue list is empty, or the route's order config is malformed.
+        UsageError: the scenario contradicts itself.
+    """
+    check(scenario)
+    kept: list[Attempt] | None = None
+    if trace or (trace is None and sink is None and scenario.messages is not None and scenario.messages <= KEPT):
+        kept = []
+    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink))
+    if not run.publish_queues:
+        raise no_queues(route, scenario)
+    play(run, Steady(run) if skip and kept is None and sink is None else None, progress)
+    return report_of(route, run, None if kept is None else tuple(kept))
+
+
+def rules(scenario: SendScenario) -> ClientProfile:
+    """The client version's rules with the scenario's own thresholds.
+
+    Raises:
+        UsageError: there is no such version, or the thresholds do not fit each other.
+    """
+    profile = profile_of(scenario.client_version)
+    latency_max = scenario.latency_max or profile.latency_max
+    durations = scenario.not_available_duration or profile.not_available_duration
+    if len(latency_max) != len(durations):
+        raise UsageError(
+            f"{len(latency_max)} thresholds of latency and {len(durations)} isolations: as many of each are needed"
+        )
+    return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
+
+
+def check(scenario: SendScenario) -> None:
+    """Refuse what cannot be simulated.
+
+    Raises:
+        UsageError: the scenario contradicts itself.
+    """
+    if scenario.messages is None and scenario.duration_us is None:
+        raise UsageError("how many messages?", hint="give a number of messages or a duration")
+    if scenario.mode != "sync" and scenario.rate is None:
+        raise UsageError(
+            f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint="give --rate, such as --rate 100"
+        )
+    if scenario.selector is not None and scenario.mode != "sync":
+        raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
+
+
+def no_queues(route: TopicRouteData, scenario: SendScenario) -> DataError:
+    """The error for a topic that no producer can send to."""
+    if route.publish_queues():
+        return DataError(f"topic {route.topic}: every broker with a queue for producers is excluded")
+    del scenario
+    return DataError(
+        f"topic {route.topic} has no queue that a producer could write to: every send fails",
+        hint="look at its brokers with show-route: a queue needs a writable broker with a master",
+    )
+
+
+def play(run: Run, steady: Steady | None, progress: Callable[[int], None] | None = None) -> None:
+    """Let the simulation run to its end."""
+    sender = _sender(run)
+    told = 0
+    while True:
+        event = run.next_event()
+        if event is None:
+            return
+        now, thread = event
+        if steady is not None and thread.number == 1 and not thread.busy and steady.jump(thread, now):
+            continue
+        sender.go_on(thread, now)
+        if progress is not None and run.started - told >= 20_000:
+            told = run.started
+            progress(told)
+
+
+def _sender(run: Run) -> Sender:
+    if run.scenario.selector is not None:
+        return SelectorSender(run, run.scenario.selector)
+    if run.scenario.mode == "async":
+        return AsyncSender(run)
+    return OnewaySender(run) if run.scenario.mode == "oneway" else SyncSender(run)
+
+
+def _both(kept: list[Attempt] | None, sink: Sink | None) -> Sink | None:
+    if kept is None or sink is None:
+        return sink if kept is None else kept.append
+
+    def both(attempt: Attempt) -> None:
+        kept.append(attempt)
+        sink(attempt)
+
+    return both
+

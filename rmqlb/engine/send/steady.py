@@ -1,0 +1,231 @@
+"""Jumping over stretches that repeat themselves: between two events a producer's behaviour is periodic.
+
+Rules of this file:
+- A period is seen, never derived: the state before a message equals, times taken relative, the state before an earlier
+  one, and nothing random or new happened in between. Then everything counted since is counted again so many times.
+- Messages that wait for their thread repeat themselves too, until the last of them is sent.
+- A jump ends at the next event outside, slice of the time line, end of an isolation, message-numbered moment, or wrap
+  of a 32-bit index; what lies between is simulated attempt by attempt.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify
+
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.engine.send.publish_info import MASK, int32
+from rmqlb.engine.send.run import Run, Thread
+from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.world import NEVER
+
+_MIN = -0x80000000
+Key = tuple[object, ...]
+
+
+class _Mark:
+    """A state to come back to."""
+
+    __slots__ = ("arrivals", "counts", "fixed", "indexes", "moving", "now", "started")
+
+    def __init__(self, run: Run, now: int, fixed: Key, moving: Key) -> None:
+        self.now = now
+        self.fixed = fixed
+        self.moving = moving
+        self.started = run.started
+        self.counts: Counts = run.tally.copy()
+        self.indexes = _indexes(run)
+        self.arrivals = [thread.arrival for thread in run.threads]
+
+
+class Steady:
+    """Finds periods and jumps.
+
+    Args:
+        run: the simulation that is shortened.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._mark: _Mark | None = None
+        self._left = 0
+        self._span = 0
+        self._news = (-1, -1)
+
+    def jump(self, thread: Thread, now: int) -> bool:
+        """Before the first thread's next message: jump ahead if the state has been here before.
+
+        Returns:
+            The thread has been given a later time to wake, and nothing else is to be done now.
+        """
+        run = self._run
+        news = (run.surprises, run.world.changes)
+        if self._mark is None or news != self._news:
+            self._news = news
+            self._span = self._left = 2 * len(run.world.queues) * len(run.threads) + 8
+            self._mark = None
+        if self._must_watch():
+            return False
+        run.avoidance.count(now)
+        fixed, moving = self._keys(thread, now)
+        mark = self._mark
+        if mark is not None and mark.fixed == fixed:
+            return self._repeat(mark, thread, now, moving=False)
+        if mark is not None and mark.moving == moving:
+            return self._repeat(mark, thread, now, moving=True)
+        self._left -= 1
+        if mark is None or self._left < 0:
+            if mark is not None:
+                self._span *= 2
+            self._left = self._span
+            self._mark = _Mark(run, now, fixed, moving)
+        return False
+
+    def _must_watch(self) -> bool:
+        """The detector is at work: its rounds are not periods of the producer's."""
+        run = self._run
+        return run.scenario.detector and not all(item.reachable for item in run.strategy.items.values())
+
+    def _repeat(self, mark: _Mark, thread: Thread, now: int, *, moving: bool) -> bool:
+        run = self._run
+        times = self._room(mark, now, moving=moving)
+        if times < 1:
+            return False
+        ticks = times * (now - mark.now)
+        run.tally.repeat(mark.counts, times)
+        run.avoidance.shift(ticks, isolations=moving)
+        for item in run.strategy.items.values():
+            if moving or item.start <= now:
+                item.start += ticks
+        for place, (before, after) in enumerate(zip(mark.indexes, _indexes(run), strict=True)):
+            _set_index(run, place, after + times * int32(after - before))
+        messages = times * (run.started - mark.started)
+        run.started += messages
+        for each, arrival in zip(run.threads, mark.arrivals, strict=True):
+            each.arrival += times * (each.arrival - arrival)
+        for _, _, other in run.events:
+            other.began += ticks
+            other.started += ticks
+            other.message += messages
+        run.events[:] = [(at + ticks, number, other) for at, number, other in run.events]
+        heapify(run.events)
+        run.last_done += ticks
+        run.wake(thread, now + ticks)
+        self._mark = None
+        return True
+
+    def _room(self, mark: _Mark, now: int, *, moving: bool) -> int:
+        """How many whole periods fit before something else happens."""
+        run = self._run
+        limits = [run.world.next_at, run.timeline.next_at, run.end]
+        if not moving:
+            limits.append(min((i.start for i in run.strategy.items.values() if i.start > now), default=NEVER))
+        period, messages = now - mark.now, run.started - mark.started
+        times = (min(limits) - now) // period if period else NEVER
+        if messages:
+            before = min(run.world.next_message - 1, run.limit if run.interval is None else NEVER)
+            times = min(times, (before - run.started) // messages)
+        if run.interval is not None:
+            for thread, arrival in zip(run.threads, mark.arrivals, strict=True):
+                if thread.arrival > arrival:
+                    times = min(times, (run.limit - thread.arrival) // (thread.arrival - arrival))
+                    late = now - run.arrival_of(thread)
+                    caught_up = (thread.arrival - arrival) * run.interval - period
+                    if late >= 0 and caught_up > 0:
+                        times = min(times, late // caught_up)
+        margin = 4 * len(run.world.queues) + 8
+        for before_, after in zip(mark.indexes, _indexes(run), strict=True):
+            step = abs(int32(after - before_))
+            if step:
+                times = min(times, (_distance(run.profile, after) - margin) // step)
+        return times
+
+    def _keys(self, thread: Thread, now: int) -> tuple[Key, Key]:
+        """The state with isolations by their end, and with all times relative."""
+        run = self._run
+        profile, world = run.profile, run.world
+        size = len(world.queues) or 1
+        margin = 4 * size + 8
+        indexes = tuple(_residue(profile, index, modulus, margin) for index, modulus in _places(run, size))
+        threads = (
+            self._describe(thread, now, now),
+            *(self._describe(other, at, now) for at, _, other in sorted(run.events, key=_by_time)),
+        )
+        common: Key = (world.version, world.changes, indexes, threads)
+        if run.scenario.mode == "async":
+            common = (*common, now % (1000 * run.per_ms) if world.reactions else 0)
+        strategy = run.strategy
+        if not strategy.enabled:
+            return common, common
+        if profile.mutates:
+            common = (*common, tuple(world.queues))
+        fixed: list[object] = []
+        moving: list[object] = []
+        for name, item in strategy.items.items():
+            if item.start > now:
+                fixed.append((name, item.start, item.latency, item.reachable))
+                moving.append((name, item.start - now, item.latency, item.reachable))
+            else:
+                about = (item.start - now, item.latency) if not profile.only_extends else ()
+                fixed.append((name, item.reachable, about))
+                moving.append((name, item.reachable, about))
+        return (*common, tuple(fixed)), (*common, tuple(moving))
+
+    def _describe(self, thread: Thread, at: int, now: int) -> Key:
+        run = self._run
+        arrives = 0
+        if run.interval is not None and thread.number > 0:  # how late a thread is does not matter while it is
+            arrives = max(run.arrival_of(thread) - now, 0)
+        if not thread.busy:
+            return at - now, thread.number, thread.version, arrives
+        return (
+            at - now,
+            max(thread.number, 0),
+            thread.version,
+            arrives,
+            now - thread.began,
+            now - thread.started,
+            thread.attempt,
+            thread.row,
+            thread.outcome.name,
+            thread.kept,
+            thread.failure,
+        )
+
+
+def _by_time(event: tuple[int, int, Thread]) -> tuple[int, int]:
+    return event[0], event[1]
+
+
+def _places(run: Run, size: int) -> list[tuple[int, int]]:
+    """Each round robin's index with what it is taken modulo."""
+    places = [(thread.info.send_which_queue, size) for thread in run.indexed]
+    half = len(run.strategy.items) // 2
+    places.append((run.strategy.worst_index, half or 1))
+    return places
+
+
+def _indexes(run: Run) -> list[int]:
+    return [index for index, _ in _places(run, 1)]
+
+
+def _set_index(run: Run, place: int, value: int) -> None:
+    if place < len(run.indexed):
+        run.indexed[place].info.send_which_queue = int32(value)
+    else:
+        run.strategy.worst_index = int32(value)
+
+
+def _distance(profile: ClientProfile, index: int) -> int:
+    """Steps before the sequence of positions breaks."""
+    if profile.index_step == "mask":
+        return MASK - (index & MASK)
+    return MASK - index if index >= 0 else -index
+
+
+def _residue(profile: ClientProfile, index: int, modulus: int, margin: int) -> object:
+    """What the coming positions depend on; near a break, the very index."""
+    if _distance(profile, index) <= margin or index == _MIN:
+        return index, None
+    if profile.index_step == "mask":
+        return (index & MASK) % modulus
+    return index % modulus if index >= 0 else (-index % modulus, "down")

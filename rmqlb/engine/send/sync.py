@@ -1,0 +1,93 @@
+"""SYNC sends: `DefaultMQProducerImpl.sendDefaultImpl`, the loop over attempts with one deadline for all of them."""
+
+from __future__ import annotations
+
+from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, NO_ROUTE_US, Run, Thread
+from rmqlb.engine.send.tally import PICKS
+
+
+class SyncSender:
+    """What a thread does that waits for each attempt.
+
+    Args:
+        run: the simulation it is part of.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        scenario = run.scenario
+        self._attempts = 1 + scenario.retries
+        self._cap = scenario.timeout_per_request_ms if run.profile.caps_request else None
+        self._overshoot = scenario.overshoot_us * run.ticks_per_us
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """The thread wakes: its attempt is done, or its next message is due."""
+        run = self._run
+        if thread.busy:
+            thread.busy = False
+            self._done(thread, now)
+        elif run.begin(thread, now):
+            if thread.info.queues:
+                self._try(thread, now, None)
+            else:
+                later = now + NO_ROUTE_US * run.ticks_per_us
+                run.finish(thread, later, NO_ROUTE)
+                run.wake(thread, max(later, run.arrival_of(thread)))
+
+    def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
+        """The next round of the loop: a pick, and an attempt if the deadline allows one."""
+        run = self._run
+        queue = run.strategy.select(thread.info, last_broker_name, now, reset_index=last_broker_name is not None)
+        run.tally.rows[run.tally.row(queue) + PICKS] += 1
+        budget = run.scenario.timeout_ms - (now - thread.began) // run.per_ms
+        if budget < 0:
+            self._end(thread, now, CALL_TIMEOUT)
+            return
+        thread.attempt += 1
+        if self._cap is not None and thread.attempt < self._attempts and budget > self._cap:
+            budget = self._cap
+        reaction = run.take(thread, queue, now)
+        outcomes, ticks = run.outcomes, budget * run.per_ms
+        if reaction is not None and reaction.kind == "refused":
+            thread.outcome, took = outcomes.refused, reaction.cost_us * run.ticks_per_us
+        elif reaction is not None and reaction.kind == "timeout":
+            thread.outcome, took = outcomes.timeout, ticks + self._overshoot
+        else:
+            thread.outcome, took = outcomes.answer(reaction), run.answer_time(thread, reaction)
+            if took > ticks:
+                thread.outcome, took = outcomes.timeout, ticks + self._overshoot
+        thread.busy = True
+        run.wake(thread, now + took)
+
+    def _done(self, thread: Thread, now: int) -> None:
+        """An attempt ended: the fault strategy learns of it, and the loop goes on or ends."""
+        run, outcome = self._run, thread.outcome
+        run.done(thread, now, outcome)
+        run.learn(
+            thread.queue.broker_name,
+            now - thread.started,
+            now,
+            isolation=outcome.isolation,
+            reachable=outcome.reachable,
+        )
+        if outcome.fate == "status":
+            thread.kept = True
+        if outcome.retry and thread.attempt < self._attempts:
+            self._try(thread, now, thread.queue.broker_name)
+        else:
+            self._end(thread, now, self._reason(outcome))
+
+    @staticmethod
+    def _reason(outcome: Outcome) -> str | None:
+        return outcome.name if outcome.failed else None
+
+    def _end(self, thread: Thread, now: int, reason: str | None) -> None:
+        """An earlier attempt that was stored with a lesser status is the result, whatever came later."""
+        run = self._run
+        if thread.kept:
+            reason = None
+            if thread.outcome.fate != "ok":
+                run.not_store_ok()
+        run.finish(thread, now, reason)
+        run.wake(thread, max(now, run.arrival_of(thread)))

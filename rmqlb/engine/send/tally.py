@@ -1,0 +1,231 @@
+"""What a simulation counts while it runs, and the report it makes of that.
+
+Rule of this file: everything that grows is in `rows` or `totals`, so that a stretch that repeats itself can be added
+many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from rmqlb.engine.send.world import NEVER
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sending import Slice
+
+FIELDS = 4
+PICKS, ATTEMPTS, FAILED, STORED = range(FIELDS)
+
+
+class Total(IntEnum):
+    """Places in `Tally.totals`."""
+
+    MESSAGES = 0
+    STORED = 1
+    NOT_STORE_OK = 2
+    LOST = 3
+    ATTEMPTS = 4
+    FAILED = 5
+    EXTRA = 6
+    RETRIED = 7
+    FAILING = 8
+
+
+class Tally:
+    """The counters.
+
+    Args:
+        queues: those that get a row at once; others get theirs when they are picked.
+        brokers: names of all brokers.
+        failures: how many failures there are.
+
+    Attributes:
+        by_failure: per failure, attempts that failed of it.
+        row_of: queue → the place of its first counter in `rows`.
+        rows: four counters a queue.
+        totals: one number a `Total`.
+        lost_by: reason → messages.
+        longest: ticks of the longest send.
+        avoided: broker name → ticks it was avoided so far.
+        isolations: broker name → how often it was isolated.
+    """
+
+    def __init__(self, queues: Iterable[MessageQueue], brokers: Iterable[str], failures: int = 0) -> None:
+        self.by_failure = [0] * failures
+        self.row_of: dict[MessageQueue, int] = {}
+        self.rows: list[int] = []
+        for queue in queues:
+            self.row(queue)
+        self.totals = [0] * len(Total)
+        self.lost_by: dict[str, int] = {}
+        self.longest = 0
+        self.avoided = dict.fromkeys(brokers, 0)
+        self.isolations = dict.fromkeys(self.avoided, 0)
+
+    def row(self, queue: MessageQueue) -> int:
+        """The place of the queue's first counter."""
+        at = self.row_of.get(queue)
+        if at is None:
+            at = self.row_of[queue] = len(self.rows)
+            self.rows += [0] * FIELDS
+        return at
+
+    def lose(self, reason: str) -> None:
+        """Count a lost message."""
+        self.totals[Total.LOST] += 1
+        self.lost_by[reason] = self.lost_by.get(reason, 0) + 1
+
+    def copy(self) -> Counts:
+        """The counters as they are now."""
+        return Counts(
+            list(self.rows),
+            list(self.totals),
+            list(self.by_failure),
+            dict(self.lost_by),
+            dict(self.avoided),
+            dict(self.isolations),
+        )
+
+    def repeat(self, since: Counts, times: int) -> None:
+        """Add so many times what was counted since then."""
+        _repeat(self.rows, since.rows, times)
+        _repeat(self.totals, since.totals, times)
+        _repeat(self.by_failure, since.by_failure, times)
+        for now, then in (
+            (self.lost_by, since.lost_by),
+            (self.avoided, since.avoided),
+            (self.isolations, since.isolations),
+        ):
+            for name, value in now.items():
+                now[name] = value + times * (value - then.get(name, 0))
+
+
+class Counts:
+    """A copy of the growing counters."""
+
+    __slots__ = ("avoided", "by_failure", "isolations", "lost_by", "rows", "totals")
+
+    def __init__(
+        self,
+        rows: list[int],
+        totals: list[int],
+        by_failure: list[int],
+        lost_by: dict[str, int],
+        avoided: dict[str, int],
+        isolations: dict[str, int],
+    ) -> None:
+        self.rows = rows
+        self.totals = totals
+        self.by_failure = by_failure
+        self.lost_by = lost_by
+        self.avoided = avoided
+        self.isolations = isolations
+
+
+def _repeat(now: list[int], then: list[int], times: int) -> None:
+    for i, value in enumerate(now):
+        before = then[i] if i < len(then) else 0
+        if value != before:
+            now[i] = value + times * (value - before)
+
+
+class Avoidance:
+    """For how long each broker was avoided: isolated by latency fault, or not in the client's list.
+
+    Args:
+        tally: where the times are added up.
+    """
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._until = dict.fromkeys(tally.avoided, 0)
+        self._unlisted: frozenset[str] = frozenset()
+        self._counted = 0
+
+    def count(self, now: int) -> None:
+        """Add what has passed since the last call."""
+        avoided, since = self._tally.avoided, self._counted
+        for name, until in self._until.items():
+            end = now if name in self._unlisted else min(until, now)
+            if end > since:
+                avoided[name] += end - since
+        self._counted = now
+
+    def isolate(self, broker_name: str, now: int, until: int) -> None:
+        """The broker is isolated until then, or not at all when that is past."""
+        self.count(now)
+        self._until[broker_name] = until
+
+    def unlist(self, broker_names: frozenset[str], now: int) -> None:
+        """The client's list leaves out these brokers from now on."""
+        self.count(now)
+        self._unlisted = broker_names
+
+    def shift(self, ticks: int, *, isolations: bool) -> None:
+        """Time jumps ahead over a stretch whose times have been added otherwise."""
+        self._counted += ticks
+        if isolations:
+            self._until = {name: until + ticks for name, until in self._until.items()}
+
+    def next_end(self, now: int) -> int:
+        """When the next isolation ends."""
+        return min((until for until in self._until.values() if until > now), default=NEVER)
+
+
+class Timeline:
+    """Snapshots of the counters at even times; when there are too many, each second one goes.
+
+    Args:
+        tally: what is counted.
+        width: ticks of a slice at first.
+
+    Attributes:
+        next_at: when the next snapshot is due.
+    """
+
+    MOST = 120
+
+    def __init__(self, tally: Tally, width: int) -> None:
+        self._tally = tally
+        self._width = max(width, 1)
+        self._marks: list[tuple[int, Counts]] = [(0, tally.copy())]
+        self.next_at = self._width
+
+    def mark(self) -> None:
+        """Take the snapshot that is due; the caller has counted everything before it."""
+        self._marks.append((self.next_at, self._tally.copy()))
+        if len(self._marks) > self.MOST:
+            self._width *= 2
+            self._marks = [mark for i, mark in enumerate(self._marks) if i % 2 == 0]
+        self.next_at = self._marks[-1][0] + self._width
+
+    def slices(self, end: int, ticks_per_ms: int) -> tuple[Slice, ...]:
+        """The time line up to the end."""
+        marks = [mark for mark in self._marks if mark[0] < end] or self._marks[:1]
+        marks.append((max(end, marks[-1][0]), self._tally.copy()))
+        return tuple(
+            self._slice(then, now, ticks_per_ms) for then, now in zip(marks, marks[1:], strict=False) if now[0] > then[0]
+        )
+
+    def _slice(self, then: tuple[int, Counts], now: tuple[int, Counts], ticks_per_ms: int) -> Slice:
+        def by_broker(field: int) -> dict[str, int]:
+            counts = dict.fromkeys(self._tally.avoided, 0)
+            for queue, row in self._tally.row_of.items():
+                counts.setdefault(queue.broker_name, 0)
+                counts[queue.broker_name] += _at(now[1].rows, row + field) - _at(then[1].rows, row + field)
+            return counts
+
+        return Slice(
+            from_ms=then[0] / ticks_per_ms,
+            to_ms=now[0] / ticks_per_ms,
+            attempts=by_broker(ATTEMPTS),
+            failed=by_broker(FAILED),
+            avoided_ms={
+                name: (ticks - then[1].avoided.get(name, 0)) / ticks_per_ms for name, ticks in now[1].avoided.items()
+            },
+            lost=now[1].totals[Total.LOST] - then[1].totals[Total.LOST],
+        )
+
+
+def _at(values: list[int], place: int) -> int:
+    return values[place] if place < len(values) else 0
