@@ -34,13 +34,24 @@ class Mood:
     isolation: float
     latencies: tuple[int, ...]
     steps: tuple[int, int]
+    names: tuple[tuple[str, ...], ...] = NAMES
+    brokers: tuple[int, ...] = (1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 11, 16)
+    queues: tuple[int, ...] = (1, 3, 4, 8)  # of a broker at the most
+    ties: bool = False  # brokers with the same latency
+    wraps: int | None = None  # both counters wrap after so many steps at the most
+    own: bool = False  # updates are for the picked broker only
 
 
 CALM = Mood(quiet=0.2, edge=0.4, isolation=0.05, latencies=(0, 1, 20, *LATENCIES), steps=(10, 25))
 MIXED = Mood(quiet=0.2, edge=0.35, isolation=0.3, latencies=LATENCIES, steps=(15, 30))
 STORM = Mood(quiet=0.5, edge=0.05, isolation=0.6, latencies=SLOW, steps=(20, 40))
-TIED = Mood(quiet=0.9, edge=0.03, isolation=0.3, latencies=FEW, steps=(20, 40))
-MOODS = (STORM, MIXED, CALM, STORM, MIXED, TIED, STORM)
+EQUAL_HASHES_OFTEN = (NAMES[1], NAMES[2], NAMES[3], NAMES[3])
+TIED = Mood(0.9, 0.03, 0.3, FEW, (20, 40), EQUAL_HASHES_OFTEN, brokers=(6, 9), queues=(3,), ties=True)
+# More fault items than Java's table takes without growing.
+CROWD = Mood(0.9, 0.03, 0.3, FEW, (40, 40), NAMES[4:], brokers=(26,), queues=(2,), ties=True, own=True)
+# Negative counter values count where they meet a number that does not divide 2^31.
+WRAP = Mood(0.5, 0, 0.6, SLOW, steps=(20, 30), brokers=(1, 2, 7), queues=(3, 5, 6, 7), wraps=24)
+MOODS = (STORM, MIXED, CALM, STORM, MIXED, TIED, STORM, MIXED, CALM, STORM, WRAP, CROWD, MIXED, WRAP)
 
 
 class Question:
@@ -49,10 +60,8 @@ class Question:
     def __init__(self, number: int, latency_fault: bool) -> None:
         self._rng = random.Random(f"{'on' if latency_fault else 'off'} {number}")
         self._mood = MOODS[number % len(MOODS)] if latency_fault else CALM
-        self._crowd = latency_fault and number % len(MOODS) == MOODS.index(TIED) and number % 2 == 0
         self.layout = self._layout(latency_fault, empty=number == 0)
-        low, high = self._mood.steps
-        self.length = 40 if self._crowd else 10 if number == 0 else self._rng.randint(low, high)
+        self.length = self._rng.randint(*self._mood.steps)
         self._now = self._rng.choice((0, 1000, self._rng.randrange(10**6)))
         self._previous: str | None = None
 
@@ -71,12 +80,12 @@ class Question:
         listed = [broker for _, broker, _ in self.layout.queues] or [STRANGER]
         foreign = rng.choice((STRANGER, UNLISTED))
         chosen = self._weighted({None: 1, self._previous: 6, rng.choice(listed): 1.5, foreign: 0.4})
-        broker = self._previous if self._crowd else chosen
+        broker = self._previous if self._mood.own else chosen
         latency = rng.choice(self._mood.latencies) if rng.random() < 0.8 else rng.randrange(40000)
         isolation, reachable = rng.random() < self._mood.isolation, rng.random() < 0.7
         if broker is None:
             return None
-        if not (ties and self._mood is TIED):
+        if not (ties and self._mood.ties):
             while any(fault.latency == latency for other, fault in faults.items() if other != broker):
                 latency += 1
         return Update(broker, latency, isolation, reachable if tells_reachable else None)
@@ -94,10 +103,10 @@ class Question:
 
     def _layout(self, latency_fault: bool, empty: bool) -> Layout:
         rng = self._rng
-        names = NAMES[-1] if self._crowd else rng.choice(NAMES)
-        many = 26 if self._crowd else min(len(names), rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 11, 16)))
+        names = rng.choice(self._mood.names)
+        many = min(len(names), rng.choice(self._mood.brokers))
         brokers = rng.sample(names, 0 if empty else many)
-        most = 2 if many > 7 else rng.choice((1, 3, 4, 8))
+        most = min(rng.choice(self._mood.queues), 2 if many > 7 else 8)
         counts = {broker: most if rng.random() < 0.5 else rng.randint(1, most) for broker in brokers}
         queues = [("T", broker, number) for broker, count in counts.items() for number in range(count)]
         order = rng.randrange(4)
@@ -107,7 +116,8 @@ class Question:
             queues.sort(key=lambda queue: (queue[2], queue[1]))
         elif order == 2:
             queues.sort()
-        return Layout(latency_fault, tuple(queues), self._route(counts), self._counter(), self._counter())
+        route = Route(counts, {}) if self._mood.wraps else self._route(counts)
+        return Layout(latency_fault, tuple(queues), route, self._counter(), self._counter())
 
     def _route(self, counts: dict[str, int]) -> Route:
         rng = self._rng
@@ -129,6 +139,8 @@ class Question:
     def _counter(self) -> int:
         """A counter's value: any, one of the extremes, or one that wraps during the sequence."""
         rng = self._rng
+        if self._mood.wraps:
+            return LAST - rng.randrange(self._mood.wraps)
         return rng.choice(
             (rng.randint(-(2**31), LAST), rng.choice(EXTREMES), LAST - rng.randrange(30), LAST - rng.randrange(3))
         )
