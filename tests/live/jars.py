@@ -29,44 +29,49 @@ def tool(name: str) -> str:
     return found
 
 
-def jars(version: str) -> Path:
-    """The folder with the jars of a RocketMQ version, filled on the first call."""
-    folder = _cache() / version / "lib"
-    if not any(folder.glob("rocketmq-broker-*.jar")):
-        _bring(version, folder)
+def jars(version: str, artifacts: tuple[str, ...] = ARTIFACTS, cache: str = "rocketmq") -> Path:
+    """The folder with the jars of a RocketMQ version, filled on the first call; each choice has its own cache."""
+    folder = _cache() / cache / version / "lib"
+    if not any(folder.glob(f"{artifacts[-1]}-*.jar")):
+        _bring(version, artifacts, folder)
     return folder
 
 
 def compiled_programs(version: str, into: Path) -> Path:
     """Our Java programs, compiled against a version: 4.9.7 and 5.5.0 agree in source, not in byte code."""
-    sources = sorted(str(source) for source in PROGRAMS.glob("*.java"))
-    _run([tool("javac"), "-nowarn", "-XDsuppressNotes", "-d", str(into), "-cp", f"{jars(version)}/*", *sources])
+    return compiled(PROGRAMS, jars(version), into)
+
+
+def compiled(programs: Path, library: Path, into: Path) -> Path:
+    """The Java programs of a folder, compiled against a folder of jars."""
+    sources = sorted(str(source) for source in programs.glob("*.java"))
+    _run([tool("javac"), "-nowarn", "-XDsuppressNotes", "-d", str(into), "-cp", f"{library}/*", *sources])
     return into
 
 
 def _cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "rmqlb" / "rocketmq"
+    return Path(base) / "rmqlb"
 
 
-def _bring(version: str, folder: Path) -> None:
+def _bring(version: str, artifacts: tuple[str, ...], folder: Path) -> None:
     """Download beside the final place and rename, so that a run cut short never leaves half a class path."""
     maven = tool("mvn")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         pom, got = Path(scratch, "pom.xml"), Path(scratch, "lib")
-        pom.write_text(_pom(version), encoding="utf-8")
+        pom.write_text(_pom(version, artifacts), encoding="utf-8")
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={got}"]
         _run([maven, "-q", "-B", "-f", str(pom), *goal])
         shutil.rmtree(folder, ignore_errors=True)
         got.rename(folder)
 
 
-def _pom(version: str) -> str:
+def _pom(version: str, artifacts: tuple[str, ...]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{GROUP}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{escape(version)}</version></dependency>"
-        for artifact in ARTIFACTS
+        for artifact in artifacts
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
