@@ -131,7 +131,7 @@ class SendScenario(Struct, frozen=True):
         poll_us: how often then.
         latency_max: thresholds in ms instead of the version's, or None.
         not_available_duration: isolations in ms instead of the version's, or None.
-        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes.
+        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes, or None for what was measured.
         selector: the application picks the queue itself, or None.
     """
 
@@ -157,7 +157,7 @@ class SendScenario(Struct, frozen=True):
     poll_us: int = ROUTE_POLL_US
     latency_max: tuple[int, ...] | None = None
     not_available_duration: tuple[int, ...] | None = None
-    overshoot_us: int = 1000
+    overshoot_us: int | None = None
     selector: Selector | None = None
 
 
@@ -309,7 +309,7 @@ class SendReport(Struct, frozen=True):
     Attributes:
         topic: to which topic.
         scenario: what was simulated.
-        profile: the client's rules by name, such as `5.1.4 to 5.2.0`.
+        profile: the client's rules by name, such as `5.1.1 to 5.1.3`.
         latency_max: thresholds in ms that were used.
         not_available_duration: isolations in ms that were used.
         publish_queues: the producer's list at the start.

@@ -17,6 +17,10 @@ from rmqlb.model.message_queue import MessageQueue
 _TABLE_SIZE = 32
 
 
+class _CaughtError(Exception):
+    """What Java catches and logs while it picks: a negative place in a list."""
+
+
 class FaultItem:
     """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`).
 
@@ -102,9 +106,11 @@ class FaultStrategy:
         return item.start
 
     def is_available(self, broker_name: str, now: int) -> bool:
-        """No isolation holds the broker back."""
+        """No isolation holds the broker back (in 5.1.4, nor does it wait for the detector)."""
         item = self.items.get(broker_name)
-        return item is None or now >= item.start
+        if item is None:
+            return True
+        return now >= item.start and (item.reachable or not self.profile.available_is_reachable)
 
     def is_reachable(self, broker_name: str) -> bool:
         """No failure waits for the detector."""
@@ -116,9 +122,11 @@ class FaultStrategy:
             info.reset_index()
         items = self.items
 
+        needs_reach = self.profile.available_is_reachable
+
         def available(broker_name: str) -> bool:
             item = items.get(broker_name)
-            return (item is None or now >= item.start) and broker_name != last
+            return broker_name != last and (item is None or (now >= item.start and (item.reachable or not needs_reach)))
 
         def reachable(broker_name: str) -> bool:
             item = items.get(broker_name)
@@ -128,34 +136,21 @@ class FaultStrategy:
         return info.select_where(profile, available) or info.select_where(profile, reachable) or info.select(profile)
 
     def _scan(self, info: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
-        """One step of the index, then the list from there; all isolated: a broker of the better half."""
-        profile, queues = self.profile, info.queues
-        index = info.next_index(profile)
-        if profile.scan_last == "avoid" and index + len(queues) > 2**31:
-            found, failed = self._scan_to_the_wrap(info, index, last, now)
-        else:
-            found, failed = self._scan_from(info, index, last, now), False
-        if found is not None:
-            return found
-        worst = None if failed else self._pick_one_at_least(now)
-        if failed or (worst is None and not queues):
-            return info.select(profile)
-        write_queues = -1 if worst is None else info.write_queue_nums.get(worst, -1)
-        if worst is not None and write_queues > 0:
-            queue = info.select(profile)
-            queue_id = _remainder(info.next_index(profile), write_queues)
-            picked = MessageQueue(queue.topic, worst, queue_id)
-            if profile.mutates:
-                queues[:] = [picked if listed is queue else listed for listed in queues]
-            return picked
-        if worst is not None:
-            del self.items[worst]
-        return info.select(profile)
+        """One step of the index, then the list from there; all isolated: a broker of the better half.
 
-    def _scan_from(self, info: TopicPublishInfo, index: int, last: str | None, now: int) -> MessageQueue | None:
+        Java does this inside a `try` whose `catch` only logs.
+        """
+        try:
+            found = self._scan_list(info, last, now) or self._better_half(info, now)
+        except _CaughtError:
+            found = None
+        return info.select(self.profile) if found is None else found
+
+    def _scan_list(self, info: TopicPublishInfo, last: str | None, now: int) -> MessageQueue | None:
         queues, rule = info.queues, self.profile.scan_last
+        index = info.next_index(self.profile)
         for i in range(len(queues)):
-            queue = queues[position(java_abs(int32(index + i)), len(queues))]
+            queue = queues[self._place(int32(index + i), len(queues))]
             name = queue.broker_name
             if rule == "avoid":
                 if name != last and self.is_available(name, now):
@@ -164,20 +159,29 @@ class FaultStrategy:
                 return queue
         return None
 
-    def _scan_to_the_wrap(
-        self, info: TopicPublishInfo, index: int, last: str | None, now: int
-    ) -> tuple[MessageQueue | None, bool]:
-        """5.1.1 to 5.1.3 take a plain remainder, so that past 2^31 − 1 the scan dies of a negative position."""
-        queues = info.queues
-        for i in range(len(queues)):
-            if index + i >= 2**31:
-                failed = int32(index + i) % len(queues) != 0
-                if failed:
-                    return None, True
-            queue = queues[(index + i) % len(queues) if index + i < 2**31 else 0]
-            if queue.broker_name != last and self.is_available(queue.broker_name, now):
-                return queue, False
-        return None, False
+    def _place(self, index: int, size: int) -> int:
+        if not self.profile.plain_remainder:
+            return position(java_abs(index), size)
+        place = _remainder(index, size)
+        if place < 0:
+            raise _CaughtError
+        return place
+
+    def _better_half(self, info: TopicPublishInfo, now: int) -> MessageQueue | None:
+        """A queue of the broker that `pickOneAtLeast` names; before 5.1.4, 4.9.8 apart, the list changes with it."""
+        profile, queues = self.profile, info.queues
+        worst = self._pick_one_at_least(now)
+        if worst is None:
+            return None
+        write_queues = info.write_queue_nums.get(worst, -1)
+        if write_queues <= 0:
+            del self.items[worst]
+            return None
+        queue = info.select(profile)
+        picked = MessageQueue(queue.topic, worst, _remainder(info.next_index(profile), write_queues))
+        if profile.mutates:
+            queues[:] = [picked if listed is queue else listed for listed in queues]
+        return picked
 
     def _pick_one_at_least(self, now: int) -> str | None:
         """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index of its own."""
@@ -190,7 +194,10 @@ class FaultStrategy:
         half = len(ranked) // 2
         if half == 0:
             return ranked[0]
-        return ranked[_remainder(self._worst.next_index(self.profile), half)]
+        place = _remainder(self._worst.next_index(self.profile), half)
+        if place < 0:
+            raise _CaughtError
+        return ranked[place]
 
     def _in_table_order(self) -> Iterator[str]:
         """Broker names as Java's ConcurrentHashMap iterates: by bucket, then as they came."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sending import SendReport
@@ -30,9 +31,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             "a timeout leaves no time for a retry",
         )
     if scenario.selector is not None and scenario.failures and scenario.selector.kind == "hash":
-        yield Finding(
-            "hash-remaps", "when the queue list changes, the hash sends almost every key to another queue"
-        )
+        yield Finding("hash-remaps", "when the queue list changes, the hash sends almost every key to another queue")
     if route.is_order_topic:
         yield Finding(
             "order-topic",
@@ -42,7 +41,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
 
 def _skew(report: SendReport) -> Iterator[Finding]:
     """Clients before 5.1.4 scan on from the isolated broker's place, so that its neighbour takes its share."""
-    if report.profile.startswith(("5.1.4", "5.3")):
+    if profile_of(report.scenario.client_version).strategy == "filter":
         return
     healthy = {t.queue.broker_name for t in report.queues} - {f.failure.broker_name for f in report.failures}
     stored = {b.broker_name: b.stored / b.queues for b in report.brokers if b.queues and b.broker_name in healthy}

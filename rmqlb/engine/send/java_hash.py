@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from math import isnan
 
 from rmqlb.errors import UsageError
 
@@ -34,7 +35,7 @@ def hash_code(arg: object) -> int:
             return arg
         return long_hash_code(arg)
     if isinstance(arg, float):
-        return _fold(struct.unpack(">q", struct.pack(">d", arg))[0] if arg == arg else 0x7FF8000000000000)
+        return _fold(struct.unpack(">q", struct.pack(">d", arg))[0] if not isnan(arg) else 0x7FF8000000000000)
     raise UsageError(f"the Java hash of a {type(arg).__name__} is not known", hint="use text, a number or a boolean")
 
 

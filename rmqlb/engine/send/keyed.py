@@ -26,7 +26,6 @@ class SelectorSender:
     def __init__(self, run: Run, selector: Selector) -> None:
         self._run = run
         self._choose = _chooser(selector, run.scenario.seed)
-        self._overshoot = run.scenario.overshoot_us * run.ticks_per_us
 
     def go_on(self, thread: Thread, now: int) -> None:
         """The thread wakes: its attempt is done, or its next message is due."""
@@ -56,7 +55,7 @@ class SelectorSender:
         else:
             thread.outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
             if took > ticks or (reaction is not None and reaction.kind == "timeout"):
-                thread.outcome, took = run.outcomes.timeout, ticks + self._overshoot
+                thread.outcome, took = run.outcomes.timeout, ticks + run.overshoot
         thread.busy = True
         run.wake(thread, now + took)
 

@@ -1,12 +1,12 @@
 """ASYNC and ONEWAY sends: the thread hands the message over and goes on.
 
-Mirrors `MQClientAPIImpl.sendMessageAsync` and `onExceptionImpl`: a retry asks the fault strategy for a broker, and keeps
-the queue id of the first attempt. Retries run on callback threads; one for each sending thread is assumed.
+Mirrors `MQClientAPIImpl.sendMessageAsync` and `onExceptionImpl`: a retry asks the fault strategy for a broker, and
+keeps the queue id of the first attempt. Retries run on callback threads; one for each sending thread is assumed.
 """
 
 from __future__ import annotations
 
-from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.outcome import Outcome, broken
 from rmqlb.engine.send.randomness import stream_key
 from rmqlb.engine.send.run import NO_ROUTE, Run, Thread
 from rmqlb.engine.send.tally import PICKS
@@ -16,7 +16,7 @@ from rmqlb.model.sending import Reaction
 _SCAN_MS = 1000
 """`NettyRemotingAbstract.scanResponseTable` runs each second and gives a request one second more than its budget."""
 _ILLEGAL_QUEUE = Outcome("INVALID_PARAMETER", "code", isolation=True)
-_LATE = Outcome("RemotingTooMuchRequestException", "remoting", True, True, reachable=False)
+_LATE = broken("RemotingTooMuchRequestException", reachable=False)
 _HANDED_OVER = Outcome("ONEWAY", "ok")
 _LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
 UNNOTICED = "lost unnoticed"
@@ -44,8 +44,8 @@ class AsyncSender:
         run.indexed += self._callbacks
         self._requests = 0
         connects_first = run.profile.async_connects_first
-        self._refused = Outcome(run.outcomes.refused.name, "remoting", True, True, reachable=not connects_first)
-        self._timeout = Outcome(run.outcomes.timeout.name, "remoting", True, True, reachable=True)
+        self._refused = broken(run.outcomes.refused.name, reachable=not connects_first)
+        self._timeout = broken(run.outcomes.timeout.name, reachable=True)
 
     def go_on(self, thread: Thread, now: int) -> None:
         """A sending thread's next message is due, or a request is done."""
@@ -182,14 +182,14 @@ class OnewaySender:
         run.tally.rows[run.tally.row(queue) + PICKS] += 1
         thread.attempt = 1
         reaction = run.take(thread, queue, now)
-        if reaction is not None and reaction.kind == "refused":
+        if reaction is not None and reaction.kind == "refused" and run.profile.oneway_tells:
             later = now + reaction.cost_us * run.ticks_per_us
             refused = run.outcomes.refused
             run.done(thread, later, refused)
             run.learn(queue.broker_name, later - now, later, isolation=True, reachable=refused.reachable)
             run.finish(thread, later, refused.name)
             return later
-        lost = reaction is not None and reaction.kind in ("timeout", "code")
+        lost = reaction is not None and reaction.kind in ("refused", "timeout", "code")
         run.done(thread, now, _LOST_UNNOTICED if lost else _HANDED_OVER)
         run.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
         run.finish(thread, now, UNNOTICED if lost else None)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.model.sending import Reaction
 
+_GO_AWAY = 1500
 Fate = Literal["ok", "status", "remoting", "code"]
 
 
@@ -35,6 +36,11 @@ class Outcome(Struct, frozen=True):
         return self.fate in ("remoting", "code")
 
 
+def broken(name: str, *, reachable: bool) -> Outcome:
+    """The outcome of an attempt that ends in a RemotingException: it isolates, and another broker is tried."""
+    return Outcome(name, "remoting", retry=True, isolation=True, reachable=reachable)
+
+
 class Outcomes:
     """The outcomes of a client version, by what the broker does.
 
@@ -47,8 +53,8 @@ class Outcomes:
     def __init__(self, profile: ClientProfile, *, detector: bool, retry_not_store_ok: bool) -> None:
         self.ok = Outcome("SEND_OK", "ok")
         reachable = not detector
-        self.refused = Outcome("RemotingConnectException", "remoting", True, True, reachable)
-        self.timeout = Outcome("RemotingTimeoutException", "remoting", True, True, reachable)
+        self.refused = broken("RemotingConnectException", reachable=reachable)
+        self.timeout = broken("RemotingTimeoutException", reachable=reachable)
         self._profile = profile
         self._retry_status = retry_not_store_ok
         self._known: dict[str, Outcome] = {}
@@ -64,5 +70,8 @@ class Outcomes:
 
     def _answer(self, reaction: Reaction) -> Outcome:
         if reaction.kind == "status":
-            return Outcome(reaction.name, "status", self._retry_status)
-        return Outcome(reaction.name, "code", reaction.code in self._profile.retry_codes, True, False)
+            return Outcome(reaction.name, "status", retry=self._retry_status)
+        if reaction.code == _GO_AWAY and self._profile.resends_go_away:
+            return broken("RemotingSendRequestException", reachable=self.refused.reachable)
+        retry = reaction.code in self._profile.retry_codes
+        return Outcome(reaction.name, "code", retry=retry, isolation=True, reachable=False)

@@ -32,7 +32,7 @@ class ClientProfile(Struct, frozen=True):
 
     Attributes:
         since: the first version of the stretch.
-        name: the stretch in words, such as `5.1.4 to 5.2.0`.
+        name: the stretch in words, such as `5.1.1 to 5.1.3`.
         index_step: what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and
             returns the magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0.
         any_start: the index starts at any 32-bit number, else at a magnitude.
@@ -41,6 +41,7 @@ class ClientProfile(Struct, frozen=True):
         strategy: what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then
             any), or `scan` from one step of the index, then the better half of the broker list.
         scan_last: what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`.
+        plain_remainder: the scan's places are Java remainders, which are negative past 2^31 − 1: it dies of them.
         mutates: when all brokers are isolated the queue list is changed in place, for every thread.
         worst_needs_write: then the route must call the broker writable.
         shuffles: ties among isolated brokers are broken at random.
@@ -48,14 +49,22 @@ class ClientProfile(Struct, frozen=True):
         not_available_duration: isolation in ms from each threshold on.
         isolation_latency: the latency in ms that a failure counts as.
         only_extends: an update never shortens an isolation, and `reachable` is kept; else each update sets it anew.
+        available_is_reachable: a broker that waits for the detector is not available either.
         client_error_isolates: a failure on the client's own side (no address) isolates the broker too.
         retry_codes: broker response codes after which another broker is tried (SYNC).
         async_needs_time: an ASYNC retry is made only while time is left.
-        async_late: an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries` again
-            or `stops`.
+        async_late: an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries`
+            again or `stops`.
         async_connects_first: an ASYNC send connects before it is handed over, so that a refusal comes before the update
             that follows each hand-over.
         resets_index: a SYNC retry starts the round robin anew at a random place (latency fault on).
+        oneway_tells: a refused ONEWAY send raises and isolates; newer clients connect behind the caller's back, so that
+            the message is lost unnoticed.
+        resends_go_away: the transport itself sends once more to the broker that answers 1500, and then reports a broken
+            connection.
+        overshoot_us: how much longer than its budget a SYNC attempt takes that times out (measured with 5.5.0 and 4.9.7
+            on loopback).
+        empty_attempt_us: how long an attempt takes that has no time left at all (measured likewise).
         caps_request: `sendMsgMaxTimeoutPerRequest` exists.
         fixed_template: a topic that does not exist yet takes TBW102's route whatever createTopicKey says.
     """
@@ -67,6 +76,7 @@ class ClientProfile(Struct, frozen=True):
     skip: Literal["filter", "step", "scan"] = "filter"
     strategy: Literal["filter", "scan"] = "filter"
     scan_last: Literal["ignore", "avoid", "same"] = "ignore"
+    plain_remainder: bool = False
     mutates: bool = False
     worst_needs_write: bool = False
     shuffles: bool = False
@@ -74,12 +84,17 @@ class ClientProfile(Struct, frozen=True):
     not_available_duration: tuple[int, ...] = _NEW_DURATION
     isolation_latency: int = 10000
     only_extends: bool = True
+    available_is_reachable: bool = False
     client_error_isolates: bool = False
     retry_codes: frozenset[int] = _RETRIED | {2, 1500}
     async_needs_time: bool = True
     async_late: Literal["retries", "stops"] = "stops"
     async_connects_first: bool = False
     resets_index: bool = True
+    oneway_tells: bool = False
+    resends_go_away: bool = True
+    overshoot_us: int = 500
+    empty_attempt_us: int = 100
     caps_request: bool = True
     fixed_template: bool = True
 
@@ -98,13 +113,23 @@ def _profiles() -> tuple[ClientProfile, ...]:
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
     v530 = replace(v531, since=(5, 3, 0), retry_codes=_RETRIED | {2})
-    v514 = replace(v530, since=(5, 1, 4), retry_codes=_RETRIED, async_late="retries", async_connects_first=True)
+    v520 = replace(
+        v530,
+        since=(5, 2, 0),
+        retry_codes=_RETRIED,
+        async_late="retries",
+        async_connects_first=True,
+        oneway_tells=True,
+    )
+    v514 = replace(v520, since=(5, 1, 4), available_is_reachable=True, resends_go_away=False)
     v511 = replace(
         v514,
         since=(5, 1, 1),
         skip="step",
         strategy="scan",
         scan_last="avoid",
+        plain_remainder=True,
+        available_is_reachable=False,
         mutates=True,
         latency_max=_OLD_LATENCY,
         not_available_duration=_OLD_DURATION,
@@ -114,21 +139,32 @@ def _profiles() -> tuple[ClientProfile, ...]:
         resets_index=False,
         fixed_template=False,
     )
-    v500 = replace(v511, since=(5, 0, 0), scan_last="ignore")
-    v498 = replace(v500, since=(4, 9, 8), any_start=False, mutates=False, worst_needs_write=True)
+    v510 = replace(v511, since=(5, 1, 0), scan_last="ignore")
+    v500 = replace(v510, since=(5, 0, 0), plain_remainder=False)
+    v498 = replace(
+        v500,
+        since=(4, 9, 8),
+        any_start=False,
+        mutates=False,
+        worst_needs_write=True,
+        overshoot_us=750,
+        empty_attempt_us=1000,
+    )
     v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
     v490 = replace(v494, since=(4, 9, 0), index_step="wrap", shuffles=True)
     v480 = replace(v490, since=(4, 8, 0), index_step="fold")
     v400 = replace(v480, since=_OLDEST, index_step="clamp", skip="scan", scan_last="same")
-    stretches = (v533, v532, v531, v530, v514, v511, v500, v498, v494, v490, v480, v400)
+    stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v490, v480, v400)
     names = (
         "5.3.3 and newer",
         "5.3.2",
         "5.3.1",
         "5.3.0",
-        "5.1.4 to 5.2.0",
+        "5.2.0",
+        "5.1.4",
         "5.1.1 to 5.1.3",
-        "5.0.0 and 5.1.0",
+        "5.1.0",
+        "5.0.0",
         "4.9.8",
         "4.9.4 to 4.9.7",
         "4.9.0 to 4.9.3",

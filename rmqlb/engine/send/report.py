@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import ATTEMPTS, FAILED, PICKS, STORED, Total
@@ -41,8 +43,6 @@ def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | N
 
 
 def _with_findings(report: SendReport, route: TopicRouteData) -> SendReport:
-    from msgspec.structs import replace
-
     return replace(report, findings=tuple(send_findings(report, route)))
 
 
@@ -63,14 +63,14 @@ def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...
     listed = [queue.broker_name for queue in run.publish_queues]
     return tuple(
         BrokerTally(
-            name,
-            listed.count(name),
-            *(
-                sum(getattr(tally, field) for tally in queues if tally.queue.broker_name == name)
-                for field in ("picks", "attempts", "failed", "stored")
-            ),
-            run.tally.avoided.get(name, 0) / run.per_ms,
-            run.tally.isolations.get(name, 0),
+            broker_name=name,
+            queues=listed.count(name),
+            picks=sum(tally.picks for tally in queues if tally.queue.broker_name == name),
+            attempts=sum(tally.attempts for tally in queues if tally.queue.broker_name == name),
+            failed=sum(tally.failed for tally in queues if tally.queue.broker_name == name),
+            stored=sum(tally.stored for tally in queues if tally.queue.broker_name == name),
+            avoided_ms=run.tally.avoided.get(name, 0) / run.per_ms,
+            isolations=run.tally.isolations.get(name, 0),
         )
         for name in sorted(names, key=sort_key)
     )

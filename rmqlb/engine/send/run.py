@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
-from math import gcd
 
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.latency import pick
@@ -51,6 +50,7 @@ class Thread:
         started: when the attempt began.
         kept: an earlier attempt of the message was stored with a lesser status.
         failure: index of the failure that the attempt meets, or −1.
+        phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
     """
 
     __slots__ = (
@@ -66,6 +66,7 @@ class Thread:
         "message",
         "number",
         "outcome",
+        "phase",
         "queue",
         "row",
         "started",
@@ -89,6 +90,7 @@ class Thread:
         self.started = 0
         self.kept = False
         self.failure = -1
+        self.phase = 0
 
 
 class Run:
@@ -103,6 +105,7 @@ class Run:
 
     Attributes:
         indexed: everyone with a round robin of its own, the callbacks of ASYNC sends too.
+        overshoot: ticks that a timed-out SYNC attempt takes beyond its budget.
         surprises: counts what no period can contain: random numbers, the detector's finds.
     """
 
@@ -116,9 +119,7 @@ class Run:
         self.per_ms = 1000 * self.ticks_per_us
         self.world = World(route, scenario, profile, self.ticks_per_us)
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
-        self.outcomes = Outcomes(
-            profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok
-        )
+        self.outcomes = Outcomes(profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok)
         names = [data.broker_name for data in route.queue_datas]
         names += [queue.broker_name for queue in self.world.queues]
         self.tally = Tally(
@@ -141,6 +142,8 @@ class Run:
             Thread(number, stream_key(scenario.seed, trial, number), self.outcomes.ok, nowhere)
             for number in range(1, scenario.threads + 1)
         ]
+        overshoot = profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us
+        self.overshoot = overshoot * self.ticks_per_us
         self.indexed = list(self.threads)
         self.events: list[tuple[int, int, Thread]] = [(self.arrival_of(t), t.number, t) for t in self.threads]
         heapify(self.events)
@@ -218,6 +221,7 @@ class Run:
         thread.began = now
         thread.attempt = 0
         thread.kept = False
+        thread.phase = 0
         return True
 
     def look_at_route(self, thread: Thread) -> None:
@@ -295,9 +299,9 @@ class Run:
             self.tally.isolations[broker_name] = self.tally.isolations.get(broker_name, 0) + 1
             self.avoidance.isolate(broker_name, now, start)
             for index, failure in enumerate(self.scenario.failures):
-                if failure.broker_name == broker_name and self.world.began[index] is not None:
-                    if self.world.ended[index] is None:
-                        self._avoided(index, now, "isolation")
+                under_way = self.world.began[index] is not None and self.world.ended[index] is None
+                if failure.broker_name == broker_name and under_way:
+                    self._avoided(index, now, "isolation")
         elif start <= now < before:
             self.avoidance.isolate(broker_name, now, now)
 
@@ -383,9 +387,7 @@ class Run:
         if scenario.messages is not None:
             ends.append(scenario.messages * per_message)
         wanted = min(ends) / 60
-        width = next(
-            (w * 10**e for e in range(14) for w in (1, 2, 5) if w * 10**e >= wanted), 10**14
-        )
+        width = next((w * 10**e for e in range(14) for w in (1, 2, 5) if w * 10**e >= wanted), 10**14)
         return width * self.ticks_per_us
 
 
@@ -396,9 +398,7 @@ def silent(reaction: Reaction | None) -> bool:
     """The detector's question gets no answer in its 200 ms."""
     if reaction is None:
         return False
-    return reaction.kind in ("refused", "timeout") or (
-        reaction.kind == "slow" and reaction.cost_us > DETECT_TIMEOUT_US
-    )
+    return reaction.kind in ("refused", "timeout") or (reaction.kind == "slow" and reaction.cost_us > DETECT_TIMEOUT_US)
 
 
 def time_base(rate: Fraction | None) -> tuple[int, int | None]:

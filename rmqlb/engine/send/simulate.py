@@ -145,4 +145,3 @@ def _both(kept: list[Attempt] | None, sink: Sink | None) -> Sink | None:
         sink(attempt)
 
     return both
-

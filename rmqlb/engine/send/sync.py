@@ -5,6 +5,7 @@ from __future__ import annotations
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, NO_ROUTE_US, Run, Thread
 from rmqlb.engine.send.tally import PICKS
+from rmqlb.model.sending import Reaction
 
 
 class SyncSender:
@@ -19,7 +20,7 @@ class SyncSender:
         scenario = run.scenario
         self._attempts = 1 + scenario.retries
         self._cap = scenario.timeout_per_request_ms if run.profile.caps_request else None
-        self._overshoot = scenario.overshoot_us * run.ticks_per_us
+        self._empty = run.profile.empty_attempt_us * run.ticks_per_us
 
     def go_on(self, thread: Thread, now: int) -> None:
         """The thread wakes: its attempt is done, or its next message is due."""
@@ -40,25 +41,36 @@ class SyncSender:
         run = self._run
         queue = run.strategy.select(thread.info, last_broker_name, now, reset_index=last_broker_name is not None)
         run.tally.rows[run.tally.row(queue) + PICKS] += 1
-        budget = run.scenario.timeout_ms - (now - thread.began) // run.per_ms
+        budget = run.scenario.timeout_ms - (now - thread.began + thread.phase) // run.per_ms
         if budget < 0:
             self._end(thread, now, CALL_TIMEOUT)
             return
         thread.attempt += 1
         if self._cap is not None and thread.attempt < self._attempts and budget > self._cap:
             budget = self._cap
-        reaction = run.take(thread, queue, now)
-        outcomes, ticks = run.outcomes, budget * run.per_ms
-        if reaction is not None and reaction.kind == "refused":
-            thread.outcome, took = outcomes.refused, reaction.cost_us * run.ticks_per_us
-        elif reaction is not None and reaction.kind == "timeout":
-            thread.outcome, took = outcomes.timeout, ticks + self._overshoot
-        else:
-            thread.outcome, took = outcomes.answer(reaction), run.answer_time(thread, reaction)
-            if took > ticks:
-                thread.outcome, took = outcomes.timeout, ticks + self._overshoot
+        thread.outcome, took = self._ends(thread, run.take(thread, queue, now), budget)
         thread.busy = True
         run.wake(thread, now + took)
+
+    def _ends(self, thread: Thread, reaction: Reaction | None, budget: int) -> tuple[Outcome, int]:
+        """What the attempt ends in, and after how long.
+
+        The client compares whole milliseconds of its clock: after a time-out it depends on how far into one the message
+        began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
+        """
+        run = self._run
+        if budget == 0:
+            return run.outcomes.timeout, self._empty
+        if reaction is not None and reaction.kind == "refused":
+            return run.outcomes.refused, reaction.cost_us * run.ticks_per_us
+        ticks = budget * run.per_ms
+        if reaction is None or reaction.kind != "timeout":
+            took = run.answer_time(thread, reaction)
+            if took <= ticks:
+                return run.outcomes.answer(reaction), took
+        if thread.attempt == 1 and self._cap is None:
+            thread.phase = (run.draw(thread) >> 32) * run.per_ms >> 32
+        return run.outcomes.timeout, ticks + run.overshoot
 
     def _done(self, thread: Thread, now: int) -> None:
         """An attempt ended: the fault strategy learns of it, and the loop goes on or ends."""

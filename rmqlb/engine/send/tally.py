@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from itertools import pairwise
 
 from rmqlb.engine.send.world import NEVER
 from rmqlb.model.message_queue import MessageQueue
@@ -203,9 +204,7 @@ class Timeline:
         """The time line up to the end."""
         marks = [mark for mark in self._marks if mark[0] < end] or self._marks[:1]
         marks.append((max(end, marks[-1][0]), self._tally.copy()))
-        return tuple(
-            self._slice(then, now, ticks_per_ms) for then, now in zip(marks, marks[1:], strict=False) if now[0] > then[0]
-        )
+        return tuple(self._slice(then, now, ticks_per_ms) for then, now in pairwise(marks) if now[0] > then[0])
 
     def _slice(self, then: tuple[int, Counts], now: tuple[int, Counts], ticks_per_ms: int) -> Slice:
         def by_broker(field: int) -> dict[str, int]:

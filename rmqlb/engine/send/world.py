@@ -143,8 +143,8 @@ class World:
             self.next_at = self._events[0][0]
 
     def _said(self) -> View:
-        gone = set()
-        unwritable = set()
+        gone: set[str] = set()
+        unwritable: set[str] = set()
         for failure, dropped in zip(self._scenario.failures, self._dropped, strict=True):
             if dropped:
                 (unwritable if failure.reaction.kind == "read-only" else gone).add(failure.broker_name)

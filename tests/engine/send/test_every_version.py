@@ -1,0 +1,75 @@
+"""What the classes of seventeen client versions answered, a failing scan, a wrapped index and a mutated list included."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rmqlb.engine.send.fault import FaultStrategy
+from rmqlb.engine.send.profile import profile_of
+from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo
+from rmqlb.engine.send.selectors import JavaRandom
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import PERM_WRITE
+from tests.vectors import vectors
+
+VERSIONS = (
+    *("4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4"),
+    *("5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.5.0"),
+)
+
+
+def replayed(vector: dict[str, Any]) -> dict[str, Any]:
+    """The vector's questions put to our rules."""
+    profile = profile_of(vector["version"])
+    perms = vector.get("perm", {})
+    write_queues = {
+        name: number
+        for name, number in vector["writeQueueNums"].items()
+        if not profile.worst_needs_write or perms.get(name, 6) & PERM_WRITE
+    }
+    info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
+    strategy = FaultStrategy(profile, enabled=vector["latencyFault"], which_item_worst=vector["worstIndex"])
+    picks: list[Any] = []
+    for step in vector["steps"]:
+        seed = step.get("reset")
+        if seed is not None:
+            info.random = partial(JavaRandom(seed).next_int, MASK)
+        try:
+            pick = strategy.select(info, step["last"], step["at"], reset_index=seed is not None)
+            picks.append([pick.broker_name, pick.queue_id])
+        except ZeroDivisionError:
+            picks.append({"error": "ArithmeticException"})
+        update = step["update"]
+        if update is not None:
+            strategy.update(
+                update["broker"],
+                update["latency"],
+                step["at"],
+                isolation=update["isolation"],
+                reachable=update.get("reachable", True),
+            )
+    return {
+        "expected": picks,
+        "finalMqs": [[queue.topic, queue.broker_name, queue.queue_id] for queue in info.queues],
+        "finalIndex": info.send_which_queue,
+        "finalFaults": {name: [item.latency, item.start] for name, item in strategy.items.items()},
+    }
+
+
+def test_every_version_has_its_vectors() -> None:
+    versions = [vector["version"] for vector in vectors("strategy")]
+    assert {version: versions.count(version) for version in VERSIONS} == dict.fromkeys(VERSIONS, 126)
+    assert len(versions) == 126 * len(VERSIONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_picks_lists_and_isolations_are_those_of_the_client(version: str) -> None:
+    for vector in vectors("strategy"):
+        if vector["version"] == version:
+            ours = replayed(vector)
+            theirs = {key: vector[key] for key in ours}
+            theirs["finalFaults"] = {name: item[:2] for name, item in theirs["finalFaults"].items()}
+            assert ours == theirs, vector
