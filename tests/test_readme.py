@@ -92,9 +92,11 @@ def test_the_examples_are_what_the_captures_give() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
-    from rmqlb.engine.conditions import NAMES as FIGURES
+    from rmqlb.engine.plan_figures import PLAN_FIGURES
+    from rmqlb.engine.send.figures import SEND_FIGURES
 
-    assert all(figure in README for figure in FIGURES)
+    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject)
+    assert all(figure in README for figure in names)
 
 
 def test_the_keys_of_a_plan_are_named() -> None:

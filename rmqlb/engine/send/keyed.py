@@ -50,7 +50,9 @@ class SelectorSender:
         thread.attempt = 1
         reaction = run.take(thread, queue, now)
         ticks = run.scenario.timeout_ms * run.per_ms
-        if reaction is not None and reaction.kind == "refused":
+        if queue.broker_name in run.world.gone:
+            thread.outcome, took = run.outcomes.no_address, run.profile.empty_attempt_us * run.ticks_per_us
+        elif reaction is not None and reaction.kind == "refused":
             thread.outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
         else:
             thread.outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)

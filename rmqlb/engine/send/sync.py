@@ -59,6 +59,8 @@ class SyncSender:
         began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
         """
         run = self._run
+        if thread.queue.broker_name in run.world.gone:
+            return run.outcomes.no_address, self._empty
         if budget == 0:
             return run.outcomes.timeout, self._empty
         if reaction is not None and reaction.kind == "refused":
