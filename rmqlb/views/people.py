@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
 from rmqlb.views.text import clip, visible
 
@@ -49,7 +51,7 @@ def print_tables(report: Report, console: Console) -> None:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """A line if it is empty; else the table, or with labels for client ids, or, if its rows have heads, as blocks."""
+    """A line if it is empty; else the table, or without bars, or with labels for client ids, or, if its rows have heads, as blocks."""
     if not section.rows:
         from rich.text import Text
 
@@ -57,8 +59,19 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     table = _table(section, {})
     if not _too_wide(table, console):
         return table
+    if any(column.kind == "bar" for column in section.columns):
+        return _fitting(_without_bars(section), labels, console)
     labelled = _table(section, labels, narrow=True)
     return _blocks(section, labels) if section.heads and _too_wide(labelled, console) else labelled
+
+
+def _without_bars(section: Section) -> Section:
+    keep = [index for index, column in enumerate(section.columns) if column.kind != "bar"]
+    return replace(
+        section,
+        columns=tuple(section.columns[index] for index in keep),
+        rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
+    )
 
 
 def _too_wide(table: Table, console: Console) -> bool:
@@ -145,12 +158,12 @@ def _for_people(section: Section) -> Section:
     values = [str(value) for value in constant.values() if value is not None]
     title = f"{section.title}: {', '.join(values)}" if values else section.title
     keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]
-    return Section(
-        section.name,
-        title,
-        tuple(section.columns[index] for index in keep),
-        tuple(tuple(row[index] for index in keep) for row in section.rows),
-        sum(index in keep for index in range(section.heads)),
+    return replace(
+        section,
+        title=title,
+        columns=tuple(section.columns[index] for index in keep),
+        rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
+        heads=sum(index in keep for index in range(section.heads)),
     )
 
 

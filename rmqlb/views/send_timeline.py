@@ -15,7 +15,7 @@ _MEANING = "= well, x some failed, X all failed, - avoided"
 def timeline_section(report: SendReport) -> Section:
     """For people: which broker was used, failed or was avoided when, a character a slice."""
     slices = _at_most(report.slices, _WIDTH)
-    columns = (Column("broker", "brokerName"), Column("time ->", "strip"))
+    columns = (Column("broker", "brokerName"), Column(f"time ->  {_MEANING}", "strip"))
     rows: list[tuple[Cell, ...]] = [
         (name, "".join(_character(each, name) for each in slices)) for name in _brokers(report)
     ]
@@ -29,7 +29,6 @@ def timeline_section(report: SendReport) -> Section:
     if slices:
         width = slices[0].to_ms - slices[0].from_ms
         title += f" from {duration(slices[0].from_ms)} to {duration(slices[-1].to_ms)}, {duration(width)} a character"
-        title += f": {_MEANING}"
     return Section("timeline", title, columns, tuple(rows))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from rmqlb.model.plan import TriedCondition
@@ -241,7 +242,7 @@ def _failures(report: SendReport) -> Section:
         Column("from", "beganMs", "ms"),
         Column("to", "endedMs", "ms"),
         Column("failed", "failed", "number"),
-        Column("first failed after", "firstFailedAfterMs", "ms"),
+        Column("first after", "firstFailedAfterMs", "ms"),
         Column("avoided after", "avoidedAfterMs", "ms"),
         Column("by", "avoidedBy"),
         Column("used again after", "usedAgainAfterMs", "ms"),
@@ -312,7 +313,7 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
         *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4) for name in names),
         Column("", "chosen"),
     )
-    rows = tuple(
+    rows = [
         (
             each.profile,
             each.failure_isolates_ms,
@@ -326,8 +327,31 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
             "<- this one" if each.profile == chosen.profile else "",
         )
         for each in clients
-    )
-    return Section("clients", "client versions", columns, rows, heads=1)
+    ]
+    return Section("clients", "client versions, the newest first", columns, tuple(_alike_together(rows)), heads=1)
+
+
+def _alike_together(rows: Sequence[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Neighbouring client versions that end alike as one row, whose name spans them."""
+    for _, alike in groupby(rows, key=lambda row: row[1:-1]):
+        group = list(alike)
+        newest, oldest = str(group[0][0]), str(group[-1][0])
+        chosen = next((row[-1] for row in group if row[-1]), "")
+        yield _span(oldest, newest), *group[0][1:-1], chosen
+
+
+def _span(oldest: str, newest: str) -> str:
+    """`5.1.4 to 5.3.1` of the names of two stretches.
+
+    >>> _span("5.1.1 to 5.1.3", "5.3.3 and newer"), _span("4.7.1 and older", "4.8.0"), _span("5.1.4", "5.2.0")
+    ('5.1.1 and newer', '4.8.0 and older', '5.1.4 to 5.2.0')
+    """
+    if oldest == newest:
+        return oldest
+    first, last = oldest.split(" to ", maxsplit=1)[0], newest.rsplit(" to ", maxsplit=1)[-1]
+    if last.endswith(" and newer"):
+        return "all versions" if first.endswith(" and older") else f"{first} and newer"
+    return f"{last} and older" if first.endswith(" and older") else f"{first} to {last}"
 
 
 def _scenario_data(report: SendReport) -> dict[str, Any]:

@@ -49,6 +49,10 @@ class Steady:
         self._mark: _Mark | None = None
         self._left = 0
         self._span = 0
+        self._wide: _Mark | None = None
+        self._wide_left = 0
+        self._wide_span = 0
+        self._jumped = False
         self._news = (-1, -1)
 
     def jump(self, thread: Thread, now: int) -> bool:
@@ -59,19 +63,28 @@ class Steady:
         """
         run = self._run
         news = (run.surprises, run.world.changes)
-        if self._mark is None or news != self._news:
+        if news != self._news:
             self._news = news
+            self._mark = self._wide = None
+            self._wide_span = self._wide_left = 1
+        if self._mark is None:
             self._span = self._left = 2 * len(run.world.queues) * len(run.threads) + 8
-            self._mark = None
         if self._must_watch():
             return False
         run.avoidance.count(now)
         fixed, moving = self._keys(thread, now)
-        mark = self._mark
+        mark, wide = self._mark, self._wide
+        if wide is not None and wide.moving == moving and self._repeat(wide, thread, now, moving=True):
+            self._wide = None
+            return True
         if mark is not None and mark.fixed == fixed:
-            return self._repeat(mark, thread, now, moving=False)
+            self._jumped = self._repeat(mark, thread, now, moving=False)
+            return self._jumped
         if mark is not None and mark.moving == moving:
             return self._repeat(mark, thread, now, moving=True)
+        if self._jumped:
+            self._jumped = False
+            self._mark_wide(now, fixed, moving)
         self._left -= 1
         if mark is None or self._left < 0:
             if mark is not None:
@@ -79,6 +92,15 @@ class Steady:
             self._left = self._span
             self._mark = _Mark(run, now, fixed, moving)
         return False
+
+    def _mark_wide(self, now: int, fixed: Key, moving: Key) -> None:
+        """A period may span many isolations, each jumped over for itself: a slow broker is tried again and again."""
+        self._wide_left -= 1
+        if self._wide is None or self._wide_left < 0:
+            if self._wide is not None:
+                self._wide_span *= 2
+            self._wide_left = self._wide_span
+            self._wide = _Mark(self._run, now, fixed, moving)
 
     def _must_watch(self) -> bool:
         """The detector is at work: its rounds are not periods of the producer's."""
@@ -120,7 +142,7 @@ class Steady:
         if not moving:
             limits.append(min((i.start for i in run.strategy.items.values() if i.start > now), default=NEVER))
         period, messages = now - mark.now, run.started - mark.started
-        times = (min(limits) - now) // period if period else NEVER
+        times = (min(limits) - 1 - now) // period if period else NEVER  # what ends at that very tick comes after it
         if messages:
             before = min(run.world.next_message - 1, run.limit if run.interval is None else NEVER)
             times = min(times, (before - run.started) // messages)
