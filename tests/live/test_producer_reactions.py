@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,6 @@ import pytest
 from .jvm import Java
 from .reactions import FAILING, SHORT_TIMEOUT_MS, Row, measured, read_facts, write_facts
 
-VERSIONS = ("5.5.0", "4.9.7")
 OUT_OF_TIME = "RemotingTooMuchRequestException: sendDefaultImpl call timeout"
 # What a loaded machine may add to a time.
 PATIENCE_MS = 1500
@@ -21,11 +21,10 @@ Facts = tuple[list[Row], list[Row]]
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Facts:
+def facts(producer_javas: Mapping[str, Java], request: pytest.FixtureRequest) -> Facts:
     """Measured now, both versions at a time."""
-    javas = [Java.prepare(version, tmp_path_factory.mktemp("producers")) for version in VERSIONS]
     with ThreadPoolExecutor() as pool:
-        by_version = list(pool.map(measured, javas))
+        by_version = list(pool.map(measured, producer_javas.values()))
     rows = [row for of_version, _ in by_version for row in of_version]
     timeouts = [row for _, of_version in by_version for row in of_version]
     if request.config.getoption("--update-golden"):
