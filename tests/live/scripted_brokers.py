@@ -87,7 +87,6 @@ class SeenMessage:
     queue_id: int
     body: bytes
     at_ms: int
-    oneway: bool
 
     @property
     def queue(self) -> Queue:
@@ -186,7 +185,7 @@ class ScriptedBroker:
 
     async def _take(self, request: RemotingCommand, writer: asyncio.StreamWriter) -> None:
         queue_id, reaction = int(request.ext_fields[_QUEUE_ID[request.code]]), self._reaction
-        seen = SeenMessage(self.name, queue_id, request.body or b"", time.time_ns() // 1_000_000, request.is_oneway)
+        seen = SeenMessage(self.name, queue_id, request.body or b"", time.time_ns() // 1_000_000)
         self._cluster.seen.append(seen)
         await asyncio.sleep(reaction.delay_ms / 1000)
         if reaction.kind == "hangs up":
