@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.engine.send.profile import NEWEST
+from rmqlb.model.sending import NEWEST
 
 FAILURES, LOAD, PRODUCER = "Failures", "Load", "Producer"
 

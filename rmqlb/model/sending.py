@@ -17,6 +17,8 @@ from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
 Kind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
+NEWEST = "5.5.0"
+"""The newest client whose classes were run; a later version is given its rules, and told so."""
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
 
@@ -135,7 +137,7 @@ class SendScenario(Struct, frozen=True):
         selector: the application picks the queue itself, or None.
     """
 
-    client_version: str
+    client_version: str = NEWEST
     mode: Mode = "sync"
     latency_fault: bool = False
     detector: bool = False

@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
+from rmqlb.model.sending import NEWEST
 
 Version = tuple[int, int, int]
-NEWEST = "5.5.0"
-"""The newest client whose classes were run; a later version is given its rules, and told so."""
 _OLDEST: Version = (4, 0, 0)
 _VERSION = re.compile(r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?")
 
