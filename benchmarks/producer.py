@@ -189,18 +189,18 @@ def trace(attempts: int, latency_fault: bool) -> None:
 
 
 def windows(kind: str, messages: int, *, latency_fault: bool) -> SendScenario:
-    """Ten windows, broker after broker, that begin at a twentieth, three twentieths and so on of all messages.
+    """Ten windows, one broker after another, that begin with the first message and after each tenth of all.
 
-    Those of a minute are for messages of 100 ms, so that the fewest messages last longer than the ten of them.
+    In those of a minute a message takes 100 ms, so that even a tenth of 10^4 messages lasts longer.
     """
     latency_us = 100_000 if kind == WINDOWS_OF_TIME else 1000
     failures = []
     for i in range(10):
-        start = messages * (2 * i + 1) // 20
+        start = messages * i // 10
         if kind == WINDOWS_OF_TIME:
             span = Moment(us=start * latency_us), Moment(us=start * latency_us + 60_000_000)
         else:
-            span = Moment(message=start), Moment(message=start + max(messages // 20, 1))
+            span = Moment(message=start + 1), Moment(message=start + 1 + max(messages // 20, 1))
         failures.append(Failure(BROKERS[i % len(BROKERS)], REFUSED, *span))
     latency = constant(latency_us, f"{latency_us // 1000}ms")
     return SendScenario(
