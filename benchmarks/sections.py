@@ -13,7 +13,7 @@ from benchmarks.measuring import Spread, markdown
 
 RUNS = 3
 LONG = 10.0
-"""A series that takes so many seconds has one turn, and a tenth of them makes a run the last of its turn."""
+"""A series that has taken so many seconds takes no further turn; a tenth of them makes a run the last of its turn."""
 
 
 @dataclass(frozen=True)
