@@ -16,12 +16,12 @@ from benchmarks.measuring import Spread, ratio
 from benchmarks.sections import LONG, RUNS, Section, least, loop
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.latency import constant, lognormal
-from rmqlb.engine.send.profile import NEWEST, profile_of
+from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendScenario
+from rmqlb.model.sending import NEWEST, Attempt, Failure, Latency, Moment, Reaction, SendScenario
 
 if TYPE_CHECKING:
     from benchmarks.rocketmq import Selecting

@@ -43,24 +43,25 @@ def simulate_send(
         list[str] | None,
         Option(
             metavar="CONDITION",
-            help="Exit 3 when it is met: 'lost>0', 'share[broker-a]>60%'; repeatable.",
+            help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable.",
             rich_help_panel=_WHAT,
         ),
     ] = None,
 ) -> None:
-    """Simulate which queues a producer picks while brokers fail, what it retries, and whom it avoids.
+    r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it avoids.
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
 
-      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s-1m30s --rate 100 --for 2m --compare
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 100 --for 2m --compare
 
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
 
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
 
-    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is refused
-    (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or number.
+    A failure is BROKER\[@FROM-TO]\[:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
+    refused (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or
+    number.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.

@@ -51,7 +51,7 @@ def print_tables(report: Report, console: Console) -> None:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """A line if it is empty; else the table, or without bars, or with labels for client ids, or, if its rows have heads, as blocks."""
+    """A line if it is empty; else the table, without bars, with labels for client ids, or, given heads, as blocks."""
     if not section.rows:
         from rich.text import Text
 

@@ -24,7 +24,8 @@ def code(number: int, name: str = "SOME_CODE") -> Reaction:
 
 def sent(*failures: Failure, topic: TopicRouteData = THREE, **settings: Any) -> SendReport:
     """Messages from the first queue on, unless the settings say otherwise."""
-    return simulate_send(topic, SendScenario(**{"start_at": 0, "messages": 6, "failures": failures} | settings))
+    given: dict[str, Any] = {"start_at": 0, "messages": 6, "failures": failures}
+    return simulate_send(topic, SendScenario(**given | settings))
 
 
 def picks(report: SendReport) -> list[str]:
@@ -133,7 +134,7 @@ def test_a_slow_broker_isolates_itself_by_the_table_of_the_version() -> None:
 
 def test_thresholds_can_be_given() -> None:
     slow = Failure("a", Reaction("slow", "slow", 0, 100_000))
-    given = {"latency_max": (50, 100), "not_available_duration": (0, 7000)}
+    given: dict[str, Any] = {"latency_max": (50, 100), "not_available_duration": (0, 7000)}
     report = sent(slow, latency_fault=True, rate=Fraction(10), messages=100, **given)
     assert report.brokers[0].isolations == 2
     with pytest.raises(UsageError, match="2 thresholds of latency and 1 isolations"):
@@ -298,7 +299,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         sent(messages=None)
     with pytest.raises(UsageError, match="mode oneway needs a rate"):
         sent(mode="oneway")
-    with pytest.raises(UsageError, match="older than 4.0.0"):
+    with pytest.raises(UsageError, match=r"older than 4\.0\.0"):
         sent(client_version="3.5.8")
     with pytest.raises(UsageError, match="not a client version"):
         sent(client_version="latest")

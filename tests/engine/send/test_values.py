@@ -42,8 +42,10 @@ def test_stretches_are_told_apart_and_in_order() -> None:
 
 @pytest.mark.parametrize(
     ("latency", "new", "old"),
-    [(549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)]
-    + [(3000, 6000, 180000), (5000, 10000, 180000), (15000, 30000, 600000)],
+    [
+        *((549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)),
+        *((3000, 6000, 180000), (5000, 10000, 180000), (15000, 30000, 600000)),
+    ],
 )
 def test_both_tables_of_isolation(latency: int, new: int, old: int) -> None:
     assert profile_of("5.5.0").duration(latency, isolation=False) == new
