@@ -1,5 +1,7 @@
 """Jumping over stretches that repeat themselves: between two events a producer's behaviour is periodic.
 
+A single thread's messages are counted by `walk`; what is left, several threads above all, is jumped over here.
+
 Rules of this file:
 - A period is seen, never derived: the state before a message equals, times taken relative, the state before an earlier
   one, and nothing random or new happened in between. Then everything counted since is counted again so many times.
@@ -16,6 +18,7 @@ from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, int32
 from rmqlb.engine.send.run import Run, Thread
 from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.walk import Walk
 from rmqlb.engine.send.world import NEVER
 
 _MIN = -0x80000000
@@ -25,7 +28,7 @@ Key = tuple[object, ...]
 class _Mark:
     """A state to come back to."""
 
-    __slots__ = ("arrivals", "counts", "fixed", "indexes", "moving", "now", "started")
+    __slots__ = ("arrivals", "counts", "fixed", "indexes", "late", "moving", "now", "started", "waits")
 
     def __init__(self, run: Run, now: int, fixed: Key, moving: Key) -> None:
         self.now = now
@@ -35,6 +38,8 @@ class _Mark:
         self.counts: Counts = run.tally.copy()
         self.indexes = _indexes(run)
         self.arrivals = [thread.arrival for thread in run.threads]
+        self.late = _lateness(run, now)
+        self.waits = run.waits
 
 
 class Steady:
@@ -46,6 +51,7 @@ class Steady:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._walk = Walk(run)
         self._mark: _Mark | None = None
         self._left = 0
         self._span = 0
@@ -62,6 +68,10 @@ class Steady:
             The thread has been given a later time to wake, and nothing else is to be done now.
         """
         run = self._run
+        if self._walk.possible and self._walk.advance(thread, now):
+            self._mark = None
+            self._jumped = True
+            return True
         news = (run.surprises, run.world.changes)
         if news != self._news:
             self._news = news
@@ -109,6 +119,8 @@ class Steady:
 
     def _repeat(self, mark: _Mark, thread: Thread, now: int, *, moving: bool) -> bool:
         run = self._run
+        if mark.waits != run.waits and mark.late != _lateness(run, now):
+            return False
         times = self._room(mark, now, moving=moving)
         if times < 1:
             return False
@@ -195,7 +207,7 @@ class Steady:
     def _describe(self, thread: Thread, at: int, now: int) -> Key:
         run = self._run
         arrives = 0
-        if run.interval is not None and thread.number > 0:  # how late a thread is does not matter while it is
+        if run.interval is not None and thread.number > 0:  # how late a thread is does not matter while it never waits
             arrives = max(run.arrival_of(thread) - now, 0)
         if not thread.busy:
             return at - now, thread.number, thread.version, arrives
@@ -212,6 +224,11 @@ class Steady:
             thread.kept,
             thread.failure,
         )
+
+
+def _lateness(run: Run, now: int) -> list[int]:
+    """How long each thread's next message has been waiting; below 0 it is still to come."""
+    return [] if run.interval is None else [now - run.arrival_of(thread) for thread in run.threads]
 
 
 def _by_time(event: tuple[int, int, Thread]) -> tuple[int, int]:

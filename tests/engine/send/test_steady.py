@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.publish_info import MASK
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules, simulate_send
@@ -102,6 +103,19 @@ def test_a_slow_broker_is_probed_every_two_seconds_for_days(latency_fault: bool)
     totals = simulate_send(THREE, scenario).totals
     assert totals.stored == 10**8
     assert totals.failed_attempts == 0
+
+
+def test_a_thread_that_is_late_now_and_then_is_no_backlog() -> None:
+    scenario = SendScenario(
+        "4.7.1",
+        messages=601,
+        rate=Fraction(2000),
+        latency=constant(250, "x"),
+        latencies={"a": constant(1000, "y")},
+        seed=0,
+    )
+    fast, traced = both(route(a=1, b=3), scenario)
+    assert fast == traced
 
 
 def test_messages_that_wait_for_their_thread_are_jumped_over_too() -> None:
