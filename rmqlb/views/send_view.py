@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
 
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.sending import (
@@ -16,10 +15,12 @@ from rmqlb.model.sending import (
     Moment,
     QueueTally,
     SendReport,
-    SendTotals,
+    TrialsReport,
 )
 from rmqlb.views.report import Cell, Column, Report, Section, duration
-from rmqlb.views.send_timeline import slices_section, timeline_data, timeline_section
+from rmqlb.views.send_data import after, send_data, share, stored
+from rmqlb.views.send_timeline import slices_section, timeline_section
+from rmqlb.views.trials_view import trials_sections
 
 _COUNTS = (
     Column("picks", "picks", "number"),
@@ -51,8 +52,7 @@ def send_report(
     *,
     others: Sequence[SendReport] = (),
     clients: Sequence[SendReport] = (),
-    more: Sequence[Section] = (),
-    more_data: dict[str, Any] | None = None,
+    trials: TrialsReport | None = None,
     conditions: Sequence[TriedCondition] = (),
     trace: bool = False,
     keys: KeySpread | None = None,
@@ -63,8 +63,7 @@ def send_report(
         report: what came of it.
         others: the same with latency fault the other way round.
         clients: the same under other client versions.
-        more: sections of the trials.
-        more_data: their data.
+        trials: what many trials say.
         conditions: what the user asked to be told about.
         trace: people see each attempt.
         keys: what the hash selector was given.
@@ -79,25 +78,10 @@ def send_report(
         slices_section(report),
         *([_failures(report)] if report.failures else []),
         *([_clients(clients, report)] if clients else []),
-        *more,
+        *(trials_sections(trials) if trials else ()),
         _totals(compared),
     ]
-    data: dict[str, Any] = {
-        "topic": report.topic,
-        "scenario": _scenario_data(report),
-        "attempts": None if report.attempts is None else [_attempt_data(a) for a in report.attempts],
-        "queues": [_queue_data(tally, report) for tally in report.queues],
-        "brokers": [_broker_data(tally, report) for tally in report.brokers],
-        "totals": _totals_data(report.totals),
-        "failures": [_failure_data(failure) for failure in report.failures],
-        "timeline": timeline_data(report),
-        "keys": None if keys is None else _keys_data(keys),
-        "comparison": [_brief_data(each) for each in compared] if others else [],
-        "clients": [_brief_data(each) for each in clients],
-        "trials": None,
-        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
-        **(more_data or {}),
-    }
+    data = send_data(report, compared, clients, trials, conditions, keys)
     return Report("rmqlb/send", data, _facts(report), tuple(sections), {})
 
 
@@ -108,13 +92,13 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     names = len({queue.broker_name for queue in report.publish_queues})
     threads = f"{scenario.threads} thread{'s' if scenario.threads > 1 else ''}"
     rate = "back to back" if scenario.rate is None else f"{_rate(scenario.rate)} a second"
+    how = scenario.mode.upper() if scenario.selector is None else f"selector {scenario.selector.kind}"
+    once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.selector is not None
+    attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
     facts = [
         f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
-        f"{len(report.publish_queues)} queues on {names} brokers; {scenario.mode.upper()}, {threads}, {rate}; "
-        f"{1 + scenario.retries} attempts within {scenario.timeout_ms}ms; seed {scenario.seed}"
-        if scenario.selector is None
-        else f"{len(report.publish_queues)} queues on {names} brokers; selector {scenario.selector.kind}, {threads}, "
-        f"{rate}; one attempt within {scenario.timeout_ms}ms; seed {scenario.seed}",
+        f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
+        f"{attempts} within {scenario.timeout_ms}ms; seed {scenario.seed}",
         _client_fact(report),
         *(_failure_fact(failure.failure) for failure in report.failures[:12]),
     ]
@@ -149,8 +133,8 @@ def _failure_fact(failure: Failure) -> str:
         return text
     if failure.notices_us is None:
         return f"{text}; the NameServer never drops it"
-    after = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
-    return f"{text}; the NameServer drops it {after}"
+    when = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
+    return f"{text}; the NameServer drops it {when}"
 
 
 def _kind(failure: Failure) -> str:
@@ -164,14 +148,6 @@ def _moment(moment: Moment) -> str:
 
 def _rate(rate: Fraction) -> str:
     return f"{float(rate):g}"
-
-
-def _stored(report: SendReport) -> int:
-    return sum(tally.stored for tally in report.queues)
-
-
-def _share(stored: int, whole: int) -> float | None:
-    return stored / whole if whole else None
 
 
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
@@ -193,14 +169,14 @@ def _attempts(report: SendReport, *, named_only: bool) -> Section:
 
 
 def _queues(report: SendReport) -> Section:
-    whole = _stored(report)
+    whole = stored(report)
     columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_COUNTS)
     rows = tuple((tally.queue.broker_name, tally.queue.queue_id, *_counts(tally, whole)) for tally in report.queues)
     return Section("queues", "queues", columns, rows, heads=2)
 
 
 def _brokers(report: SendReport) -> Section:
-    whole = _stored(report)
+    whole = stored(report)
     columns = (
         Column("broker", "brokerName"),
         Column("queues", "queues", "number"),
@@ -216,8 +192,8 @@ def _brokers(report: SendReport) -> Section:
 
 
 def _counts(tally: QueueTally | BrokerTally, whole: int) -> tuple[Cell, ...]:
-    share = _share(tally.stored, whole)
-    return tally.picks, tally.attempts, tally.failed, tally.stored, share, share
+    part = share(tally.stored, whole)
+    return tally.picks, tally.attempts, tally.failed, tally.stored, part, part
 
 
 def _keys(keys: KeySpread) -> Section:
@@ -254,18 +230,14 @@ def _failures(report: SendReport) -> Section:
             f.began_ms,
             f.ended_ms,
             f.failed,
-            _after(f.first_failed_ms, f.began_ms),
-            _after(f.avoided_ms, f.began_ms),
+            after(f.first_failed_ms, f.began_ms),
+            after(f.avoided_ms, f.began_ms),
             f.avoided_by or ("never" if f.began_ms is not None else None),
-            _after(f.used_again_ms, f.ended_ms),
+            after(f.used_again_ms, f.ended_ms),
         )
         for f in report.failures
     )
     return Section("failures", "failures", columns, rows, heads=2)
-
-
-def _after(at: float | None, since: float | None) -> float | None:
-    return None if at is None or since is None else at - since
 
 
 def _totals(compared: Sequence[SendReport]) -> Section:
@@ -295,8 +267,8 @@ def _of(report: SendReport, broker_name: str) -> int:
 
 def _avoided(report: SendReport, index: int) -> str:
     failure = report.failures[index]
-    after = _after(failure.avoided_ms, failure.began_ms)
-    return "never" if after is None else f"{duration(after)} ({failure.avoided_by})"
+    waited = after(failure.avoided_ms, failure.began_ms)
+    return "never" if waited is None else f"{duration(waited)} ({failure.avoided_by})"
 
 
 def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
@@ -322,8 +294,8 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
             each.totals.failed_attempts,
             each.totals.extra_attempts,
             each.totals.longest_send_ms,
-            _after(each.failures[0].avoided_ms, each.failures[0].began_ms) if each.failures else None,
-            *(_share(_of(each, name), _stored(each)) for name in names),
+            after(each.failures[0].avoided_ms, each.failures[0].began_ms) if each.failures else None,
+            *(share(_of(each, name), stored(each)) for name in names),
             "<- this one" if each.profile == chosen.profile else "",
         )
         for each in clients
@@ -352,124 +324,3 @@ def _span(oldest: str, newest: str) -> str:
     if last.endswith(" and newer"):
         return "all versions" if first.endswith(" and older") else f"{first} and newer"
     return f"{last} and older" if first.endswith(" and older") else f"{first} to {last}"
-
-
-def _scenario_data(report: SendReport) -> dict[str, Any]:
-    s = report.scenario
-    return {
-        "clientVersion": s.client_version,
-        "profile": report.profile,
-        "mode": s.mode,
-        "latencyFault": s.latency_fault,
-        "detector": s.detector,
-        "latencyMaxMs": list(report.latency_max),
-        "notAvailableDurationMs": list(report.not_available_duration),
-        "failureIsolatesMs": report.failure_isolates_ms,
-        "threads": s.threads,
-        "messages": s.messages,
-        "ratePerSecond": None if s.rate is None else float(s.rate),
-        "durationMs": None if s.duration_us is None else s.duration_us / 1000,
-        "retries": s.retries,
-        "timeoutMs": s.timeout_ms,
-        "timeoutPerRequestMs": s.timeout_per_request_ms,
-        "retryNotStoreOk": s.retry_not_store_ok,
-        "latency": {"default": s.latency.text, **{name: latency.text for name, latency in s.latencies.items()}},
-        "exclude": sorted(s.exclude),
-        "selector": None if s.selector is None else s.selector.kind,
-        "seed": s.seed,
-        "firstPollMs": s.first_poll_us / 1000,
-        "pollMs": s.poll_us / 1000,
-    }
-
-
-def _attempt_data(attempt: object) -> Any:
-    import msgspec
-
-    return msgspec.to_builtins(attempt)
-
-
-def _queue_data(tally: QueueTally, report: SendReport) -> dict[str, Any]:
-    return {
-        "brokerName": tally.queue.broker_name,
-        "queueId": tally.queue.queue_id,
-        **_counts_data(tally, report),
-    }
-
-
-def _broker_data(tally: BrokerTally, report: SendReport) -> dict[str, Any]:
-    return {
-        "brokerName": tally.broker_name,
-        "queues": tally.queues,
-        **_counts_data(tally, report),
-        "isolations": tally.isolations,
-        "avoidedMs": tally.avoided_ms,
-    }
-
-
-def _counts_data(tally: QueueTally | BrokerTally, report: SendReport) -> dict[str, Any]:
-    return {
-        "picks": tally.picks,
-        "attempts": tally.attempts,
-        "failed": tally.failed,
-        "stored": tally.stored,
-        "share": _share(tally.stored, _stored(report)),
-    }
-
-
-def _totals_data(totals: SendTotals) -> dict[str, Any]:
-    return {
-        "messages": totals.messages,
-        "stored": totals.stored,
-        "notStoreOk": totals.not_store_ok,
-        "lost": totals.lost,
-        "lostBy": dict(totals.lost_by),
-        "retried": totals.retried,
-        "attempts": totals.attempts,
-        "failedAttempts": totals.failed_attempts,
-        "extraAttempts": totals.extra_attempts,
-        "failingMs": totals.failing_ms,
-        "longestSendMs": totals.longest_send_ms,
-        "lastedMs": totals.lasted_ms,
-    }
-
-
-def _failure_data(f: FailureReport) -> dict[str, Any]:
-    failure = f.failure
-    return {
-        "brokerName": failure.broker_name,
-        "kind": failure.reaction.kind,
-        "name": failure.reaction.name,
-        "code": failure.reaction.code or None,
-        "nameserverNoticesMs": None if failure.notices_us is None else failure.notices_us / 1000,
-        "beganMs": f.began_ms,
-        "endedMs": f.ended_ms,
-        "failed": f.failed,
-        "firstFailedMs": f.first_failed_ms,
-        "avoidedMs": f.avoided_ms,
-        "avoidedAfterMs": _after(f.avoided_ms, f.began_ms),
-        "avoidedBy": f.avoided_by,
-        "usedAgainMs": f.used_again_ms,
-        "usedAgainAfterMs": _after(f.used_again_ms, f.ended_ms),
-    }
-
-
-def _keys_data(keys: KeySpread) -> dict[str, Any]:
-    return {
-        "distinct": keys.distinct,
-        "messages": keys.messages,
-        "hottest": [
-            {"key": h.key, "messages": h.messages, "brokerName": h.queue.broker_name, "queueId": h.queue.queue_id}
-            for h in keys.hottest
-        ],
-    }
-
-
-def _brief_data(report: SendReport) -> dict[str, Any]:
-    return {
-        "clientVersion": report.scenario.client_version,
-        "profile": report.profile,
-        "latencyFault": report.scenario.latency_fault,
-        "totals": _totals_data(report.totals),
-        "brokers": [_broker_data(tally, report) for tally in report.brokers],
-        "failures": [_failure_data(failure) for failure in report.failures],
-    }
