@@ -211,6 +211,7 @@ class Steady:
             thread.outcome.name,
             thread.kept,
             thread.failure,
+            thread.first,
         )
 
 
