@@ -6,16 +6,28 @@ Several producers live through the same failure at a time, each with settings of
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from .cluster import RocketMQCluster
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.opening import Access, open_source
+
+from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import Java, wait_until
 from .producers import Producer, Queue, RecordedAttempt, RecordedMessage, running_producer
 
+BROKERS: Final = ("broker-a", "broker-b", "broker-c")
+KILLED: Final = "broker-b"
+TOPIC: Final = "Steady"
+WRITE_QUEUES: Final = 4
+"""Of the topic on each broker."""
+VERSIONS: Final = ("5.5.0", "4.9.7")
+EVERY: Final = tuple((version, latency_fault) for version in VERSIONS for latency_fault in (False, True))
+"""Client versions, with latency fault tolerance off and on."""
 PAUSE_MS: Final = 100
 POLL_ROUTE_MS: Final = 18_000
 """Between two looks of a client at its routes (RocketMQ's default is 30 s): after the failure enough is left of it for
@@ -81,6 +93,36 @@ class Recording:
                 a.broker_name == self.killed and a.began_ms <= end and a.ended_ms >= begin for a in message.attempts
             )
         ]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """The death of one broker of three, as producers of each kind lived through it.
+
+    Attributes:
+        route: the topic's, as rmqlb read it from the NameServer before.
+        route_after: likewise, once all producers knew.
+        recordings: by version and latency fault.
+    """
+
+    route: TopicRouteData
+    route_after: TopicRouteData
+    recordings: Mapping[tuple[str, bool], Recording]
+
+
+def recorded_kill(javas: Mapping[str, Java]) -> Kill:
+    """Run a RocketMQ 5.5.0, at which producers of version 4 are guests, and kill one of its brokers."""
+    with RocketMQCluster("5.5.0", brokers=BROKERS) as cluster:
+        cluster.create_topics([TopicOnBroker(TOPIC, name, WRITE_QUEUES, WRITE_QUEUES) for name in BROKERS])
+        route = _route(cluster)
+        setups = [Setup(javas[version], latency_fault) for version, latency_fault in EVERY]
+        recordings = record_kill(cluster, TOPIC, KILLED, setups)
+        return Kill(route, _route(cluster), dict(zip(EVERY, recordings, strict=True)))
+
+
+def _route(cluster: RocketMQCluster) -> TopicRouteData:
+    wanted = Wanted((TOPIC,), owners=False, groups=False)
+    return open_source(f"rocketmq://{cluster.name_server}", Access()).fetch(wanted).route(TOPIC)
 
 
 def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Sequence[Setup]) -> list[Recording]:

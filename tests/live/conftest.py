@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .broker_failures import Kill, recorded_kill
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import Java
 
@@ -61,3 +62,9 @@ def legacy_cluster() -> Iterator[RocketMQCluster]:
 def producer_javas(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Java]:
     """How to start producers, by version; they need no servers of their own version."""
     return {version: Java.prepare(version, tmp_path_factory.mktemp("producers")) for version in ("5.5.0", "4.9.7")}
+
+
+@pytest.fixture(scope="session")
+def kill(producer_javas: Mapping[str, Java]) -> Kill:
+    """The death of a broker, recorded; the cluster is gone."""
+    return recorded_kill(producer_javas)

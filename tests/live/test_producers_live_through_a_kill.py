@@ -5,41 +5,24 @@ The rules here need no simulator: where the round robin stands is recorded, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
 
-from .broker_failures import Recording, Setup, record_kill
-from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import Java
+from .broker_failures import BROKERS, EVERY, KILLED, WRITE_QUEUES, Kill, Recording
 from .producers import RecordedAttempt
 
-BROKERS = ("broker-a", "broker-b", "broker-c")
-KILLED = "broker-b"
-TOPIC = "Steady"
-WRITE_QUEUES = 4
 ATTEMPTS = 3
 FAILURES = {"RemotingConnectException", "RemotingSendRequestException"}
 ISOLATED_MS = {"5.5.0": 10_000, "4.9.7": 600_000}
-EVERY = [(version, latency_fault) for version in ISOLATED_MS for latency_fault in (False, True)]
 
 Recordings = Mapping[tuple[str, bool], Recording]
 
 
-@pytest.fixture(scope="module")
-def three_brokers() -> Iterator[RocketMQCluster]:
-    """RocketMQ 5.5.0; its producers of version 4 are guests."""
-    with RocketMQCluster("5.5.0", brokers=BROKERS) as running:
-        running.create_topics([TopicOnBroker(TOPIC, name, WRITE_QUEUES, WRITE_QUEUES) for name in BROKERS])
-        yield running
-
-
-@pytest.fixture(scope="module")
-def recordings(three_brokers: RocketMQCluster, producer_javas: Mapping[str, Java]) -> Recordings:
-    setups = [Setup(producer_javas[version], latency_fault) for version, latency_fault in EVERY]
-    recorded = record_kill(three_brokers, TOPIC, KILLED, setups)
-    return dict(zip(EVERY, recorded, strict=True))
+@pytest.fixture
+def recordings(kill: Kill) -> Recordings:
+    return kill.recordings
 
 
 def index(attempt: RecordedAttempt) -> int:

@@ -64,10 +64,18 @@ class AsyncSender:
         run = self._run
         queue = run.strategy.select(thread.info, None, now)
         request = self._request(thread)
+        request.first = queue.broker_name
         self._start(request, queue, now, run.scenario.timeout_ms)
-        refused_first = request.outcome is self._refused and run.profile.async_connects_first
-        if not refused_first:
-            run.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
+        if not self._is_still_sending(request):
+            self._hand_over(request, now)
+
+    def _is_still_sending(self, request: Thread) -> bool:
+        """The sending thread itself is refused, and retries: old clients connect before they hand over."""
+        return request.busy and request.outcome is self._refused and self._run.profile.async_connects_first
+
+    def _hand_over(self, request: Thread, now: int) -> None:
+        """The sending thread is done; whatever it met meanwhile, it speaks well of the first broker only."""
+        self._run.learn(request.first, now - request.began, now, isolation=False, reachable=True)
 
     def _request(self, thread: Thread) -> Thread:
         """A record of its own for the message: the thread goes on with its next."""
@@ -122,14 +130,16 @@ class AsyncSender:
         reachable = outcome.reachable if outcome is not _LATE or connects_first else True
         run.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
         left = request.draws - took // run.per_ms
+        was_sending = self._is_still_sending(request)
         if self._retries(request, left):
             self._retry(request, now, left)
         else:
+            request.busy = False
             if outcome.fate == "status":
                 run.not_store_ok()
             run.finish(request, now, outcome.name if outcome.failed else None)
-        if outcome is self._refused and connects_first:
-            run.learn(name, took, now, isolation=False, reachable=True)
+        if was_sending and not self._is_still_sending(request):
+            self._hand_over(request, now)
 
     def _retries(self, request: Thread, left: int) -> bool:
         profile, outcome = self._run.profile, request.outcome
@@ -142,11 +152,13 @@ class AsyncSender:
     def _retry(self, request: Thread, now: int, left: int) -> None:
         """Another broker, the same queue id."""
         run = self._run
-        callback = self._callbacks[request.arrival - 1]
-        if callback.version != request.version:
-            run.look_at_route(callback)
-        info = callback.info
-        info.queues = request.info.queues
+        info = request.info
+        if not self._is_still_sending(request):
+            callback = self._callbacks[request.arrival - 1]
+            if callback.version != request.version:
+                run.look_at_route(callback)
+            info = callback.info
+            info.queues = request.info.queues
         chosen = run.strategy.select(info, request.queue.broker_name, now)
         queue = MessageQueue(chosen.topic, chosen.broker_name, request.queue.queue_id)
         self._start(request, queue, now, left)

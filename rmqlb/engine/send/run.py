@@ -50,6 +50,7 @@ class Thread:
         started: when the attempt began.
         kept: an earlier attempt of the message was stored with a lesser status.
         failure: index of the failure that the attempt meets, or −1.
+        first: broker of the first attempt of an ASYNC message.
         phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
     """
 
@@ -60,6 +61,7 @@ class Thread:
         "busy",
         "draws",
         "failure",
+        "first",
         "info",
         "kept",
         "key",
@@ -90,6 +92,7 @@ class Thread:
         self.started = 0
         self.kept = False
         self.failure = -1
+        self.first = ""
         self.phase = 0
 
 

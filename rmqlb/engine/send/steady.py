@@ -223,6 +223,7 @@ class Steady:
             thread.outcome.name,
             thread.kept,
             thread.failure,
+            thread.first,
         )
 
 

@@ -1,0 +1,221 @@
+"""The simulator against real producers: one of three brokers is killed, and every attempt is foretold.
+
+A recording is cut into stretches; each is simulated from the index that the thread had before it, over the route that
+rmqlb itself read from the NameServer. A stretch ends where no simulator can go on: with a new route the client draws a
+new index, and when an isolation is over matters to the millisecond which message comes next.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.simulate import play, rules
+from rmqlb.model.route import TopicRouteData
+
+from .broker_failures import EVERY, KILLED, PAUSE_MS, VERSIONS, Kill, Recording
+from .producers import RecordedAttempt, RecordedMessage
+
+REFUSED, SILENT = Reaction("refused", "refused", 0, 1000), Reaction("timeout", "timeout")
+RETRIES, TIMEOUT_MS = 2, 3000
+ISOLATED_MS = {"5.5.0": 10_000, "4.9.7": 600_000}
+MASK = 0x7FFFFFFF
+# So many draws of a retry's place; one in eight leads to the recorded one.
+SEEDS = 300
+
+Made = tuple[int, int, str, int, str]
+"""Message, counted from the stretch's first; attempt; broker; queue; outcome."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Messages that can be foretold from what is known before the first of them.
+
+    Attributes:
+        name: of the stretch.
+        route: what the client goes by.
+        start_at: position of the first pick.
+        is_dead: whether the broker is.
+    """
+
+    name: str
+    recording: Recording
+    messages: Sequence[RecordedMessage]
+    route: TopicRouteData
+    start_at: int
+    is_dead: bool
+
+    @property
+    def recorded(self) -> list[Made]:
+        """What the producer did."""
+        return [
+            (number, attempt.number, *attempt.queue, self._outcome(attempt))
+            for number, message in enumerate(self.messages, 1)
+            for attempt in message.attempts
+        ]
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Nobody listens any more; a request that was with the broker when it died is one that version 4 waits for."""
+        if not self.is_dead:
+            return ()
+        was_there = self.messages[0].attempts[0].outcome == "RemotingTimeoutException"
+        unanswered = (Failure(KILLED, SILENT, end=Moment(message=2)),) if was_there else ()
+        return (Failure(KILLED, REFUSED), *unanswered)
+
+    @property
+    def seeds(self) -> range:
+        """Those of the simulations that may be this one: version 5 draws where a retry begins, a time-out its phase."""
+        draws = self.recording.version == "5.5.0" and self.recording.latency_fault and self.is_dead
+        return range(SEEDS if draws or len(self.failures) > 1 else 1)
+
+    def scenario(self, seed: int) -> SendScenario:
+        """The same, to be simulated."""
+        return SendScenario(
+            self.recording.version,
+            latency_fault=self.recording.latency_fault,
+            messages=len(self.messages),
+            rate=Fraction(1000, PAUSE_MS),
+            retries=RETRIES,
+            timeout_ms=TIMEOUT_MS,
+            failures=self.failures,
+            start_at=self.start_at,
+            seed=seed,
+        )
+
+    def simulated(self) -> tuple[SendScenario, Sequence[Attempt]]:
+        """What the simulator says; of several draws the first whose retries go where the recorded ones went."""
+        retries = [made for made in self.recorded if made[1] > 1]
+        for seed in self.seeds:
+            scenario = self.scenario(seed)
+            attempts = simulate_send(self.route, scenario, trace=True).attempts or ()
+            if len(self.seeds) == 1 or [made for made in as_made(attempts) if made[1] > 1] == retries:
+                return scenario, attempts
+        raise AssertionError(f"{self.name}: no draw of {SEEDS} leads to the retries {retries}")
+
+    def _outcome(self, attempt: RecordedAttempt) -> str:
+        """The first failure may be of a connection that was just about to end."""
+        if attempt == self.recording.to_the_dead[0] and attempt.outcome == "RemotingSendRequestException":
+            return "RemotingConnectException"
+        return attempt.outcome
+
+
+def as_made(attempts: Sequence[Attempt]) -> list[Made]:
+    return [(a.message, a.attempt, a.broker_name, a.queue_id, a.outcome) for a in attempts]
+
+
+def stretches(kill: Kill, recording: Recording) -> Iterator[Stretch]:
+    """All that was recorded: while all is well, with the broker dead and still in the route, and with the new route."""
+    messages = recording.messages
+    first_failure = recording.to_the_dead[0].message
+    refresh = next(n for n in range(first_failure + 1, len(messages)) if is_drawn_anew(recording, n))
+    dead = [first_failure, *isolation_ends(recording, first_failure, refresh), refresh]
+    size = len(recording.queues_before)
+    first = messages[0].attempts[0].queue
+    yield Stretch(
+        "before", recording, messages[:first_failure], kill.route, recording.queues_before.index(first), False
+    )
+    for begin, end in pairwise(dead):
+        position = ((known(messages[begin - 1].index) + 1) & MASK) % size
+        yield Stretch("dead", recording, messages[begin:end], kill.route, position, True)
+    first = messages[refresh].attempts[0].queue
+    position = recording.queues_after.index(first)
+    yield Stretch("after", recording, messages[refresh:], kill.route_after, position, False)
+
+
+def isolation_ends(recording: Recording, begin: int, end: int) -> Iterator[int]:
+    """The messages that are the first to begin after an isolation of the dead broker."""
+    for number in range(begin + 1, end):
+        fault = recording.messages[number - 1].fault(KILLED)
+        if fault is not None and fault.start_timestamp:
+            before, now = recording.messages[number - 1].began_ms, recording.messages[number].attempts[0].began_ms
+            if before < fault.start_timestamp <= now:
+                yield number
+
+
+def is_drawn_anew(recording: Recording, number: int) -> bool:
+    """Whether the message's first index does not follow on the one before: it has a new route."""
+    before, now = recording.messages[number - 1].index, recording.messages[number].attempts[0].index
+    return before is None or now is None or not 0 < (now - before) & MASK <= len(recording.queues_before)
+
+
+def known(index: int | None) -> int:
+    assert index is not None
+    return index
+
+
+@pytest.fixture(params=EVERY, ids=lambda of: f"{of[0]}-{'latency-fault' if of[1] else 'plain'}")
+def recording(kill: Kill, request: pytest.FixtureRequest) -> Recording:
+    return kill.recordings[request.param]
+
+
+@pytest.fixture(params=VERSIONS)
+def careful(kill: Kill, request: pytest.FixtureRequest) -> Recording:
+    """With latency fault tolerance on."""
+    return kill.recordings[request.param, True]
+
+
+def test_rmqlb_reads_the_routes_that_the_producers_have(kill: Kill, recording: Recording) -> None:
+    for route, queues in ((kill.route, recording.queues_before), (kill.route_after, recording.queues_after)):
+        assert tuple((queue.broker_name, queue.queue_id) for queue in route.publish_queues()) == queues
+
+
+def test_each_simulated_attempt_equals_the_recorded_one(
+    kill: Kill, recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = list(stretches(kill, recording))
+    assert sum(len(part.messages) for part in parts) == len(recording.messages)
+    assert {part.name for part in parts} == {"before", "dead", "after"}
+    told = []
+    for part in parts:
+        _, attempts = part.simulated()
+        assert as_made(attempts) == part.recorded
+        told.append(f"{part.name} {len(attempts)}")
+    on = "on" if recording.latency_fault else "off"
+    with capsys.disabled():
+        sys.stdout.write(f"\n{recording.version}, latency fault {on}: attempts foretold: {', '.join(told)}\n")
+
+
+def test_the_same_broker_is_avoided_for_the_same_time(kill: Kill, careful: Recording) -> None:
+    isolations = meanwhile = 0
+    for part in stretches(kill, careful):
+        scenario, attempts = part.simulated()
+        ours = isolated(part.route, scenario, attempts)
+        theirs = [message for message in part.messages if len(message.attempts) > 1]
+        assert len(theirs) == len(ours) <= 1
+        for message, (name, since_ms, until_ms) in zip(theirs, ours, strict=True):
+            isolations += 1
+            assert name == KILLED
+            assert {f.broker_name for f in message.faults if message.isolated_ms(f.broker_name)} == {KILLED}
+            assert until_ms - since_ms == message.isolated_ms(KILLED) == ISOLATED_MS[careful.version]
+            fault = message.fault(KILLED)
+            assert fault is not None
+            recorded = [a for m in part.messages for a in m.attempts if message.ended_ms <= a.began_ms]
+            for attempt in recorded:
+                assert attempt.broker_name != KILLED
+                assert attempt.began_ms < fault.start_timestamp
+            simulated = [a for a in attempts if since_ms <= a.at_ms]
+            assert KILLED not in {a.broker_name for a in simulated}
+            assert max((a.at_ms for a in simulated), default=since_ms) < until_ms
+            meanwhile += len(recorded)
+    assert isolations == len(careful.to_the_dead)
+    assert meanwhile > 50
+
+
+def isolated(
+    route: TopicRouteData, scenario: SendScenario, attempts: Sequence[Attempt]
+) -> list[tuple[str, float, float]]:
+    """Which brokers the simulated producer isolates after failures, from when until when."""
+    run = Run(route, scenario, rules(scenario), 0, None)
+    play(run, None)
+    failed = {a.broker_name: a.at_ms + a.took_ms for a in attempts if a.outcome != "SEND_OK"}
+    items = run.strategy.items
+    assert not [name for name, item in items.items() if name not in failed and item.start > run.now]
+    return [(name, since_ms, items[name].start / run.per_ms) for name, since_ms in failed.items()]
