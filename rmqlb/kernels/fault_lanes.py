@@ -11,13 +11,14 @@ from typing import Literal
 
 import numpy as np
 
+from rmqlb.kernels.lanes import Bools, Ints, PerLane
 from rmqlb.kernels.send_plan import NEVER
-from rmqlb.kernels.send_tables import Bools, Ints, SendTables
+from rmqlb.kernels.send_tables import SendTables
 
 Stage = Literal["other", "available", "reachable", "scan"]
 
 
-class FaultLanes:
+class FaultLanes(PerLane):
     """What each lane's producer knows of its brokers, and what that adds up to.
 
     Args:
@@ -25,7 +26,6 @@ class FaultLanes:
         lanes: how many.
 
     Attributes:
-        lanes: how many there are now.
         isolated: some lane may have an isolated broker.
         unreachable: some lane may have a broker that waits for the detector.
         isolations: per cell, how often the broker was isolated.
@@ -39,7 +39,7 @@ class FaultLanes:
         self._strategy, self._scan_last, self._needs_reach = plan.strategy, plan.scan_last, plan.needs_reach
         self._only_extends = plan.only_extends
         cells = plan.brokers * lanes
-        self.lanes = lanes
+        super().__init__(lanes)
         self.isolated = self.unreachable = False
         self._until = np.zeros(cells, np.int64)
         self._reach = np.ones(cells, np.bool_)
@@ -61,7 +61,7 @@ class FaultLanes:
             return np.ones(len(brokers), np.bool_) if last is None else brokers != last
         cells = brokers * self.lanes + lanes
         if stage == "reachable":
-            accepted = self._reach[cells]
+            accepted: Bools = self._reach[cells]
         else:
             accepted = self._until[cells] <= now
             if self._needs_reach and self.unreachable:
@@ -69,8 +69,10 @@ class FaultLanes:
         if last is None or (stage == "scan" and self._scan_last == "ignore"):
             return accepted
         if stage == "scan" and self._scan_last == "same":
-            return accepted & ((last < 0) | (brokers == last))
-        return accepted & (brokers != last)
+            accepted &= (last < 0) | (brokers == last)
+        else:
+            accepted &= brokers != last
+        return accepted
 
     def learn(self, brokers: Ints, lanes: Ints, now: Ints, durations: Ints, reachable: Bools, under_way: Bools) -> None:
         """Attempts have ended.
@@ -167,14 +169,3 @@ class FaultLanes:
             later = np.where(tables.unlisted[segment, broker], end - known, later)
             avoided[:, broker] = (known - listed) + isolated + later
         return avoided
-
-    def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes.
-
-        Args:
-            lanes: those that stay, in order; shape (n,).
-        """
-        for name in ("_until", "_reach", "isolations", "avoided", "first"):
-            values = getattr(self, name)
-            setattr(self, name, np.ascontiguousarray(values.reshape(-1, self.lanes)[:, lanes]).ravel())
-        self.lanes = len(lanes)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.send_plan import NEVER, REFUSED, SendPlan
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _LAST = np.iinfo(np.int64).max
 

@@ -36,7 +36,10 @@ def student(degrees: int, confidence: float = CONFIDENCE) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / degrees**power for power, term in enumerate(terms, 1))
+    correction = 0.0
+    for term in reversed(terms):
+        correction = (correction + term) / degrees
+    return z + correction
 
 
 def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:

@@ -1,7 +1,7 @@
 """A scenario as the kernel of many trials takes it, where the kernel covers it.
 
-Rule of this file: nothing is decided twice. The engine's own `World` is asked what happens when, its own `Outcomes` what
-an attempt ends in; all that is done here is to number things.
+Rule of this file: nothing is decided twice. The engine's own `World` is asked what happens when, its own `Outcomes`
+what an attempt ends in; all that is done here is to number things.
 """
 
 from __future__ import annotations
