@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from time import perf_counter
 from typing import Any
 
 from benchmarks.measuring import Spread, machine, markdown, ratio
-from benchmarks.rocketmq import VERSION, RocketMQ, prepare, started
+from benchmarks.rocketmq import ALLOCATIONS, VERSION, RocketMQ, java_if_here
 from rmqlb import MessageQueue, allocate
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
-from tests.live.jars import MissingToolError
 
 SIZES = ((16, 4), (64, 16), (256, 64), (1024, 256))
 STRATEGIES = (
@@ -150,19 +146,6 @@ def measured(group: Group, strategy: str, turns: int, java: RocketMQ | None) -> 
     return Row(strategy, (len(queues), len(client_ids)), tuple(mine), tuple(theirs))
 
 
-@contextmanager
-def java_if_here() -> Iterator[RocketMQ | None]:
-    """RocketMQ's own classes; None, and a line that says so, where Java, Maven or the jars are missing."""
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            command = prepare(Path(scratch))
-        except (MissingToolError, RuntimeError) as reason:
-            sys.stdout.write(f"RocketMQ's own classes are not measured: {str(reason).splitlines()[0]}\n\n")
-            command = []
-        with started(command) if command else nullcontext() as java:
-            yield java
-
-
 def table(rows: Sequence[Row]) -> str:
     """A row a strategy and size; `grows` is the time in units of the size before, a quarter of both lists."""
     cells: list[Sequence[object]] = []
@@ -201,7 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.stdout.write(f"{machine()}, {options.turns} turns, RocketMQ {VERSION}\n\n")
     rows: list[Row] = []
-    with java_if_here() as java:
+    with java_if_here(ALLOCATIONS, RocketMQ) as java:
         for strategy in options.strategy or STRATEGIES:
             for size in SIZES:
                 group = Group.of(*size)

@@ -12,40 +12,73 @@ from rmqlb.version import __version__
 
 if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
+    from rmqlb.engine.send.fault import MQFaultStrategy
+    from rmqlb.engine.send.publish_info import TopicPublishInfo
+    from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
+    from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+    from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario
     from rmqlb.sources.documents import parse_route
 
 _HOMES = {
     "AllocationError": "rmqlb.errors",
+    "Attempt": "rmqlb.model.sending",
     "BrokerData": "rmqlb.model.route",
     "DataError": "rmqlb.errors",
     "EndpointError": "rmqlb.errors",
+    "Failure": "rmqlb.model.sending",
+    "JavaRandom": "rmqlb.engine.send.selectors",
+    "Latency": "rmqlb.model.sending",
+    "MQFaultStrategy": "rmqlb.engine.send.fault",
     "MessageQueue": "rmqlb.model.message_queue",
+    "Moment": "rmqlb.model.sending",
     "QueueData": "rmqlb.model.route",
+    "Reaction": "rmqlb.model.sending",
     "RmqlbError": "rmqlb.errors",
+    "SendReport": "rmqlb.model.sending",
+    "SendScenario": "rmqlb.model.sending",
+    "TopicPublishInfo": "rmqlb.engine.send.publish_info",
     "TopicRouteData": "rmqlb.model.route",
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",
     "parse_route": "rmqlb.sources.documents",
+    "select_by_hash": "rmqlb.engine.send.selectors",
+    "select_by_machine_room": "rmqlb.engine.send.selectors",
+    "select_by_random": "rmqlb.engine.send.selectors",
+    "simulate_send": "rmqlb.engine.send.simulate",
 }
 
 __all__ = [
     "AllocationError",
+    "Attempt",
     "BrokerData",
     "DataError",
     "EndpointError",
+    "Failure",
+    "JavaRandom",
+    "Latency",
+    "MQFaultStrategy",
     "MessageQueue",
+    "Moment",
     "QueueData",
+    "Reaction",
     "RmqlbError",
+    "SendReport",
+    "SendScenario",
+    "TopicPublishInfo",
     "TopicRouteData",
     "UsageError",
     "__version__",
     "allocate",
     "allocate_for",
     "parse_route",
+    "select_by_hash",
+    "select_by_machine_room",
+    "select_by_random",
+    "simulate_send",
 ]
 
 

@@ -79,18 +79,32 @@ def test_the_arrows_are_really_read() -> None:
 def test_the_public_names_are_these() -> None:
     assert sorted(rmqlb.__all__) == [
         "AllocationError",
+        "Attempt",
         "BrokerData",
         "DataError",
         "EndpointError",
+        "Failure",
+        "JavaRandom",
+        "Latency",
+        "MQFaultStrategy",
         "MessageQueue",
+        "Moment",
         "QueueData",
+        "Reaction",
         "RmqlbError",
+        "SendReport",
+        "SendScenario",
+        "TopicPublishInfo",
         "TopicRouteData",
         "UsageError",
         "__version__",
         "allocate",
         "allocate_for",
         "parse_route",
+        "select_by_hash",
+        "select_by_machine_room",
+        "select_by_random",
+        "simulate_send",
     ]
 
 

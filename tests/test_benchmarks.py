@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, startup
+from benchmarks import allocation, memory, producer, sending, startup
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabytes, ratio, run
-from rmqlb import allocate
+from benchmarks.rocketmq import VERSION, Selecting
+from benchmarks.sections import Section
+from rmqlb import MessageQueue, allocate
+from rmqlb.model.sending import NEWEST
+from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 
@@ -113,3 +120,101 @@ def test_a_child_is_accounted_for_and_its_failure_told() -> None:
     assert peak_megabytes([usage]).most > 60
     with pytest.raises(RuntimeError, match=r"ended with 3:\nno"):
         run([sys.executable, "-c", "import sys; print('no', file=sys.stderr); sys.exit(3)"], os.environ)
+
+
+class OwnPicks:
+    """Answers what `Selections.java` would, with our picks; with `strays` one of them is another queue."""
+
+    def __init__(self, strays: bool = False) -> None:
+        self.strays = strays
+        self.queues: list[MessageQueue] = []
+        self.case = producer.PICKS[0]
+
+    def load(self, queues: list[MessageQueue]) -> None:
+        self.queues = queues
+
+    def start(self, latency_fault: bool, isolated: str | None) -> None:
+        self.case = next(c for c in producer.PICKS if (c.latency_fault, c.isolated) == (latency_fault, isolated))
+
+    def checksum(self, picks: int) -> int:
+        strategy, info = self.case.state(self.queues)
+        picked = [strategy.select(info, None, 0) for _ in range(picks - self.strays)]
+        return producer.checksum(picked + self.queues[:1] * self.strays)
+
+    def rate(self, seconds: float) -> float:
+        return 1 / (seconds + 1)
+
+
+def test_rocketmqs_version_is_the_one_that_is_simulated() -> None:
+    assert VERSION == NEWEST
+
+
+def test_picks_are_measured_beside_rocketmqs_and_without() -> None:
+    beside = producer.picks(cast("Selecting", OwnPicks()), turns=1, run=0, messages=100)
+    assert len(beside.rows) == 3
+    assert len(beside.ratios) == 6
+    assert set(beside.ratios) <= set(sending.HOLDS)
+    alone = producer.picks(None, turns=1, run=0, messages=100)
+    assert [row[1] for row in alone.rows] == ["–"] * 3
+    assert "missing" in str(alone)
+    assert sending.broken([alone]) == ["hold not measured: RocketMQ's own picks"]
+
+
+def test_picks_that_differ_are_not_timed() -> None:
+    with pytest.raises(RuntimeError, match="differ"):
+        producer.picks(cast("Selecting", OwnPicks(strays=True)), turns=1, run=0, messages=100)
+
+
+def test_the_isolated_broker_is_not_picked() -> None:
+    queues = producer.made_route().publish_queues()
+    strategy, info = producer.PICKS[2].state(queues)
+    assert producer.FAILING not in {strategy.select(info, None, 0).broker_name for _ in queues}
+
+
+def test_traces_are_measured_in_processes_of_their_own() -> None:
+    section = sending.traces(rounds=1, attempts=20)
+    assert len(section.rows) == 4
+    assert len(section.ratios) == 4
+    assert set(section.ratios) <= set(sending.HOLDS)
+
+
+@pytest.mark.parametrize("kind", [producer.WINDOWS_OF_TIME, producer.WINDOWS_OF_MESSAGES])
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_the_windows_come_and_go(kind: str, latency_fault: bool) -> None:
+    scenario = producer.windows(kind, 10_000, latency_fault=latency_fault)
+    report = simulate_send(producer.made_route(), scenario, trace=False)
+    assert all(failure.failed and failure.ended_ms for failure in report.failures)
+    times = [(failure.began_ms or 0, failure.ended_ms or 0) for failure in report.failures]
+    assert times == sorted(times)
+    assert all(end <= start for (_, end), (start, _) in pairwise(times))
+
+
+def test_totals_are_measured_by_the_number_of_messages() -> None:
+    section = producer.totals(1, (20, 1000))
+    assert [row[2] for row in section.rows] == ["20", "10^3"] * 4
+    assert len(section.ratios) == 4
+    assert set(section.ratios) <= set(sending.HOLDS)
+
+
+def test_trials_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType(producer.TRIALS)
+    asked: list[int] = []
+    module.simulate_trials = lambda *arguments: asked.append(arguments[2])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, producer.TRIALS, module)
+    section = producer.trials(1, messages=20, at_least=0)
+    assert len(section.rows) == 8
+    assert set(section.ratios) <= set(sending.HOLDS)
+    assert set(asked) == {1, 16}
+
+
+def test_missing_trials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, producer.TRIALS, None)
+    section = producer.trials(1)
+    assert str(section) == f"Trials are missing: there is no module {producer.TRIALS}."
+    assert not sending.broken([section])
+
+
+@pytest.mark.parametrize(("median", "lines"), [(1.5, 0), (1.51, 1)])
+def test_sending_is_held(median: float, lines: int) -> None:
+    section = Section((), ratios={("trace, peak", producer.ON): Spread(median, 1, 9), ("trials",): Spread(9, 9, 9)})
+    assert len(sending.broken([section])) == lines

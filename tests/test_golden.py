@@ -19,6 +19,7 @@ BASIC = {
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
+    "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
     "plan-explained": f"plan-rebalance {EXAMPLE} --group audit-svc --topic OrderEvents --add 10.0.0.9@1 --add 10.0.0.10@1 --explain",
@@ -36,6 +37,13 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
     "fetch-routes.yaml": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o yaml",
+    "send-compared": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m --compare",
+    "send-clients": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout --rate 10 --for 5m "
+    "--latency-fault on --latency 3ms --compare-clients",
+    "send-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-a:SYSTEM_BUSY --messages 4 --trace --section attempts",
+    "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
+    "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
+    "help-send": "simulate-send --help",
     "help": "--help",
     "help-plan": "plan-rebalance --help",
 }

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,14 +48,14 @@ def test_examples_print_what_the_readme_shows(command: str, output: str, tmp_pat
     assert [line.rstrip() for line in done.stdout.splitlines()] == output.splitlines()
 
 
-def test_there_are_five_worked_examples() -> None:
-    assert len(blocks("console")) == 5
+def test_there_are_six_worked_examples() -> None:
+    assert len(blocks("console")) == 6
 
 
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    (example,) = blocks("python")
-    exec(compile(example, "README.md", "exec"), {})
+    first, second = blocks("python")
+    exec(compile(first + second, "README.md", "exec"), {})
 
 
 def test_the_snapshot_written_by_hand_is_read(tmp_path: Path) -> None:
@@ -92,16 +93,29 @@ def test_the_examples_are_what_the_captures_give() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
-    from rmqlb.engine.conditions import NAMES as FIGURES
+    from rmqlb.engine.plan_figures import PLAN_FIGURES
+    from rmqlb.engine.send.figures import SEND_FIGURES
 
-    assert all(figure in README for figure in FIGURES)
+    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject)
+    assert all(figure in README for figure in names)
+
+
+def golden_data(name: str) -> dict[str, Any]:
+    from tests.test_golden import GOLDEN
+
+    text = (GOLDEN / f"{name}.json.txt").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text[text.index("{") : text.index("--- stderr")])["data"]
+    return data
 
 
 def test_the_keys_of_a_plan_are_named() -> None:
-    from tests.test_golden import GOLDEN
-
-    text = (GOLDEN / "plan-rebalance.json.txt").read_text(encoding="utf-8")
-    data = json.loads(text[text.index("{") : text.index("--- stderr")])["data"]
+    data = golden_data("plan-rebalance")
     for key in ("group", "strategy", "strategyAfter", "topics", "consumers", "summary", "comparison", "conditions"):
         assert key in data
         assert key in README
+
+
+def test_the_keys_of_a_simulation_are_named() -> None:
+    data = golden_data("simulate-send")
+    assert all(f"`{key}" in README for key in data if key != "topic")
+    assert all(key in README for key in data["attempts"][0])

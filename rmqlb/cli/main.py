@@ -15,7 +15,7 @@ from typer import _click as click
 from rmqlb.cli.boundary import BoundedGroup
 from rmqlb.version import __version__
 
-COMMANDS = ("fetch-routes", "show-route", "show-owners", "plan-rebalance")
+COMMANDS = ("fetch-routes", "show-route", "show-owners", "plan-rebalance", "simulate-send")
 """The verbs, each a function of its own name in a module of its own name."""
 
 

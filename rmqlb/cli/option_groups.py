@@ -4,8 +4,8 @@ A command declares a parameter of such a type; `command` replaces it by the grou
 they had been written there, and hands the command the filled-in group.
 """
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
 
@@ -223,21 +223,35 @@ class OutputOptions(Struct, frozen=True):
     ] = False
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with each option group among its parameters spread into single options."""
+def command(
+    function: Callable[..., None] | None = None, *, renamed: Mapping[str, str] | None = None
+) -> Callable[..., Any]:
+    """The function with each option group among its parameters spread into single options.
+
+    Args:
+        function: the command.
+        renamed: option of a shared group → its name in this command, where an option of the command's own has it.
+    """
+    if function is None:
+        return partial(command, renamed=renamed)
+    names = renamed or {}
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
+    fields: dict[str, dict[str, str]] = {}
     parameters: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if name in groups:
-            parameters += _options(groups[name])
+            group = groups[name]
+            shared = group.__module__ == __name__
+            fields[name] = {field: names.get(field, field) if shared else field for field in group.__struct_fields__}
+            parameters += _options(group, fields[name])
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(function)
     def spread(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field: values.pop(field) for field in group.__struct_fields__})
+            values[name] = group(**{field: values.pop(given) for field, given in fields[name].items()})
         function(**values)
 
     spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -246,10 +260,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
-def _options(group: type[Struct]) -> list[Parameter]:
-    """The group's fields as parameters; each has a default."""
+def _options(group: type[Struct], names: Mapping[str, str]) -> list[Parameter]:
+    """The group's fields as parameters under these names; each has a default."""
     hints = get_type_hints(group, include_extras=True)
     fields = zip(group.__struct_fields__, group.__struct_defaults__, strict=True)
     return [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name]) for name, default in fields
+        Parameter(names[field], Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])
+        for field, default in fields
     ]

@@ -5,12 +5,10 @@ Typer reads the annotations when the program starts, so they are values here, no
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli import values
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, made_up_finding, settings, wanted_for
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -21,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqlb.engine.assign import Members
-    from rmqlb.engine.conditions import Condition
     from rmqlb.engine.rebalance import Side
     from rmqlb.model.finding import Finding
-    from rmqlb.model.plan import RebalancePlan, TriedCondition
+    from rmqlb.model.plan import RebalancePlan
 
 ALL = "ALL"
 _MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
@@ -89,10 +86,12 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
+    from rmqlb.cli.judging import conditions, judge, require_known
+    from rmqlb.engine.plan_figures import PLAN_FIGURES, try_on_plan
     from rmqlb.views.plan_view import plan_report
 
     terminal = Terminal("plan-rebalance", output)
-    conditions = _conditions(fail_on or ())
+    asked = conditions(fail_on or (), PLAN_FIGURES)
     changes = Changes(
         add=tuple(values.count_or_id(text, "--add") for text in add or ()),
         remove=tuple(values.count_or_id(text, "--remove") for text in remove or ()),
@@ -107,18 +106,10 @@ def plan_rebalance(
     snapshot = fetch(source, wanted_for(source, which), terminal)
     found = group_on_topics(snapshot, which)
     plan = _plan(found, changes, given, strategy_options, which.explain)
-    tried = [condition.try_on(plan.summary) for condition in conditions]
-    _require_known(tried)
+    tried = [try_on_plan(condition, plan.summary) for condition in asked]
+    require_known(tried)
     terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
-    _judge(tried, terminal)
-
-
-def _conditions(texts: "Sequence[str]") -> "list[Condition]":
-    if not texts:
-        return []
-    from rmqlb.engine.conditions import parse_condition
-
-    return [parse_condition(text) for text in texts]
+    judge(tried, terminal)
 
 
 def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
@@ -203,26 +194,3 @@ def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain:
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
         findings += [*sort_findings(ids, "client ids"), *sort_findings(brokers, "broker names")]
     return list(dict.fromkeys(findings))
-
-
-def _require_known(tried: "Sequence[TriedCondition]") -> None:
-    """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
-
-    Raises:
-        DataError: a condition's figure is unknown and no other condition is met.
-    """
-    unknown = next((condition.text for condition in tried if condition.met is None), None)
-    if unknown and not any(condition.met for condition in tried):
-        raise DataError(
-            f"--fail-on {unknown}: the figure is unknown in this source",
-            hint="leave the condition out to see the plan",
-        )
-
-
-def _judge(tried: "Sequence[TriedCondition]", terminal: Terminal) -> None:
-    """Say which conditions are met, and end accordingly."""
-    met = [condition for condition in tried if condition.met]
-    for condition in met:
-        terminal.say(f"condition met: {condition.text} (it is {condition.value:g})")
-    if met:
-        raise typer.Exit(ExitCode.CONDITION)

@@ -30,17 +30,19 @@ class Terminal:
     Args:
         command: the command's name, for the envelope.
         options: how to show the result.
+        more_formats: those that this command has besides the common ones.
 
     Raises:
         UsageError: there is no such format.
     """
 
-    def __init__(self, command: str, options: OutputOptions) -> None:
+    def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
         self._options = options
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
-        if self.format not in FORMATS:
-            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, FORMATS))
+        known = (*FORMATS, *more_formats)
+        if self.format not in known:
+            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -108,6 +110,10 @@ class Terminal:
         if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
+
+    def write_bytes(self, data: bytearray) -> None:
+        """Write UTF-8 text to stdout as it stands."""
+        sys.stdout.write(data.decode())
 
     def _console(self, stream: IO[str]) -> Console:
         from rich.console import Console

@@ -1,18 +1,24 @@
-"""Conditions that a user asks to be told about: `idle>0`, `moved>50%`."""
+"""Conditions that a user asks to be told about: `idle>0`, `moved>50%`, `share[broker-a]>60%`.
+
+Each kind of result says which figures it has; the syntax is the same for all.
+"""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.plan import Summary, TriedCondition
+from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import suggestion
 
-_CONDITION = re.compile(r"\s*([A-Za-z/][\w/-]*)\s*(>=|<=|==|!=|>|<|=)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+_CONDITION = re.compile(
+    r"\s*(?P<name>[A-Za-z/][\w/-]*)\s*(?:\[(?P<subject>[^\]]*)\])?\s*"
+    r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?P<percent>%?)\s*"
+)
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -22,33 +28,20 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_Figure = Callable[[Summary], float | None]
-_FIGURES: dict[str, _Figure] = {
-    "moved": lambda s: s.moved,
-    "assigned": lambda s: s.assigned,
-    "unassigned": lambda s: s.unassigned,
-    "added": lambda s: s.added,
-    "removed": lambda s: s.removed,
-    "idle": lambda s: s.after.idle,
-    "unowned": lambda s: s.after.unowned,
-    "multiply-owned": lambda s: s.after.multiply_owned,
-    "shared-id": lambda s: s.after.shared_id,
-    "max": lambda s: s.after.most,
-    "min": lambda s: s.after.least,
-    "max/mean": lambda s: s.after.max_over_mean,
-    "lag-moved": lambda s: s.lag_moved,
-    "excess-moves": lambda s: None if s.least_moves is None else s.moved - s.least_moves,
-}
-_WHOLES: dict[str, _Figure] = {
-    "moved": lambda s: s.before.queues - s.removed,
-    "assigned": lambda s: s.after.queues,
-    "unassigned": lambda s: s.after.queues,
-    "idle": lambda s: s.after.consumers,
-    "unowned": lambda s: s.after.queues,
-    "multiply-owned": lambda s: s.after.queues,
-    "shared-id": lambda s: s.after.queues,
-}
-NAMES = tuple(_FIGURES)
+
+
+class Figures(Struct, frozen=True):
+    """What a kind of result can be asked about.
+
+    Attributes:
+        names: figures of the whole result.
+        of_subject: figures of one thing in it, such as a broker, whose name stands in brackets.
+        shares: those that also make sense as a percentage.
+    """
+
+    names: Collection[str]
+    of_subject: Collection[str] = ()
+    shares: Collection[str] = ()
 
 
 class Condition(Struct, frozen=True):
@@ -57,29 +50,34 @@ class Condition(Struct, frozen=True):
     Attributes:
         text: as typed.
         name: the figure.
+        subject: of what, or None for the whole result.
         compare: the comparison.
         limit: what it is compared with; a percentage when `percent`.
-        percent: the figure is taken as a share of its whole (queues, or consumers for `idle`).
+        percent: the figure is taken as a share of its whole.
     """
 
     text: str
     name: str
+    subject: str | None
     compare: Callable[[float, float], bool]
     limit: float
     percent: bool
 
-    def try_on(self, summary: Summary) -> TriedCondition:
-        """Whether the condition is there; unknown when its figure is."""
-        value = _FIGURES[self.name](summary)
+    def try_on(self, value: float | None, whole: float | None = None) -> TriedCondition:
+        """Whether the condition is there; unknown when its figure is.
+
+        Args:
+            value: the figure, or None when it is unknown.
+            whole: what a percentage is taken of.
+        """
         if self.percent:
-            whole = _WHOLES[self.name](summary)
             value = 100 * value / whole if value is not None and whole else None
         met = None if value is None else self.compare(value, self.limit)
         return TriedCondition(self.text, value, met)
 
 
-def parse_condition(text: str) -> Condition:
-    """A condition as typed: NAME, a comparison, a number, perhaps a percent sign.
+def parse_condition(text: str, figures: Figures) -> Condition:
+    """A condition as typed: NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign.
 
     Raises:
         UsageError: it is not of that form, or there is no such figure.
@@ -89,9 +87,19 @@ def parse_condition(text: str) -> Condition:
         raise UsageError(
             f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
         )
-    name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match[1]).lower()
-    if name not in _FIGURES:
-        raise UsageError(f"--fail-on {text!r}: there is no figure {match[1]}", hint=suggestion("figures", name, NAMES))
-    if match[4] and name not in _WHOLES:
+    name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
+    known = (*figures.names, *figures.of_subject)
+    if name not in known:
+        raise UsageError(
+            f"--fail-on {text!r}: there is no figure {match['name']}", hint=suggestion("figures", name, known)
+        )
+    subject = match["subject"]
+    if subject is None and name not in figures.names:
+        raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")
+    if subject is not None and name not in figures.of_subject:
+        raise UsageError(f"--fail-on {text!r}: {name} is not told apart by name", hint="leave out the brackets")
+    if match["percent"] and name not in figures.shares:
         raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
-    return Condition(text.strip(), name, _OPERATORS[match[2]], float(match[3]), bool(match[4]))
+    return Condition(
+        text.strip(), name, subject, _OPERATORS[match["compare"]], float(match["limit"]), bool(match["percent"])
+    )

@@ -17,6 +17,8 @@ from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
 Kind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
+NEWEST = "5.5.0"
+"""The newest client whose classes were run; a later version is given its rules, and told so."""
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
 
@@ -135,7 +137,7 @@ class SendScenario(Struct, frozen=True):
         selector: the application picks the queue itself, or None.
     """
 
-    client_version: str
+    client_version: str = NEWEST
     mode: Mode = "sync"
     latency_fault: bool = False
     detector: bool = False
@@ -303,6 +305,34 @@ class SendTotals(Struct, frozen=True):
     lasted_ms: float
 
 
+class HotKey(Struct, frozen=True):
+    """A message key that many messages have.
+
+    Attributes:
+        key: the key.
+        messages: how many have it.
+        queue: where the hash sends them while the queue list is whole.
+    """
+
+    key: str
+    messages: int
+    queue: MessageQueue
+
+
+class KeySpread(Struct, frozen=True):
+    """The keys that a hash selector was given.
+
+    Attributes:
+        distinct: how many different ones.
+        messages: how many in all.
+        hottest: the most frequent, first.
+    """
+
+    distinct: int
+    messages: int
+    hottest: tuple[HotKey, ...]
+
+
 class SendReport(Struct, frozen=True):
     """What came of a simulation.
 
@@ -312,6 +342,7 @@ class SendReport(Struct, frozen=True):
         profile: the client's rules by name, such as `5.1.1 to 5.1.3`.
         latency_max: thresholds in ms that were used.
         not_available_duration: isolations in ms that were used.
+        failure_isolates_ms: for how long a failed attempt isolates its broker.
         publish_queues: the producer's list at the start.
         queues: a tally for each queue, in the list's order.
         brokers: likewise, by name.
@@ -327,6 +358,7 @@ class SendReport(Struct, frozen=True):
     profile: str
     latency_max: tuple[int, ...]
     not_available_duration: tuple[int, ...]
+    failure_isolates_ms: int
     publish_queues: tuple[MessageQueue, ...]
     queues: tuple[QueueTally, ...]
     brokers: tuple[BrokerTally, ...]

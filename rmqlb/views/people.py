@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Report, Section
+from msgspec.structs import replace
+
+from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
 from rmqlb.views.text import clip, visible
 
 if TYPE_CHECKING:
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
 _LONGEST = 200
+_BAR = 20
 _WIDEST = 10_000
 _UNKNOWN = "?"
+_NOT_THERE = "-"
 _NOBODY = "(nobody)"
 
 
@@ -47,7 +51,7 @@ def print_tables(report: Report, console: Console) -> None:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """A line if it is empty; else the table, or with labels for client ids, or, if its rows have heads, as blocks."""
+    """A line if it is empty; else the table, without bars, with labels for client ids, or, given heads, as blocks."""
     if not section.rows:
         from rich.text import Text
 
@@ -55,8 +59,19 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     table = _table(section, {})
     if not _too_wide(table, console):
         return table
+    if any(column.kind == "bar" for column in section.columns):
+        return _fitting(_without_bars(section), labels, console)
     labelled = _table(section, labels, narrow=True)
     return _blocks(section, labels) if section.heads and _too_wide(labelled, console) else labelled
+
+
+def _without_bars(section: Section) -> Section:
+    keep = [index for index, column in enumerate(section.columns) if column.kind != "bar"]
+    return replace(
+        section,
+        columns=tuple(section.columns[index] for index in keep),
+        rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
+    )
 
 
 def _too_wide(table: Table, console: Console) -> bool:
@@ -84,16 +99,27 @@ def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False)
         title = visible(column.title)
         table.add_column(
             Text(title.replace("_", "_\n") if narrow else title),
-            justify="right" if column.kind in ("number", "label") else "left",
+            justify="right" if column.kind in RIGHT else "left",
             overflow="fold",
         )
     for row, following in zip_longest(section.rows, section.rows[1:]):
         cells = zip(section.columns, row, strict=True)
         table.add_row(
-            *(Text(clip(_shown(c, cell, labels), _LONGEST), style=_style(c, cell)) for c, cell in cells),
+            *(_cell(c, cell, labels) for c, cell in cells),
             end_section=section.columns[0].quiet and following is not None and row[0] != following[0],
         )
     return table
+
+
+def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> RenderableType:
+    """A cell of a framed table; a bar has eighths of a character where the terminal can draw them."""
+    if column.kind == "bar" and isinstance(cell, int | float):
+        from rich.bar import Bar
+
+        return Bar(1.0, 0.0, float(cell), width=_BAR)
+    from rich.text import Text
+
+    return Text(clip(_shown(column, cell, labels), _LONGEST), style=_style(column, cell))
 
 
 def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
@@ -132,12 +158,12 @@ def _for_people(section: Section) -> Section:
     values = [str(value) for value in constant.values() if value is not None]
     title = f"{section.title}: {', '.join(values)}" if values else section.title
     keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]
-    return Section(
-        section.name,
-        title,
-        tuple(section.columns[index] for index in keep),
-        tuple(tuple(row[index] for index in keep) for row in section.rows),
-        sum(index in keep for index in range(section.heads)),
+    return replace(
+        section,
+        title=title,
+        columns=tuple(section.columns[index] for index in keep),
+        rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
+        heads=sum(index in keep for index in range(section.heads)),
     )
 
 
@@ -163,18 +189,28 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _bar(share: float) -> str:
+    """A share of the whole width; the smallest one is still seen."""
+    return "#" * (max(round(share * _BAR), 1) if share > 0 else 0)
+
+
+_DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
+
+
 def _alignment(columns: Iterable[Column]) -> list[str]:
-    return ["right" if column.kind in ("number", "label") else "left" for column in columns]
+    return ["right" if column.kind in RIGHT else "left" for column in columns]
 
 
 def _shown(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
     """A cell as people read it: unknown is a question mark, no owner is said in words."""
     if cell is None:
-        return "" if column.kind == "text" else _UNKNOWN
+        return {"text": "", "bar": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
     if column.kind == "label":
         return f"#{cell}"
+    if isinstance(cell, int | float) and column.kind in _DRAWN:
+        return _DRAWN[column.kind](cell)
     if isinstance(cell, float):
         return f"{cell:.2f}"
     if column.kind == "change":

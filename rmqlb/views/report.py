@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-Kind = Literal["text", "number", "clients", "change", "label"]
+Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar"]
+RIGHT = ("number", "label", "ms", "share")
+"""Kinds whose cells are set to the right."""
 Cell = str | int | float | tuple[str, ...] | None
 FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 
@@ -19,7 +21,8 @@ class Column(Struct, frozen=True):
         title: for people.
         key: for CSV, camelCase as in JSON.
         kind: text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number
-            that explains such an abbreviation); change (a sign and a word).
+            that explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as
+            `1m30s`); share (a fraction, read as a percentage); bar (a fraction, drawn).
         quiet: left out for people when all its cells are equal; the section's title then names the value.
         shown: False leaves it out for people; CSV has the same columns always.
     """
@@ -39,6 +42,7 @@ class Section(Struct, frozen=True):
         title: its heading.
         columns: its columns.
         rows: its cells, in the columns' order; None is unknown or not there.
+        named_only: shown only when `--section` names it.
         heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
             does that.
     """
@@ -48,6 +52,7 @@ class Section(Struct, frozen=True):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     heads: int = 0
+    named_only: bool = False
 
 
 class Report(Struct, frozen=True):
@@ -68,10 +73,10 @@ class Report(Struct, frozen=True):
     labels: Mapping[str, str]
 
     def only(self, names: tuple[str, ...]) -> Report:
-        """The report with the named sections only; all of them when no name is given."""
-        if not names:
-            return self
-        chosen = tuple(section for section in self.sections if section.name in names)
+        """The report with the named sections only; without a name, with all that show themselves."""
+        chosen = tuple(
+            section for section in self.sections if (section.name in names if names else not section.named_only)
+        )
         return Report(self.schema, self.data, self.facts, chosen, self.labels)
 
 
@@ -84,3 +89,38 @@ CHANGE_SIGNS = {
     "removed": "-",
 }
 """How a change is told apart without colour."""
+
+
+def duration(ms: float) -> str:
+    """Milliseconds as people read them.
+
+    >>> duration(0), duration(0.25), duration(999), duration(45000), duration(90500), duration(86_400_000)
+    ('0s', '0.25ms', '999ms', '45s', '1m30.5s', '1d')
+    """
+    if ms == 0:
+        return "0s"
+    if ms < 1000:
+        return f"{ms:.4g}ms"
+    seconds = round(ms / 1000, 3)
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            parts.append(f"{int(seconds // length)}{unit}")
+            seconds = round(seconds % length, 3)
+    if seconds or not parts:
+        parts.append(f"{seconds:g}s")
+    return "".join(parts[:3])
+
+
+def percent(share: float) -> str:
+    """A fraction as people read it.
+
+    >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
+    ('0%', '33.3%', '0.002%', '99.999%', '100%')
+    """
+    value = 100 * share
+    if value in (0, 100):
+        return f"{value:.0f}%"
+    if value < 0.1:
+        return f"{value:.1g}%"
+    return f"{value:.3f}%" if value > 99.9 else f"{value:.1f}%"

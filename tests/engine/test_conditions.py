@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rmqlb import UsageError
-from rmqlb.engine.conditions import NAMES, parse_condition
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.plan_figures import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance import plan_rebalance
 from tests.builders import route, side
 
@@ -29,15 +30,16 @@ SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x
     ],
 )
 def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bool | None) -> None:
-    tried = parse_condition(text).try_on(SUMMARY)
+    tried = try_on_plan(parse_condition(text, PLAN_FIGURES), SUMMARY)
     assert (tried.value, tried.met) == (value, met)
 
 
 @pytest.mark.parametrize("text", ["", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "max>5%", "idel>0"])
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        parse_condition(text)
+        parse_condition(text, PLAN_FIGURES)
 
 
 def test_every_figure_can_be_asked_for() -> None:
-    assert all(parse_condition(f"{name}>=0").try_on(SUMMARY).text for name in NAMES)
+    names = PLAN_FIGURES.names
+    assert all(try_on_plan(parse_condition(f"{name}>=0", PLAN_FIGURES), SUMMARY).text for name in names)

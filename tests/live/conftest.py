@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from .cluster import RocketMQCluster, TopicOnBroker
+from .jvm import Java
 
 HERE = Path(__file__).parent
 
@@ -54,3 +55,9 @@ def legacy_cluster() -> Iterator[RocketMQCluster]:
             [TopicOnBroker("OrderEvents", "legacy-a", 8, 8), TopicOnBroker("Skewed", "legacy-a", 6, 4)]
         )
         yield running
+
+
+@pytest.fixture(scope="session")
+def producer_javas(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Java]:
+    """How to start producers, by version; they need no servers of their own version."""
+    return {version: Java.prepare(version, tmp_path_factory.mktemp("producers")) for version in ("5.5.0", "4.9.7")}

@@ -94,6 +94,18 @@ class JavaProcess:
         self.popen.stdin.write(line.encode() + b"\n")
         self.popen.stdin.flush()
 
+    def terminate(self) -> None:
+        """Let it end in good order, by its own shutdown hooks; comes back when it has, or has had its time."""
+        self.popen.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.popen.wait(STOP_DEADLINE)
+
+    def kill(self) -> None:
+        """End it at once, with its process group, as the kernel does when memory runs out."""
+        self.must_run()
+        os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+
 
 @contextmanager
 def started(name: str, command: list[str], log: Path) -> Iterator[JavaProcess]:

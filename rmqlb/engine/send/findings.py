@@ -24,6 +24,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             )
     if scenario.latency_fault and scenario.selector is None:
         yield from _skew(report)
+    yield from _healthy_isolated(report)
     if totals.lost_by.get("call timeout"):
         yield Finding(
             "timeouts-not-retried",
@@ -36,6 +37,19 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
         yield Finding(
             "order-topic",
             f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails",
+        )
+
+
+def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
+    """At the deadline to the very millisecond the client makes attempts without any time, and blames their brokers."""
+    failing = {failure.failure.broker_name for failure in report.failures}
+    blamed = [b for b in report.brokers if b.isolations and b.broker_name not in failing]
+    timeouts = any(failure.failure.reaction.kind in ("timeout", "slow") for failure in report.failures)
+    if blamed and timeouts:
+        names = ", ".join(f"{broker.broker_name} {broker.isolations} times" for broker in blamed)
+        yield Finding(
+            "healthy-isolated",
+            f"time-outs isolate brokers that never failed: {names} (retries at the very deadline have no time left)",
         )
 
 

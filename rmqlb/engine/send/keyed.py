@@ -40,7 +40,7 @@ class SelectorSender:
             if queue is None:
                 later = now + NO_ROUTE_US * run.ticks_per_us
                 run.finish(thread, later, RETURNED_NULL if queues else NO_ROUTE)
-                run.wake(thread, max(later, run.arrival_of(thread)))
+                run.next_message(thread, later)
             else:
                 self._try(thread, now, queue)
 
@@ -50,14 +50,15 @@ class SelectorSender:
         thread.attempt = 1
         reaction = run.take(thread, queue, now)
         ticks = run.scenario.timeout_ms * run.per_ms
-        if reaction is not None and reaction.kind == "refused":
-            thread.outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
+        if queue.broker_name in run.world.gone:
+            outcome, took = run.outcomes.no_address, run.profile.empty_attempt_us * run.ticks_per_us
+        elif reaction is not None and reaction.kind == "refused":
+            outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
         else:
-            thread.outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
+            outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
             if took > ticks or (reaction is not None and reaction.kind == "timeout"):
-                thread.outcome, took = run.outcomes.timeout, ticks + run.overshoot
-        thread.busy = True
-        run.wake(thread, now + took)
+                outcome, took = run.outcomes.timeout, ticks + run.overshoot
+        run.under_way(thread, outcome, took, now)
 
     def _done(self, thread: Thread, now: int) -> None:
         run, outcome = self._run, thread.outcome
@@ -65,7 +66,7 @@ class SelectorSender:
         if outcome.fate == "status":
             run.not_store_ok()
         run.finish(thread, now, outcome.name if outcome.failed else None)
-        run.wake(thread, max(now, run.arrival_of(thread)))
+        run.next_message(thread, now)
 
 
 def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]], MessageQueue | None]:

@@ -57,7 +57,7 @@ class AsyncSender:
                 self._send(thread, now)
             else:
                 run.finish(thread, now, NO_ROUTE)
-            run.wake(thread, max(now, run.arrival_of(thread)))
+            run.next_message(thread, now)
 
     def _send(self, thread: Thread, now: int) -> None:
         """The first attempt; the update that follows the hand-over says that all is well."""
@@ -76,7 +76,6 @@ class AsyncSender:
         request.message, request.began = thread.message, thread.began
         request.info, request.version = thread.info, thread.version
         request.arrival = thread.number
-        request.busy = True
         return request
 
     def _start(self, request: Thread, queue: MessageQueue, now: int, budget: int) -> None:
@@ -86,10 +85,10 @@ class AsyncSender:
         reaction = run.take(request, queue, now)
         request.draws = budget
         if budget < 0:
-            request.outcome, took = _LATE, 0
+            outcome, took = _LATE, 0
         else:
-            request.outcome, took = self._ends(request, reaction, now, budget)
-        run.wake(request, now + took)
+            outcome, took = self._ends(request, reaction, now, budget)
+        run.under_way(request, outcome, took, now)
 
     def _ends(self, request: Thread, reaction: Reaction | None, now: int, budget: int) -> tuple[Outcome, int]:
         """What the request ends in, and after how long; an answer counts until the table is scanned."""
@@ -164,33 +163,39 @@ class OnewaySender:
         self._run = run
 
     def go_on(self, thread: Thread, now: int) -> None:
-        """The thread's next message is due."""
+        """The thread's next message is due, or its connection was refused."""
         run = self._run
-        if not run.begin(thread, now):
+        if thread.busy:
+            thread.busy = False
+            self._refused(thread, now)
+        elif not run.begin(thread, now):
             return
-        later = now
-        if thread.info.queues:
-            later = self._send(thread, now)
+        elif thread.info.queues:
+            self._send(thread, now)
         else:
             run.finish(thread, now, NO_ROUTE)
-        run.wake(thread, max(later, run.arrival_of(thread)))
+        if not thread.busy:
+            run.next_message(thread, now)
 
-    def _send(self, thread: Thread, now: int) -> int:
-        """One attempt; returns when the thread is free again."""
+    def _send(self, thread: Thread, now: int) -> None:
+        """One attempt; clients before 5.3.0 wait for the connection."""
         run = self._run
         queue = run.strategy.select(thread.info, None, now)
         run.tally.rows[run.tally.row(queue) + PICKS] += 1
         thread.attempt = 1
         reaction = run.take(thread, queue, now)
         if reaction is not None and reaction.kind == "refused" and run.profile.oneway_tells:
-            later = now + reaction.cost_us * run.ticks_per_us
-            refused = run.outcomes.refused
-            run.done(thread, later, refused)
-            run.learn(queue.broker_name, later - now, later, isolation=True, reachable=refused.reachable)
-            run.finish(thread, later, refused.name)
-            return later
+            run.under_way(thread, run.outcomes.refused, reaction.cost_us * run.ticks_per_us, now)
+            return
         lost = reaction is not None and reaction.kind in ("refused", "timeout", "code")
-        run.done(thread, now, _LOST_UNNOTICED if lost else _HANDED_OVER)
+        outcome = _LOST_UNNOTICED if lost else _HANDED_OVER
+        run.uses(thread, outcome)
+        run.done(thread, now, outcome)
         run.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
         run.finish(thread, now, UNNOTICED if lost else None)
-        return now
+
+    def _refused(self, thread: Thread, now: int) -> None:
+        run, refused = self._run, self._run.outcomes.refused
+        run.done(thread, now, refused)
+        run.learn(thread.queue.broker_name, now - thread.started, now, isolation=True, reachable=refused.reachable)
+        run.finish(thread, now, refused.name)

@@ -44,6 +44,8 @@ def broken(name: str, *, reachable: bool) -> Outcome:
 class Outcomes:
     """The outcomes of a client version, by what the broker does.
 
+    A broker that is gone from the client's route has no address: the attempt ends before anything is sent.
+
     Args:
         profile: the client's rules.
         detector: `startDetectorEnable`: a broker that cannot be reached waits for the detector.
@@ -53,6 +55,7 @@ class Outcomes:
     def __init__(self, profile: ClientProfile, *, detector: bool, retry_not_store_ok: bool) -> None:
         self.ok = Outcome("SEND_OK", "ok")
         reachable = not detector
+        self.no_address = Outcome("MQClientException", "remoting", retry=True, isolation=profile.client_error_isolates)
         self.refused = broken("RemotingConnectException", reachable=reachable)
         self.timeout = broken("RemotingTimeoutException", reachable=reachable)
         self._profile = profile

@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
+from rmqlb.model.sending import NEWEST
 
 Version = tuple[int, int, int]
-NEWEST = "5.5.0"
-"""The newest client whose classes were run; a later version is given its rules, and told so."""
 _OLDEST: Version = (4, 0, 0)
 _VERSION = re.compile(r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?")
 
@@ -66,7 +65,6 @@ class ClientProfile(Struct, frozen=True):
             on loopback).
         empty_attempt_us: how long an attempt takes that has no time left at all (measured likewise).
         caps_request: `sendMsgMaxTimeoutPerRequest` exists.
-        fixed_template: a topic that does not exist yet takes TBW102's route whatever createTopicKey says.
     """
 
     since: Version
@@ -96,7 +94,6 @@ class ClientProfile(Struct, frozen=True):
     overshoot_us: int = 500
     empty_attempt_us: int = 100
     caps_request: bool = True
-    fixed_template: bool = True
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
         """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
@@ -137,7 +134,6 @@ def _profiles() -> tuple[ClientProfile, ...]:
         only_extends=False,
         client_error_isolates=True,
         resets_index=False,
-        fixed_template=False,
     )
     v510 = replace(v511, since=(5, 1, 0), scan_last="ignore")
     v500 = replace(v510, since=(5, 0, 0), plain_remainder=False)

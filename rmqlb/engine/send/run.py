@@ -106,6 +106,7 @@ class Run:
     Attributes:
         indexed: everyone with a round robin of its own, the callbacks of ASYNC sends too.
         overshoot: ticks that a timed-out SYNC attempt takes beyond its budget.
+        waits: counts how often a thread had nothing to do.
         surprises: counts what no period can contain: random numbers, the detector's finds.
     """
 
@@ -134,6 +135,7 @@ class Run:
         self.end = NEVER if scenario.duration_us is None else scenario.duration_us * self.ticks_per_us
         self.started = 0
         self.surprises = 0
+        self.waits = 0
         self.now = 0
         self.last_done = 0
         self.latency = {name: scenario.latencies.get(name, scenario.latency) for name in self.tally.avoided}
@@ -163,6 +165,13 @@ class Run:
     def wake(self, thread: Thread, at: int) -> None:
         """The thread goes on at that time."""
         heappush(self.events, (at, thread.number, thread))
+
+    def next_message(self, thread: Thread, now: int) -> None:
+        """The thread is free from now on: its next message begins when it has arrived."""
+        arrives = self.arrival_of(thread)
+        if arrives > now:
+            self.waits += 1
+        self.wake(thread, max(arrives, now))
 
     def next_event(self) -> tuple[int, Thread] | None:
         """Take the next thread, everything outside the producer that is due before it having happened."""
@@ -244,6 +253,20 @@ class Run:
         index = thread.failure = self.world.reactions.get(queue.broker_name, -1)
         return None if index < 0 else self.scenario.failures[index].reaction
 
+    def under_way(self, thread: Thread, outcome: Outcome, took: int, now: int) -> None:
+        """The attempt will end so, that many ticks from now."""
+        thread.outcome = outcome
+        thread.busy = True
+        self.uses(thread, outcome)
+        self.wake(thread, now + took)
+
+    def uses(self, thread: Thread, outcome: Outcome) -> None:
+        """Note the first attempt that succeeds at a broker whose failure is over, when it begins."""
+        name = thread.queue.broker_name
+        if self._unused and not outcome.failed and name in self._unused:
+            for index in self._unused.pop(name):
+                self.used_again[index] = thread.started
+
     def answer_time(self, thread: Thread, reaction: Reaction | None) -> int:
         """Ticks until the broker answers, if it does."""
         if reaction is not None and reaction.kind == "slow":
@@ -271,8 +294,6 @@ class Run:
                     self.first_failed[thread.failure] = thread.started
         else:
             self.tally.rows[thread.row + STORED] += 1
-            if self._unused and queue.broker_name in self._unused:
-                self._use_again(queue.broker_name, thread.started)
         if self.sink is not None:
             self.sink(
                 Attempt(
@@ -349,19 +370,6 @@ class Run:
     def _avoided(self, index: int, now: int, why: str) -> None:
         if self.avoided_at[index] is None:
             self.avoided_at[index], self.avoided_by[index] = now, why
-
-    def _use_again(self, broker_name: str, started: int) -> None:
-        left = []
-        for index in self._unused[broker_name]:
-            ended = self.world.ended[index]
-            if ended is not None and started >= ended:
-                self.used_again[index] = started
-            else:
-                left.append(index)
-        if left:
-            self._unused[broker_name] = left
-        else:
-            del self._unused[broker_name]
 
     def _detect(self, now: int) -> None:
         """The detector's rounds up to now, each 3 s: a broker that answers is reachable again."""

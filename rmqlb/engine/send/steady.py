@@ -1,5 +1,7 @@
 """Jumping over stretches that repeat themselves: between two events a producer's behaviour is periodic.
 
+A single thread's messages are counted by `walk`; what is left, several threads above all, is jumped over here.
+
 Rules of this file:
 - A period is seen, never derived: the state before a message equals, times taken relative, the state before an earlier
   one, and nothing random or new happened in between. Then everything counted since is counted again so many times.
@@ -16,6 +18,7 @@ from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, int32
 from rmqlb.engine.send.run import Run, Thread
 from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.walk import Walk
 from rmqlb.engine.send.world import NEVER
 
 _MIN = -0x80000000
@@ -25,7 +28,7 @@ Key = tuple[object, ...]
 class _Mark:
     """A state to come back to."""
 
-    __slots__ = ("arrivals", "counts", "fixed", "indexes", "moving", "now", "started")
+    __slots__ = ("arrivals", "counts", "fixed", "indexes", "late", "moving", "now", "started", "waits")
 
     def __init__(self, run: Run, now: int, fixed: Key, moving: Key) -> None:
         self.now = now
@@ -35,6 +38,8 @@ class _Mark:
         self.counts: Counts = run.tally.copy()
         self.indexes = _indexes(run)
         self.arrivals = [thread.arrival for thread in run.threads]
+        self.late = _lateness(run, now)
+        self.waits = run.waits
 
 
 class Steady:
@@ -46,9 +51,14 @@ class Steady:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._walk = Walk(run)
         self._mark: _Mark | None = None
         self._left = 0
         self._span = 0
+        self._wide: _Mark | None = None
+        self._wide_left = 0
+        self._wide_span = 0
+        self._jumped = False
         self._news = (-1, -1)
 
     def jump(self, thread: Thread, now: int) -> bool:
@@ -58,20 +68,33 @@ class Steady:
             The thread has been given a later time to wake, and nothing else is to be done now.
         """
         run = self._run
-        news = (run.surprises, run.world.changes)
-        if self._mark is None or news != self._news:
-            self._news = news
-            self._span = self._left = 2 * len(run.world.queues) * len(run.threads) + 8
+        if self._walk.possible and self._walk.advance(thread, now):
             self._mark = None
+            self._jumped = True
+            return True
+        news = (run.surprises, run.world.changes)
+        if news != self._news:
+            self._news = news
+            self._mark = self._wide = None
+            self._wide_span = self._wide_left = 1
+        if self._mark is None:
+            self._span = self._left = 2 * len(run.world.queues) * len(run.threads) + 8
         if self._must_watch():
             return False
         run.avoidance.count(now)
         fixed, moving = self._keys(thread, now)
-        mark = self._mark
+        mark, wide = self._mark, self._wide
+        if wide is not None and wide.moving == moving and self._repeat(wide, thread, now, moving=True):
+            self._wide = None
+            return True
         if mark is not None and mark.fixed == fixed:
-            return self._repeat(mark, thread, now, moving=False)
+            self._jumped = self._repeat(mark, thread, now, moving=False)
+            return self._jumped
         if mark is not None and mark.moving == moving:
             return self._repeat(mark, thread, now, moving=True)
+        if self._jumped:
+            self._jumped = False
+            self._mark_wide(now, fixed, moving)
         self._left -= 1
         if mark is None or self._left < 0:
             if mark is not None:
@@ -80,6 +103,15 @@ class Steady:
             self._mark = _Mark(run, now, fixed, moving)
         return False
 
+    def _mark_wide(self, now: int, fixed: Key, moving: Key) -> None:
+        """A period may span many isolations, each jumped over for itself: a slow broker is tried again and again."""
+        self._wide_left -= 1
+        if self._wide is None or self._wide_left < 0:
+            if self._wide is not None:
+                self._wide_span *= 2
+            self._wide_left = self._wide_span
+            self._wide = _Mark(self._run, now, fixed, moving)
+
     def _must_watch(self) -> bool:
         """The detector is at work: its rounds are not periods of the producer's."""
         run = self._run
@@ -87,6 +119,8 @@ class Steady:
 
     def _repeat(self, mark: _Mark, thread: Thread, now: int, *, moving: bool) -> bool:
         run = self._run
+        if mark.waits != run.waits and mark.late != _lateness(run, now):
+            return False
         times = self._room(mark, now, moving=moving)
         if times < 1:
             return False
@@ -120,7 +154,7 @@ class Steady:
         if not moving:
             limits.append(min((i.start for i in run.strategy.items.values() if i.start > now), default=NEVER))
         period, messages = now - mark.now, run.started - mark.started
-        times = (min(limits) - now) // period if period else NEVER
+        times = (min(limits) - 1 - now) // period if period else NEVER  # what ends at that very tick comes after it
         if messages:
             before = min(run.world.next_message - 1, run.limit if run.interval is None else NEVER)
             times = min(times, (before - run.started) // messages)
@@ -173,7 +207,7 @@ class Steady:
     def _describe(self, thread: Thread, at: int, now: int) -> Key:
         run = self._run
         arrives = 0
-        if run.interval is not None and thread.number > 0:  # how late a thread is does not matter while it is
+        if run.interval is not None and thread.number > 0:  # how late a thread is does not matter while it never waits
             arrives = max(run.arrival_of(thread) - now, 0)
         if not thread.busy:
             return at - now, thread.number, thread.version, arrives
@@ -190,6 +224,11 @@ class Steady:
             thread.kept,
             thread.failure,
         )
+
+
+def _lateness(run: Run, now: int) -> list[int]:
+    """How long each thread's next message has been waiting; below 0 it is still to come."""
+    return [] if run.interval is None else [now - run.arrival_of(thread) for thread in run.threads]
 
 
 def _by_time(event: tuple[int, int, Thread]) -> tuple[int, int]:

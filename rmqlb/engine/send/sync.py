@@ -34,7 +34,7 @@ class SyncSender:
             else:
                 later = now + NO_ROUTE_US * run.ticks_per_us
                 run.finish(thread, later, NO_ROUTE)
-                run.wake(thread, max(later, run.arrival_of(thread)))
+                run.next_message(thread, later)
 
     def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
         """The next round of the loop: a pick, and an attempt if the deadline allows one."""
@@ -48,9 +48,8 @@ class SyncSender:
         thread.attempt += 1
         if self._cap is not None and thread.attempt < self._attempts and budget > self._cap:
             budget = self._cap
-        thread.outcome, took = self._ends(thread, run.take(thread, queue, now), budget)
-        thread.busy = True
-        run.wake(thread, now + took)
+        outcome, took = self._ends(thread, run.take(thread, queue, now), budget)
+        run.under_way(thread, outcome, took, now)
 
     def _ends(self, thread: Thread, reaction: Reaction | None, budget: int) -> tuple[Outcome, int]:
         """What the attempt ends in, and after how long.
@@ -59,6 +58,8 @@ class SyncSender:
         began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
         """
         run = self._run
+        if thread.queue.broker_name in run.world.gone:
+            return run.outcomes.no_address, self._empty
         if budget == 0:
             return run.outcomes.timeout, self._empty
         if reaction is not None and reaction.kind == "refused":
@@ -102,4 +103,4 @@ class SyncSender:
             if thread.outcome.fate != "ok":
                 run.not_store_ok()
         run.finish(thread, now, reason)
-        run.wake(thread, max(now, run.arrival_of(thread)))
+        run.next_message(thread, now)

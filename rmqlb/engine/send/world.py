@@ -44,6 +44,7 @@ class World:
         changes: counts everything that happened.
         began: per failure, when it began, or None.
         ended: likewise its end.
+        gone: brokers that the client's route does not have any more, so that it has no address for them.
         unlisted: brokers of the original list that the client's list leaves out.
     """
 
@@ -68,6 +69,7 @@ class World:
         self.version = 0
         self.changes = 0
         self.queue_counts = {d.broker_name: max(d.write_queue_nums, d.read_queue_nums) for d in route.queue_datas}
+        self.gone: frozenset[str] = frozenset()
         self._view: View = (frozenset(), frozenset())
         self._all_queues = self._publish(self._view)
         self.unlisted: frozenset[str] = frozenset()
@@ -160,6 +162,7 @@ class World:
 
     def _take(self, view: View) -> None:
         self._view = view
+        self.gone = view[0]
         self.queues = list(self._publish(view))
         self.write_queue_nums = self._write_queue_nums(view)
         listed = {queue.broker_name for queue in self.queues}

@@ -1,0 +1,278 @@
+"""Option values of `simulate-send` as typed, parsed. Each error names the option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from fractions import Fraction
+
+from rmqlb.engine.send import latency as latencies
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sending import START, Failure, Latency, Moment, Reaction
+from rmqlb.model.snapshot import suggestion
+from rmqlb.sources.send_inputs import STATUSES, read_latencies, response_code, unknown_kind
+
+_UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
+_LONGEST_US = 366 * _UNITS["d"]
+_WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
+_MOST_MESSAGES = 10**12
+_MOST_RATE = 10**7
+REFUSED_US = 1000
+HOST_LOSS_US = 120_000_000
+
+
+def duration_us(text: str, option: str, *, zero: bool = False) -> int:
+    """A time such as `45s`, `1m30s`, `250us`; a bare number is seconds.
+
+    Raises:
+        UsageError: it is none, zero where that makes no sense, or longer than a year.
+    """
+    given = text.strip().lower()
+    parts = _PART.findall(given)
+    if re.fullmatch(r"\d+(?:\.\d+)?", given):
+        parts = [(given, "s")]
+    elif not parts or "".join(number + unit for number, unit in parts) != given:
+        raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
+    if any(len(number) > 20 for number, _ in parts):
+        raise UsageError(f"{option} {text}: longer than a year")
+    value = round(sum(Fraction(number) * _UNITS[unit] for number, unit in parts))
+    if value > _LONGEST_US:
+        raise UsageError(f"{option} {text}: longer than a year")
+    if value == 0 and not zero:
+        raise UsageError(f"{option} {text}: not longer than nothing")
+    return value
+
+
+def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) -> int:
+    """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
+
+    Raises:
+        UsageError: it is none, or out of bounds.
+    """
+    match = re.fullmatch(r"(\d[\d_]{0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
+    factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
+    value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
+    if not least <= value <= most:
+        raise UsageError(f"{option} {text}: not a number from {least} to {most:g}".replace("e+", "e"))
+    return value
+
+
+def rate(text: str, option: str) -> Fraction:
+    """Messages a second: `100`, `2.5`, `100/s`, `30/m`.
+
+    Raises:
+        UsageError: it is none, zero, or more than ten million a second.
+    """
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
+    value = Fraction(match[1]) / {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else Fraction(0)
+    if not 0 < value <= _MOST_RATE:
+        raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 a second")
+    return value
+
+
+def percentage(text: str, option: str) -> float:
+    """`0.1%` or `0.001`, as a fraction.
+
+    Raises:
+        UsageError: it is none, or not between 0 and 1.
+    """
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text}: not a precision", hint="write 0.1% or 0.001")
+    return value
+
+
+def on_or_off(text: str, option: str) -> bool:
+    """`on` or `off`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+    if text.lower() not in known:
+        raise UsageError(f"{option} {text}: write on or off")
+    return known[text.lower()]
+
+
+def milliseconds(text: str, option: str) -> tuple[int, ...]:
+    """Whole milliseconds separated by commas, ascending or equal.
+
+    Raises:
+        UsageError: they are not.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
+        raise UsageError(f"{option} {text}: not milliseconds separated by commas", hint="write 50,100,550,1800")
+    values = tuple(int(part) for part in parts)
+    if list(values) != sorted(values):
+        raise UsageError(f"{option} {text}: the numbers must rise")
+    return values
+
+
+def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None) -> list[Failure]:
+    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits.
+
+    Raises:
+        UsageError: it is malformed, no broker fits, or the window ends before it starts.
+    """
+    option = f"--fail {text}"
+    name, window, kind = _split_failure(text, brokers)
+    start, end = _window(window, option)
+    reaction = _reaction(kind, option)
+    fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
+    if not fitting:
+        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
+    notices_us = _notices(notices, reaction)
+    return [Failure(broker, reaction, start, end, notices_us) for broker in fitting]
+
+
+def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:
+    """Name, window, kind; a broker's name may hold an @ or a colon itself."""
+    if text in brokers:
+        return text, None, None
+    known = [broker for broker in brokers if text.startswith((f"{broker}@", f"{broker}:"))]
+    if known:
+        name = max(known, key=len)
+        rest = text[len(name) :]
+        if rest.startswith(":"):
+            return name, None, rest[1:]
+        window, colon, kind = rest[1:].partition(":")
+        return name, window, kind if colon else None
+    rest, colon, kind = text.rpartition(":")
+    if not colon:
+        rest, kind = text, ""
+    name, at, window = rest.rpartition("@")
+    if not at:
+        return rest, None, kind if colon else None
+    return name, window, kind if colon else None
+
+
+def _window(text: str | None, option: str) -> tuple[Moment, Moment | None]:
+    if text is None:
+        return START, None
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{option}: {text} is not a window", hint="write @45s-1m30s, @45s- for from then on, or @#100-#200"
+        )
+    start = _moment(match["from"], option) if match["from"] else START
+    end = _moment(match["to"], option) if match["to"] else None
+    if end is not None:
+        before, after = (start.message, end.message) if end.message is not None else (start.us, end.us)
+        if before is not None and after is not None and after <= before:
+            raise UsageError(f"{option}: the window ends before it starts", hint="write @FROM-TO with FROM before TO")
+    return start, end
+
+
+def _moment(text: str, option: str) -> Moment:
+    if text.startswith("#"):
+        return Moment(message=count(text[1:], f"{option}: message"))
+    return Moment(us=duration_us(text, f"{option}:", zero=True))
+
+
+def _reaction(kind: str | None, option: str) -> Reaction:
+    name, equals, value = (kind if kind is not None else "refused").partition("=")
+    lower = name.lower()
+    if lower == "refused":
+        return Reaction("refused", lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)
+    if lower == "slow":
+        if not equals:
+            raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
+        return Reaction("slow", lower, 0, duration_us(value, f"{option}:"))
+    if equals:
+        raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
+    if lower == "timeout":
+        return Reaction("timeout", lower)
+    if lower in ("read-only", "readonly"):
+        return Reaction("read-only", "read-only")
+    code = response_code(name)
+    if code is None:
+        raise unknown_kind(name, option)
+    return Reaction("status" if code[0] in STATUSES else "code", *code)
+
+
+def _notices(text: str | None, reaction: Reaction) -> int | None:
+    """A dead process closes its connection; a silent host is dropped when its registration is two minutes old."""
+    if reaction.kind not in ("refused", "timeout"):
+        return None
+    if text is None:
+        return 0 if reaction.kind == "refused" else HOST_LOSS_US
+    if text.lower() == "never":
+        return None
+    return duration_us(text, "--nameserver-notices", zero=True)
+
+
+def latency_options(
+    texts: Sequence[str], brokers: Sequence[str], topic: str, max_bytes: int
+) -> tuple[Mapping[str, Latency], Latency | None]:
+    """`--latency [BROKER=]SPEC`: of single brokers, and of all others.
+
+    Raises:
+        UsageError: it is malformed, or the topic has no such broker.
+        DataError: a file of samples has bad rows.
+    """
+    single: dict[str, Latency] = {}
+    others: Latency | None = None
+    for text in texts:
+        option = f"--latency {text}"
+        name, equals, spec = text.rpartition("=")
+        by_broker = _latency(spec, option, max_bytes)
+        if not equals:
+            others = by_broker.pop(None, others)
+            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
+            _must_have(by_broker, brokers, topic, option)
+            continue
+        fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
+        if not fitting:
+            raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
+        for broker in fitting:
+            found = by_broker.get(broker, by_broker.get(None))
+            if found is None:
+                raise DataError(f"{option}: there is no row of {broker} in it")
+            single[broker] = found
+    return single, others
+
+
+def _must_have(names: Mapping[str | None, object], brokers: Sequence[str], topic: str, option: str) -> None:
+    for name in names:
+        if name is not None and name not in brokers:
+            raise DataError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
+
+
+def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:
+    match = re.fullmatch(r"lognormal\(\s*([^,]+?)\s*,\s*(\d{1,2}(?:\.\d{1,6})?)\s*\)", spec, re.IGNORECASE)
+    if match:
+        return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
+    if spec.startswith("@") or spec.lower().endswith(".csv"):
+        samples = read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
+        return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
+    if not re.match(r"\d", spec):
+        raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
+    return {None: latencies.constant(duration_us(spec, option), spec)}
+
+
+def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
+    """`BROKER:QUEUE` as a position in the producer's list.
+
+    Raises:
+        UsageError: it is malformed, or not in the list.
+    """
+    broker, colon, number = text.rpartition(":")
+    if not colon or not re.fullmatch(r"\d{1,9}", number):
+        raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {_named(queues[0])}")
+    names = [_named(queue) for queue in queues]
+    wanted = f"{broker}:{int(number)}"
+    if wanted not in names:
+        raise UsageError(
+            f"{option} {text}: not in the producer's list of {len(names)} queues",
+            hint=suggestion("queues", wanted, names),
+        )
+    return names.index(wanted)
+
+
+def _named(queue: MessageQueue) -> str:
+    return f"{queue.broker_name}:{queue.queue_id}"

@@ -1,0 +1,99 @@
+"""Random topics and scenarios for properties of the simulation."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from rmqlb.engine.send.latency import constant
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.sending import Failure, Latency, Moment, Reaction, Selector, SendScenario
+
+BROKERS = ("a", "b", "c", "d")
+VERSIONS = ("4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.5.0")
+REACTIONS = (
+    Reaction("refused", "refused", 0, 1000),
+    Reaction("timeout", "timeout"),
+    Reaction("slow", "slow", 0, 700_000),
+    Reaction("slow", "slow", 0, 4_000_000),
+    Reaction("status", "FLUSH_DISK_TIMEOUT", 10),
+    Reaction("code", "SYSTEM_ERROR", 1),
+    Reaction("code", "SYSTEM_BUSY", 2),
+    Reaction("code", "MESSAGE_ILLEGAL", 13),
+    Reaction("code", "GO_AWAY", 1500),
+    Reaction("read-only", "read-only"),
+)
+
+
+def routes() -> st.SearchStrategy[TopicRouteData]:
+    """Topics with up to four brokers and five queues on each."""
+    return st.lists(st.integers(1, 5), min_size=1, max_size=4).map(
+        lambda counts: TopicRouteData(
+            "T",
+            tuple(QueueData(name, n, n, 6) for name, n in zip(BROKERS, counts, strict=False)),
+            tuple(BrokerData("c", name, {0: f"{name}:1"}) for name, _ in zip(BROKERS, counts, strict=False)),
+        )
+    )
+
+
+def _windows(by_message: bool) -> st.SearchStrategy[tuple[Moment, Moment | None]]:
+    times = st.integers(0, 90_000).map(lambda ms: ms * 1000)
+    numbers = st.integers(1, 2000)
+
+    def window(pair: tuple[int, int | None]) -> tuple[Moment, Moment | None]:
+        start, length = pair
+        if by_message:
+            return Moment(message=start), None if length is None else Moment(message=start + length)
+        return Moment(us=start), None if length is None else Moment(us=start + length)
+
+    lengths = st.integers(1, 800) if by_message else st.integers(1, 60_000).map(lambda ms: ms * 1000)
+    return st.tuples(numbers if by_message else times, st.one_of(lengths, st.none())).map(window)
+
+
+@st.composite
+def failures(draw: st.DrawFn, *, by_message: bool | None = None) -> Failure:
+    """One failure of one of the brokers."""
+    reaction = draw(st.sampled_from(REACTIONS))
+    numbered = draw(st.booleans()) if by_message is None else by_message
+    start, end = draw(_windows(numbered))
+    notices = draw(st.sampled_from((None, 0, 5_000_000, 120_000_000)))
+    known = reaction.kind in ("refused", "timeout")
+    return Failure(draw(st.sampled_from(BROKERS)), reaction, start, end, notices if known else None)
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    *,
+    latencies: st.SearchStrategy[Latency] | None = None,
+    modes: tuple[str, ...] = ("sync",),
+    by_message: bool | None = None,
+    most_messages: int = 1500,
+) -> SendScenario:
+    """A scenario that ends soon."""
+    mode = draw(st.sampled_from(modes))
+    rates = st.sampled_from((Fraction(1), Fraction(20), Fraction(100), Fraction(333, 10), Fraction(2000)))
+    latency = latencies or st.sampled_from((1000, 250, 3000, 60_000)).map(lambda us: constant(us, f"{us}us"))
+    return SendScenario(
+        client_version=draw(st.sampled_from(VERSIONS)),
+        mode=mode,  # type: ignore[arg-type]
+        latency_fault=draw(st.booleans()),
+        detector=draw(st.sampled_from((False, False, False, True))),
+        threads=draw(st.sampled_from((1, 1, 2, 3))),
+        messages=draw(st.integers(1, most_messages)),
+        rate=draw(rates if mode != "sync" else st.one_of(st.none(), rates)),
+        duration_us=draw(st.one_of(st.none(), st.integers(1, 200_000).map(lambda ms: ms * 1000))),
+        retries=draw(st.integers(0, 3)),
+        timeout_ms=draw(st.sampled_from((3000, 3000, 500))),
+        timeout_per_request_ms=draw(st.sampled_from((None, None, 300))),
+        retry_not_store_ok=draw(st.booleans()),
+        failures=tuple(draw(st.lists(failures(by_message=by_message), max_size=4))),
+        latencies=draw(st.dictionaries(st.sampled_from(BROKERS), latency, max_size=2)),
+        latency=draw(latency),
+        start_at=draw(st.sampled_from((None, 0))),
+        seed=draw(st.integers(0, 5)),
+        first_poll_us=draw(st.sampled_from((30_000_000, 7_000_000))),
+        overshoot_us=draw(st.sampled_from((None, None, 0, 1000))),
+        selector=draw(st.sampled_from((None,) * 5 + (Selector("hash", (5, 7, -3)),))) if mode == "sync" else None,
+    )

@@ -1,0 +1,95 @@
+"""ASYNC and ONEWAY sends: what is handed over, what is retried where, and what nobody notices."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
+from tests.builders import route
+
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+TOPIC = route(a=4, b=2, c=2)
+
+
+def sent(reaction: Reaction, mode: str, **settings: Any) -> SendReport:
+    """One message to queue 3 of a, which fails."""
+    given = {"messages": 1, "start_at": 3, "rate": Fraction(1), "mode": mode, "failures": (Failure("a", reaction),)}
+    return simulate_send(TOPIC, SendScenario(**given | settings))  # type: ignore[arg-type]
+
+
+def test_an_async_retry_keeps_the_queue_id_even_where_there_is_none() -> None:
+    report = sent(REFUSED, "async")
+    attempts = report.attempts or ()
+    assert [(a.queue_id, a.outcome) for a in attempts] == [(3, "RemotingConnectException"), (3, "INVALID_PARAMETER")]
+    assert attempts[1].broker_name in "bc"
+    assert report.totals.lost_by == {"INVALID_PARAMETER": 1}
+
+
+def test_an_async_error_code_is_never_retried() -> None:
+    report = sent(Reaction("code", "SYSTEM_ERROR", 1), "async")
+    assert (report.totals.attempts, report.totals.lost_by) == (1, {"SYSTEM_ERROR": 1})
+
+
+def test_an_async_timeout_is_noticed_a_second_late_or_two() -> None:
+    report = sent(TIMEOUT, "async", timeout_ms=300)
+    assert report.totals.lost_by == {"RemotingTimeoutException": 1}
+    assert report.totals.attempts == 1
+    assert 1300 <= report.totals.longest_send_ms <= 2300
+
+
+@pytest.mark.parametrize(("version", "isolated"), [("4.9.7", [1, 1, 1]), ("5.2.0", [1, 1, 1]), ("5.5.0", [1, 0, 0])])
+def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str, isolated: list[int]) -> None:
+    """Retries without any time left fail before anything is sent, and count against the broker they chose."""
+    seeds = [
+        [
+            min(b.isolations, 1)
+            for b in sent(TIMEOUT, "async", client_version=version, latency_fault=True, seed=s).brokers
+        ]
+        for s in range(20)
+    ]
+    assert isolated in seeds
+
+
+def test_the_hand_over_of_4_9_clears_the_isolation_that_a_refusal_made() -> None:
+    old = sent(REFUSED, "async", client_version="4.9.7", latency_fault=True)
+    new = sent(REFUSED, "async", client_version="5.5.0", latency_fault=True)
+    assert (old.brokers[0].avoided_ms, old.failures[0].avoided_by) == (0, "isolation")
+    assert new.brokers[0].isolations == 1
+    assert (
+        simulate_send(
+            TOPIC,
+            SendScenario(
+                "5.5.0",
+                "async",
+                messages=12,
+                rate=Fraction(1),
+                latency_fault=True,
+                failures=(Failure("a", REFUSED),),
+                start_at=3,
+            ),
+        )
+        .brokers[0]
+        .avoided_ms
+        > 9000
+    )
+
+
+def test_a_oneway_message_to_a_dead_broker_is_lost_unnoticed_since_5_3() -> None:
+    new, old = sent(REFUSED, "oneway"), sent(REFUSED, "oneway", client_version="5.2.0")
+    assert new.totals.lost_by == {"lost unnoticed": 1}
+    assert old.totals.lost_by == {"RemotingConnectException": 1}
+    assert [a.outcome for a in new.attempts or ()] == ["ONEWAY_LOST"]
+
+
+@pytest.mark.parametrize("reaction", [TIMEOUT, Reaction("code", "SYSTEM_ERROR", 1)])
+def test_nobody_hears_of_a_oneway_message_that_fails(reaction: Reaction) -> None:
+    assert sent(reaction, "oneway").totals.lost_by == {"lost unnoticed": 1}
+
+
+def test_messages_do_not_wait_for_each_other() -> None:
+    report = sent(TIMEOUT, "async", messages=8, rate=Fraction(10))
+    assert sorted(a.at_ms for a in report.attempts or ()) == [i * 100 for i in range(8)]

@@ -1,0 +1,131 @@
+"""Selectors: Java's hashes and remainders, its random numbers, and sends that are never retried."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb import (
+    Failure,
+    JavaRandom,
+    MessageQueue,
+    Moment,
+    Reaction,
+    SendScenario,
+    UsageError,
+    select_by_hash,
+    select_by_machine_room,
+    select_by_random,
+    simulate_send,
+)
+from rmqlb.engine.send.java_hash import hash_code, long_hash_code
+from rmqlb.model.sending import Selector
+from tests.builders import queues, route
+
+EIGHT = [*queues(4, "broker-a"), *queues(4, "broker-b")]
+REFUSED = Reaction("refused", "refused", 0, 1000)
+
+
+@pytest.mark.parametrize(
+    ("arg", "code", "of_8", "of_3"),
+    [
+        ("order-1", -1207111310, 6, 2),
+        ("polygenelubricants", -2147483648, 0, 2),
+        (-7, -7, 7, 1),
+        (-2147483648, -2147483648, 0, 2),
+        (12345678901, -539222985, 1, 0),
+        (True, 1231, 7, 1),
+        ("x", 120, 0, 0),
+        (1.5, 1073217536, 0, 2),
+    ],
+)
+def test_hashes_and_places_are_javas(arg: object, code: int, of_8: int, of_3: int) -> None:
+    assert hash_code(arg) == code
+    assert select_by_hash(EIGHT, arg) == EIGHT[of_8]
+    assert select_by_hash(EIGHT[:3], arg) == EIGHT[of_3]
+
+
+def test_a_long_hashes_otherwise_than_an_integer() -> None:
+    assert (hash_code(-1), long_hash_code(-1), long_hash_code(7)) == (-1, 0, 7)
+    assert hash_code(float("nan")) == 2146959360
+    assert hash_code(False) == 1237
+
+
+@given(st.text())
+def test_a_strings_hash_is_a_java_int(text: str) -> None:
+    units = [
+        int.from_bytes(text.encode("utf-16-be")[i : i + 2]) for i in range(0, 2 * len(text.encode("utf-16-be")) // 2, 2)
+    ]
+    expected = sum(unit * 31 ** (len(units) - 1 - i) for i, unit in enumerate(units)) % 2**32
+    assert hash_code(text) % 2**32 == expected
+    assert -(2**31) <= hash_code(text) < 2**31
+
+
+@pytest.mark.parametrize("arg", [None, b"bytes", object(), [1], 2**63])
+def test_what_java_hashes_by_identity_is_refused(arg: object) -> None:
+    with pytest.raises(UsageError):
+        select_by_hash(EIGHT, arg)
+
+
+def test_random_numbers_are_javas() -> None:
+    random = JavaRandom(42)
+    assert [random.next_int() for _ in range(3)] == [-1170105035, 234785527, -1360544799]
+    eight, six = JavaRandom(42), JavaRandom(42)
+    assert [eight.next_int(8) for _ in range(5)] == [5, 0, 5, 0, 2]
+    assert [six.next_int(6) for _ in range(5)] == [2, 3, 0, 2, 0]
+    with pytest.raises(ValueError, match="bound must be positive"):
+        six.next_int(0)
+
+
+def test_random_and_machine_room() -> None:
+    assert select_by_random(EIGHT, JavaRandom(42)) == EIGHT[5]
+    select_by_machine_room(EIGHT, "room")
+
+
+def test_a_hashed_send_is_not_retried() -> None:
+    topic = route(a=2, b=2)
+    scenario = SendScenario(
+        messages=8, selector=Selector("hash", (0, 2, -3)), failures=(Failure("b", REFUSED),), latency_fault=True
+    )
+    report = simulate_send(topic, scenario)
+    assert [f"{a.broker_name}{a.queue_id}" for a in report.attempts or ()] == [
+        "a0",
+        "b0",
+        "b1",
+        "a0",
+        "b0",
+        "b1",
+        "a0",
+        "b0",
+    ]
+    assert report.totals.lost_by == {"RemotingConnectException": 5}
+    assert report.brokers[1].isolations == 0
+
+
+def test_a_changed_list_sends_keys_elsewhere() -> None:
+    topic = route(a=2, b=2)
+    gone = Failure("b", REFUSED, Moment(us=0), notices_us=0)
+    scenario = SendScenario(
+        messages=2000, selector=Selector("hash", (3,)), failures=(gone,), first_poll_us=500_000, poll_us=30_000_000
+    )
+    report = simulate_send(topic, scenario, trace=True)
+    seen = dict.fromkeys(f"{a.broker_name}{a.queue_id}" for a in report.attempts or ())
+    assert list(seen) == ["b1", "a1"]
+
+
+def test_the_machine_room_selector_loses_everything() -> None:
+    report = simulate_send(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")))
+    assert (report.totals.attempts, report.totals.lost_by) == (0, {"select message queue return null": 5})
+
+
+def test_one_queue_takes_all() -> None:
+    report = simulate_send(
+        route(a=2, b=2), SendScenario(messages=5, selector=Selector("queue", queue=MessageQueue("T", "b", 1)))
+    )
+    assert [tally.stored for tally in report.queues] == [0, 0, 0, 5]
+
+
+def test_the_random_selector_spreads_evenly() -> None:
+    report = simulate_send(route(a=2, b=2), SendScenario(messages=4000, selector=Selector("random")))
+    assert all(900 < tally.stored < 1100 for tally in report.queues)

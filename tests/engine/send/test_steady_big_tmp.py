@@ -1,0 +1,124 @@
+"""Jumping over what repeats itself changes nothing but the time it takes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from rmqlb.engine.send.latency import constant
+from rmqlb.engine.send.publish_info import MASK
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.simulate import play, rules, simulate_send
+from rmqlb.engine.send.steady import Steady
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import Failure, Moment, Reaction, SendReport, SendScenario
+from tests.builders import route
+from tests.engine.send.scenarios import failures, routes, scenarios
+
+REFUSED = Reaction("refused", "refused", 0, 1000)
+SLOW = Reaction("slow", "slow", 0, 800_000)
+THREE = route(a=4, b=4, c=4)
+
+
+def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, SendReport]:
+    return (
+        simulate_send(topic, scenario, trace=False),
+        simulate_send(topic, scenario, trace=False, skip=False),
+    )
+
+
+@settings(max_examples=4000)
+@given(routes(), scenarios(modes=("sync", "sync", "async", "oneway")))
+def test_the_fast_simulation_equals_the_traced_one(topic: TopicRouteData, scenario: SendScenario) -> None:
+    fast, traced = both(topic, scenario)
+    assert fast == traced
+
+
+@settings(max_examples=200)
+@given(scenarios(most_messages=1), failures())
+def test_they_are_equal_over_many_messages_too(scenario: SendScenario, failure: Failure) -> None:
+    fast, traced = both(THREE, replace(scenario, messages=8000, duration_us=None, failures=(failure,), selector=None))
+    assert fast == traced
+
+
+@pytest.mark.parametrize("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "5.1.3", "5.5.0"])
+@pytest.mark.parametrize("latency_fault", [False, True])
+@pytest.mark.parametrize("index", [MASK - 3, MASK - 500, -1, -500, -MASK, 0])
+def test_a_jump_stops_before_the_index_wraps(version: str, latency_fault: bool, index: int) -> None:
+    scenario = SendScenario(version, messages=3000, latency_fault=latency_fault, failures=(Failure("b", REFUSED),))
+    ends = []
+    for skip in (False, True):
+        run = Run(route(a=3, b=2), scenario, rules(scenario), 0, None)
+        thread = run.threads[0]
+        run.look_at_route(thread)
+        thread.info.send_which_queue = index if version >= "5" else abs(index)
+        play(run, Steady(run) if skip else None)
+        ends.append((run.tally.rows, run.tally.totals, thread.info.send_which_queue, run.last_done))
+    assert ends[0] == ends[1]
+
+
+def windows(number: int, every_s: int, length_s: int) -> tuple[Failure, ...]:
+    """So many failures of one broker after another."""
+
+    def at(seconds: int) -> Moment:
+        return Moment(us=seconds * 1_000_000)
+
+    return tuple(
+        Failure("abc"[i % 3], REFUSED, at(i * every_s), at(i * every_s + length_s), None) for i in range(number)
+    )
+
+
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_a_billion_messages_with_ten_failures_are_counted_one_by_one(latency_fault: bool) -> None:
+    scenario = SendScenario(
+        "5.5.0",
+        messages=10**9,
+        rate=Fraction(1000),
+        latency_fault=latency_fault,
+        failures=windows(10, 50_000, 60),
+    )
+    report = simulate_send(THREE, scenario)
+    totals = report.totals
+    assert totals.messages == totals.stored == 10**9
+    assert sum(tally.stored for tally in report.queues) == 10**9
+    assert totals.attempts == 10**9 + totals.failed_attempts
+    assert [failure.began_ms for failure in report.failures] == [i * 50_000_000 for i in range(10)]
+    # 60 s are six isolations of 10 s, or every ninth message: two brokers of four queues, then the first of the third.
+    assert totals.failed_attempts == (60 if latency_fault else 10 * -(-60_000 // 9))
+
+
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_a_slow_broker_is_probed_every_two_seconds_for_days(latency_fault: bool) -> None:
+    scenario = SendScenario(
+        "5.5.0",
+        messages=10**8,
+        rate=Fraction(1000),
+        threads=2,
+        latency_fault=latency_fault,
+        failures=(Failure("a", SLOW),),
+    )
+    totals = simulate_send(THREE, scenario).totals
+    assert totals.stored == 10**8
+    assert totals.failed_attempts == 0
+
+
+def test_a_thread_that_is_late_now_and_then_is_no_backlog() -> None:
+    scenario = SendScenario(
+        "4.7.1",
+        messages=601,
+        rate=Fraction(2000),
+        latency=constant(250, "x"),
+        latencies={"a": constant(1000, "y")},
+        seed=0,
+    )
+    fast, traced = both(route(a=1, b=3), scenario)
+    assert fast == traced
+
+
+def test_messages_that_wait_for_their_thread_are_jumped_over_too() -> None:
+    scenario = SendScenario("5.5.0", messages=3000, rate=Fraction(2000), failures=(Failure("a", REFUSED),))
+    fast, traced = both(THREE, scenario)
+    assert fast == traced

@@ -1,0 +1,305 @@
+"""SYNC sends: retries, the deadline over all attempts, what the fault strategy learns, and when the route helps."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb import DataError, Failure, Moment, Reaction, SendReport, SendScenario, UsageError, simulate_send
+from rmqlb.engine.send.latency import constant
+from rmqlb.model.route import QueueData, TopicRouteData
+from tests.builders import route
+
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+THREE = route(a=2, b=2, c=2)
+
+
+def code(number: int, name: str = "SOME_CODE") -> Reaction:
+    return Reaction("code", name, number)
+
+
+def sent(*failures: Failure, topic: TopicRouteData = THREE, **settings: Any) -> SendReport:
+    """Messages from the first queue on, unless the settings say otherwise."""
+    given: dict[str, Any] = {"start_at": 0, "messages": 6, "failures": failures}
+    return simulate_send(topic, SendScenario(**given | settings))
+
+
+def picks(report: SendReport) -> list[str]:
+    """`1:a0!` for a failed first attempt at queue 0 of a."""
+    return [
+        f"{a.attempt}:{a.broker_name}{a.queue_id}{'' if a.outcome == 'SEND_OK' else '!'}" for a in report.attempts or ()
+    ]
+
+
+def test_round_robin_follows_the_publish_list() -> None:
+    assert picks(sent()) == ["1:a0", "1:a1", "1:b0", "1:b1", "1:c0", "1:c1"]
+
+
+def test_a_retry_goes_to_the_next_queue_of_another_broker() -> None:
+    assert picks(sent(Failure("a", REFUSED), messages=3)) == ["1:a0!", "2:b0", "1:b1", "1:c0"]
+
+
+def test_only_the_broker_just_tried_is_passed_over() -> None:
+    report = sent(Failure("a", REFUSED), Failure("b", REFUSED), topic=route(a=1, b=1), messages=1)
+    assert picks(report) == ["1:a0!", "2:b0!", "3:a0!"]
+    assert report.totals.lost_by == {"RemotingConnectException": 1}
+
+
+def test_without_retries_a_failure_is_final() -> None:
+    assert picks(sent(Failure("a", REFUSED), retries=0, messages=1)) == ["1:a0!"]
+
+
+@pytest.mark.parametrize(
+    ("version", "number", "retried"),
+    [
+        ("5.5.0", 1, True),
+        ("5.5.0", 2, True),
+        ("5.5.0", 13, False),
+        ("5.5.0", 1500, True),
+        ("5.3.0", 2, True),
+        ("5.2.0", 2, False),
+        ("4.9.7", 2, False),
+        ("4.9.7", 14, True),
+        ("4.9.7", 1500, False),
+        ("4.7.1", 205, True),
+    ],
+)
+def test_which_error_codes_are_retried_depends_on_the_version(version: str, number: int, retried: bool) -> None:
+    report = sent(Failure("a", code(number)), client_version=version, messages=1)
+    assert (report.totals.attempts, report.totals.stored) == ((2, 1) if retried else (1, 0))
+
+
+def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
+    report = sent(Failure("a", TIMEOUT), messages=1, overshoot_us=1000)
+    assert picks(report) == ["1:a0!"]
+    assert report.totals.lost_by == {"call timeout": 1}
+    assert report.totals.longest_send_ms == 3001
+    assert [tally.picks for tally in report.queues] == [
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+    ]  # the second pick comes before the deadline's check
+    assert "timeouts-not-retried" in [finding.code for finding in report.findings]
+
+
+def test_at_the_very_deadline_there_are_attempts_without_any_time() -> None:
+    """Each isolates a healthy broker: seen with real clients of 5.5.0 in about half of all time-outs."""
+    report = sent(Failure("a", TIMEOUT), messages=1, overshoot_us=0, latency_fault=True, seed=3, client_version="5.1.4")
+    assert picks(report)[0] == "1:a0!"
+    assert {attempt.outcome for attempt in report.attempts or ()} == {"RemotingTimeoutException"}
+    assert len(report.attempts or ()) == 3
+    assert [broker.isolations for broker in report.brokers] == [1, 1, 1]
+
+
+def test_a_cap_on_each_request_leaves_time_for_a_retry() -> None:
+    report = sent(Failure("a", TIMEOUT), messages=1, timeout_per_request_ms=800)
+    assert picks(report) == ["1:a0!", "2:b0"]
+    assert report.totals.longest_send_ms == 800.5 + 1
+    assert sent(Failure("a", TIMEOUT), messages=1, timeout_per_request_ms=800, client_version="5.3.2").totals.lost == 1
+
+
+def test_a_lesser_status_is_stored_and_retried_only_when_asked() -> None:
+    status = Failure("a", Reaction("status", "FLUSH_DISK_TIMEOUT", 10))
+    plain = sent(status, messages=1)
+    assert (plain.totals.attempts, plain.totals.stored, plain.totals.not_store_ok, plain.totals.lost) == (1, 1, 1, 0)
+    again = sent(status, messages=1, retry_not_store_ok=True)
+    assert (again.totals.attempts, again.totals.stored, again.totals.not_store_ok) == (2, 1, 0)
+    assert sum(tally.stored for tally in again.queues) == 2  # the message is there twice
+
+
+def test_a_status_before_an_error_is_the_result() -> None:
+    status = Reaction("status", "SLAVE_NOT_AVAILABLE", 11)
+    report = sent(
+        Failure("a", status), Failure("b", code(13)), messages=1, retry_not_store_ok=True, latency=constant(1000, "1ms")
+    )
+    assert (report.totals.stored, report.totals.not_store_ok, report.totals.lost) == (1, 1, 0)
+
+
+def test_a_slow_broker_isolates_itself_by_the_table_of_the_version() -> None:
+    slow = Failure("a", Reaction("slow", "slow", 0, 800_000))
+    new = sent(slow, latency_fault=True, rate=Fraction(10), messages=40)
+    old = sent(slow, latency_fault=True, rate=Fraction(10), messages=40, client_version="4.9.7")
+    assert [b.isolations for b in new.brokers] == [2, 0, 0]
+    assert [b.isolations for b in old.brokers] == [1, 0, 0]
+    assert new.brokers[0].avoided_ms == pytest.approx(2000 + 3901 - 3800, abs=1000)
+    assert old.failures[0].avoided_by == "isolation"
+
+
+def test_thresholds_can_be_given() -> None:
+    slow = Failure("a", Reaction("slow", "slow", 0, 100_000))
+    given: dict[str, Any] = {"latency_max": (50, 100), "not_available_duration": (0, 7000)}
+    report = sent(slow, latency_fault=True, rate=Fraction(10), messages=100, **given)
+    assert report.brokers[0].isolations == 2
+    with pytest.raises(UsageError, match="2 thresholds of latency and 1 isolations"):
+        sent(latency_max=(1, 2), not_available_duration=(3,))
+
+
+def test_the_round_robin_starts_anew_after_a_retry_with_latency_fault() -> None:
+    """5.1.4 and newer reset the index at random; 5.1.3 goes on."""
+    failed = Failure("a", REFUSED, end=Moment(us=1000))
+    old = sent(failed, latency_fault=True, client_version="5.1.3", messages=4)
+    assert picks(old)[1:] == ["2:b0", "1:b0", "1:b1", "1:c0"]
+    starts = {picks(sent(failed, latency_fault=True, messages=2, seed=seed))[1] for seed in range(40)}
+    assert starts == {"2:b0", "2:b1", "2:c0", "2:c1"}
+
+
+def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
+    settings: dict[str, Any] = {"rate": Fraction(1), "messages": 100}
+    at_once = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=0), **settings)
+    assert (at_once.failures[0].avoided_ms, at_once.failures[0].avoided_by) == (60_000, "route")
+    later = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=40_000_000), **settings)
+    assert later.failures[0].avoided_ms == 90_000
+    never = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=None), **settings)
+    assert never.failures[0].avoided_ms is None
+    sooner = sent(
+        Failure("a", REFUSED, Moment(us=31_000_000), notices_us=0),
+        first_poll_us=2_000_000,
+        poll_us=5_000_000,
+        **settings,
+    )
+    assert sooner.failures[0].avoided_ms == 32_000
+
+
+def test_a_restarted_broker_is_used_again_after_the_next_poll() -> None:
+    window = Failure("a", REFUSED, Moment(us=10_000_000), Moment(us=40_000_000), notices_us=0)
+    report = sent(window, rate=Fraction(10), messages=1000)
+    assert report.failures[0].avoided_ms == 30_000
+    assert report.failures[0].used_again_ms is not None
+    assert 60_000 <= report.failures[0].used_again_ms < 61_000
+    assert report.brokers[0].avoided_ms == 30_000
+
+
+def test_a_read_only_broker_stores_until_the_poll() -> None:
+    report = sent(Failure("a", Reaction("read-only", "read-only"), Moment(us=1)), rate=Fraction(1), messages=60)
+    assert report.totals.failed_attempts == 0
+    assert report.brokers[0].stored == 10
+    assert report.failures[0].avoided_ms == 30_000
+
+
+def test_when_every_broker_is_gone_the_client_keeps_its_list() -> None:
+    everyone = [Failure(name, REFUSED, Moment(us=5_000_000), notices_us=0) for name in "abc"]
+    report = sent(*everyone, rate=Fraction(1), messages=90)
+    assert report.totals.lost == 85
+    assert all(failure.avoided_ms is None for failure in report.failures)
+
+
+def test_when_every_broker_is_read_only_there_is_no_route() -> None:
+    everyone = [
+        Failure(name, Reaction("read-only", "read-only"), Moment(us=5_000_000), Moment(us=45_500_000)) for name in "abc"
+    ]
+    report = sent(*everyone, rate=Fraction(1), messages=60)
+    assert report.totals.lost_by == {"no route": 16}  # from the poll at 30 s; an empty list asks for each message
+    assert report.totals.stored == 44
+
+
+def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
+    """Without an address the attempt fails on the client's own side; only clients before 5.1.4 isolate for that."""
+    ordered = replace(THREE, order_topic_conf="a:2;b:2")
+    failed = Failure("a", REFUSED, notices_us=0)
+    settings: dict[str, Any] = {"topic": ordered, "rate": Fraction(1), "messages": 40}
+    outcomes = [attempt.outcome for attempt in sent(failed, **settings).attempts or ()]
+    assert outcomes.count("MQClientException") > 0
+    new = sent(failed, latency_fault=True, retries=0, **settings)
+    old = sent(failed, latency_fault=True, retries=0, client_version="5.1.3", **settings)
+    assert (new.brokers[0].isolations, old.brokers[0].isolations) == (3, 1)
+
+
+def test_messages_can_number_the_moments() -> None:
+    report = sent(Failure("a", REFUSED, Moment(message=3), Moment(message=8)), messages=14)
+    assert [a.message for a in report.attempts or () if a.outcome != "SEND_OK"] == [7]
+    assert report.failures[0].began_ms == 2
+
+
+def test_the_later_of_two_failures_of_one_broker_counts() -> None:
+    report = sent(Failure("a", REFUSED), Failure("a", code(13, "MESSAGE_ILLEGAL")), messages=1)
+    assert report.totals.lost_by == {"MESSAGE_ILLEGAL": 1}
+
+
+def test_excluded_brokers_are_not_in_the_list() -> None:
+    report = sent(exclude=frozenset("b"))
+    assert {attempt.broker_name for attempt in report.attempts or ()} == {"a", "c"}
+    assert [broker.broker_name for broker in report.brokers] == ["a", "c"]
+    with pytest.raises(DataError, match="every broker with a queue for producers is excluded"):
+        sent(exclude=frozenset("abc"), start_at=None)
+
+
+def test_a_topic_without_a_queue_to_write_to_is_an_error() -> None:
+    silent = TopicRouteData("T", (QueueData("a", 4, 4, 4),), ())
+    with pytest.raises(DataError, match="no queue that a producer could write to"):
+        sent(topic=silent)
+
+
+def test_each_thread_has_its_own_round_robin() -> None:
+    report = sent(threads=3, messages=60, rate=Fraction(1000), start_at=None)
+    by_thread: dict[int, list[int]] = {1: [], 2: [], 3: []}
+    order = [(queue.broker_name, queue.queue_id) for queue in report.publish_queues]
+    for attempt in report.attempts or ():
+        by_thread[attempt.thread].append(order.index((attempt.broker_name, attempt.queue_id)))
+    for places in by_thread.values():
+        assert [(place - places[0]) % 6 for place in places] == [i % 6 for i in range(20)]
+    assert [a.thread for a in report.attempts or ()][:6] == [1, 2, 3, 1, 2, 3]
+
+
+def test_threads_back_to_back_share_the_messages() -> None:
+    report = sent(threads=4, messages=10)
+    assert [a.message for a in report.attempts or ()] == list(range(1, 11))
+    assert report.totals.lasted_ms == 3
+
+
+def test_a_thread_that_is_held_up_sends_late() -> None:
+    report = sent(Failure("a", Reaction("slow", "slow", 0, 1_000_000)), rate=Fraction(10), messages=3)
+    assert [attempt.at_ms for attempt in report.attempts or ()] == [0, 1000, 2000]
+
+
+def test_equal_seeds_give_equal_reports_and_others_do_not() -> None:
+    scenario = SendScenario(messages=50, threads=2, failures=(Failure("b", TIMEOUT),), rate=Fraction(5))
+    assert simulate_send(THREE, scenario) == simulate_send(THREE, scenario)
+    other = simulate_send(THREE, replace(scenario, seed=2))
+    assert other.attempts != simulate_send(THREE, scenario).attempts
+    assert simulate_send(THREE, scenario, trial=1).attempts != simulate_send(THREE, scenario).attempts
+
+
+def test_tallies_add_up() -> None:
+    report = sent(
+        Failure("a", TIMEOUT, Moment(us=500_000), Moment(us=9_000_000)),
+        Failure("c", code(1), Moment(message=40), Moment(message=70)),
+        rate=Fraction(50),
+        messages=800,
+        latency_fault=True,
+    )
+    attempts, totals = report.attempts or (), report.totals
+    assert totals.messages == totals.stored + totals.lost == 800
+    assert (
+        len(attempts)
+        == totals.attempts
+        == sum(t.attempts for t in report.queues)
+        == sum(b.attempts for b in report.brokers)
+    )
+    assert (
+        sum(t.failed for t in report.queues)
+        == totals.failed_attempts
+        == sum(f.failed for f in report.failures) + sum(1 for a in attempts if a.took_ms == 0.1)
+    )
+    assert totals.extra_attempts == sum(1 for a in attempts if a.attempt > 1)
+    assert totals.lost == sum(totals.lost_by.values()) == sum(s.lost for s in report.slices)
+    for name in "abc":
+        assert sum(s.attempts[name] for s in report.slices) == sum(1 for a in attempts if a.broker_name == name)
+    assert [s.from_ms for s in report.slices[1:]] == [s.to_ms for s in report.slices[:-1]]
+
+
+def test_what_cannot_be_simulated_is_refused() -> None:
+    with pytest.raises(UsageError, match="how many messages"):
+        sent(messages=None)
+    with pytest.raises(UsageError, match="mode oneway needs a rate"):
+        sent(mode="oneway")
+    with pytest.raises(UsageError, match=r"older than 4\.0\.0"):
+        sent(client_version="3.5.8")
+    with pytest.raises(UsageError, match="not a client version"):
+        sent(client_version="latest")

@@ -1,0 +1,116 @@
+"""The small parts: versions, latencies, random numbers, new topics, figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.send.figures import SEND_FIGURES, try_on_send
+from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
+from rmqlb.engine.send.new_topic import new_topic_route
+from rmqlb.engine.send.profile import PROFILES, parse_version, profile_of
+from rmqlb.engine.send.randomness import draw, stream_key
+from tests.builders import route
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("5.5.0", "5.3.3 and newer"),
+        ("6.0.0", "5.3.3 and newer"),
+        ("5.3.2", "5.3.2"),
+        ("V5_1_4", "5.1.4"),
+        ("5.1.3-SNAPSHOT", "5.1.1 to 5.1.3"),
+        ("5.0", "5.0.0"),
+        ("4.9.8", "4.9.8"),
+        ("4.9.10", "4.9.8"),
+        ("4.9.7", "4.9.4 to 4.9.7"),
+        ("4.3.0", "4.7.1 and older"),
+    ],
+)
+def test_a_version_has_the_rules_of_its_stretch(version: str, name: str) -> None:
+    assert profile_of(version).name == name
+
+
+def test_stretches_are_told_apart_and_in_order() -> None:
+    assert [profile.since for profile in PROFILES] == sorted((p.since for p in PROFILES), reverse=True)
+    for profile in PROFILES:
+        assert profile_of(".".join(map(str, profile.since))) is profile
+    assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("latency", "new", "old"),
+    [
+        *((549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)),
+        *((3000, 6000, 180000), (5000, 10000, 180000), (15000, 30000, 600000)),
+    ],
+)
+def test_both_tables_of_isolation(latency: int, new: int, old: int) -> None:
+    assert profile_of("5.5.0").duration(latency, isolation=False) == new
+    assert profile_of("5.1.3").duration(latency, isolation=False) == old
+    assert (profile_of("5.5.0").duration(0, isolation=True), profile_of("4.9.7").duration(0, isolation=True)) == (
+        10000,
+        600000,
+    )
+
+
+def test_a_lognormal_latency_has_its_median_and_quantiles() -> None:
+    latency = lognormal(5000, 0.5, "x")
+    assert latency.table[len(latency.table) // 2] == pytest.approx(5000, abs=1)
+    assert latency.table[int(0.99 * len(latency.table))] == pytest.approx(5000 * 3.2, rel=0.01)
+    assert list(latency.table) == sorted(latency.table)
+    assert latency.tail[0] <= latency.table[-1] <= latency.tail[-1]
+    assert pick(latency, 2**64 - 1) == latency.tail[-1]
+    assert lognormal(5000, 0, "x") == constant(5000, "x")
+    with pytest.raises(UsageError, match="sigma"):
+        lognormal(5000, 11, "x")
+
+
+def test_samples_are_equally_likely() -> None:
+    latency = from_samples([10, 20, 40], "x")
+    key = stream_key(1, 2, 3)
+    seen = [pick(latency, draw(key, i)) for i in range(3000)]
+    assert {value: 900 < seen.count(value) < 1100 for value in (10, 20, 40)} == dict.fromkeys((10, 20, 40), True)
+
+
+def test_streams_of_trials_and_threads_differ() -> None:
+    keys = {stream_key(seed, trial, thread) for seed in range(5) for trial in range(20) for thread in range(5)}
+    assert len(keys) == 500
+    assert len({draw(stream_key(1, 0, 1), i) for i in range(1000)}) == 1000
+
+
+def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
+    made = new_topic_route(route("TBW102", perm=7, a=8, b=2), "New")
+    assert [str(q.topic) + q.broker_name + str(q.queue_id) for q in made.publish_queues()] == [
+        *(f"Newa{i}" for i in range(4)),
+        *(f"Newb{i}" for i in range(2)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("lost>0", False),
+        ("failed-attempts>=50%", False),
+        ("failedAttempts>0", True),
+        ("share[b]=100%", True),
+        ("share[b]>=100", True),
+        ("share[a]>0", False),
+        ("isolations[a]>0", False),
+        ("picks[a]>10%", True),
+        ("longest-send-ms>2", False),
+    ],
+)
+def test_conditions_look_at_their_figures(text: str, met: bool) -> None:
+    refused = Failure("a", Reaction("refused", "refused", 0, 1000))
+    report = simulate_send(route(a=2, b=2), SendScenario(messages=60, failures=(refused,)))
+    assert try_on_send(parse_condition(text, SEND_FIGURES), report).met is met
+
+
+@pytest.mark.parametrize("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
+def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
+    report = simulate_send(route(a=2), SendScenario(messages=1))
+    with pytest.raises(UsageError):
+        try_on_send(parse_condition(text, SEND_FIGURES), report)

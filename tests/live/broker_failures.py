@@ -1,0 +1,144 @@
+"""What producers that send at a steady pace to real brokers do when one of these is killed, until they know its end.
+
+Several producers live through the same failure at a time, each with settings of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from .cluster import RocketMQCluster
+from .jvm import Java, wait_until
+from .producers import Producer, Queue, RecordedAttempt, RecordedMessage, running_producer
+
+PAUSE_MS: Final = 100
+POLL_ROUTE_MS: Final = 18_000
+"""Between two looks of a client at its routes (RocketMQ's default is 30 s): after the failure enough is left of it for
+version 5 to isolate the broker, to try it once more and to isolate it again."""
+# Messages before the failure, each producer's; and once it has learned of it, so many seconds of further ones.
+_WELL: Final = 20
+_ENDLESS: Final = 1_000_000
+_AFTERWARDS: Final = 1.5
+_DEADLINE: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A producer of a version, and its settings."""
+
+    java: Java
+    latency_fault: bool = False
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All that one producer did, from its first message on.
+
+    Attributes:
+        version: of the client.
+        killed: name of the broker that was killed.
+        killed_ms: just before, and just after, on the clock of the attempts.
+        queues_before, queues_after: the publish list, before the failure and once the client had seen a new route.
+        noticed_ms: when the client was first seen with the new list.
+        messages: in the order of their numbers.
+    """
+
+    version: str
+    latency_fault: bool
+    killed: str
+    killed_ms: tuple[int, int]
+    queues_before: tuple[Queue, ...]
+    queues_after: tuple[Queue, ...]
+    noticed_ms: int
+    messages: tuple[RecordedMessage, ...]
+
+    @property
+    def attempts(self) -> list[RecordedAttempt]:
+        """Of all messages, in order."""
+        return [attempt for message in self.messages for attempt in message.attempts]
+
+    @property
+    def to_the_dead(self) -> list[RecordedAttempt]:
+        """The attempts that failed because the broker is dead; the first may have been under way when it died."""
+        begin, _ = self.killed_ms
+        return [
+            a for a in self.attempts if a.broker_name == self.killed and a.ended_ms >= begin and a.outcome != "SEND_OK"
+        ]
+
+    @property
+    def spared(self) -> list[RecordedMessage]:
+        """The messages that were not under way at the broker while it was being killed: anything may befall those."""
+        begin, end = self.killed_ms
+        return [
+            message
+            for message in self.messages
+            if not any(
+                a.broker_name == self.killed and a.began_ms <= end and a.ended_ms >= begin for a in message.attempts
+            )
+        ]
+
+
+def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Sequence[Setup]) -> list[Recording]:
+    """Let a producer of each setup send to the topic, kill a broker, and go on till all have a route without it."""
+    with ExitStack() as running:
+
+        def run(setup: Setup) -> Producer:
+            producer = running_producer(
+                setup.java,
+                cluster.name_server,
+                topic,
+                sendLatencyFaultEnable=setup.latency_fault,
+                pollNameServerInterval=POLL_ROUTE_MS,
+            )
+            return running.enter_context(producer)
+
+        with ThreadPoolExecutor() as pool:
+            producers = list(pool.map(run, setups))
+        before = [tuple(producer.queues()) for producer in producers]
+        for producer in producers:
+            producer.start_sending(_ENDLESS, PAUSE_MS)
+        well = [producer.await_messages(_WELL) for producer in producers]
+        just_before = _now_ms()
+        cluster.kill_broker(killed)
+        killed_ms = just_before, _now_ms()
+        noticed_ms = _noticed(producers, killed)
+        time.sleep(_AFTERWARDS)
+        counts = [producer.stop_sending() for producer in producers]
+        return [
+            Recording(
+                version=setup.java.version,
+                latency_fault=setup.latency_fault,
+                killed=killed,
+                killed_ms=killed_ms,
+                queues_before=queues,
+                queues_after=tuple(producer.queues()),
+                noticed_ms=noticed,
+                messages=(*first, *producer.await_messages(count - len(first))),
+            )
+            for setup, producer, queues, first, count, noticed in zip(
+                setups, producers, before, well, counts, noticed_ms, strict=True
+            )
+        ]
+
+
+def _noticed(producers: Sequence[Producer], killed: str) -> list[int]:
+    """When each producer was first seen with a list that does not have the broker."""
+    noticed: dict[int, int] = {}
+
+    def all_did() -> bool:
+        for number, producer in enumerate(producers):
+            if number not in noticed and killed not in {name for name, _ in producer.queues()}:
+                noticed[number] = _now_ms()
+        return len(noticed) == len(producers)
+
+    wait_until(all_did, _DEADLINE, lambda: f"{len(noticed)} of {len(producers)} have a new route")
+    return [noticed[number] for number in range(len(producers))]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

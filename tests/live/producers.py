@@ -1,0 +1,285 @@
+"""A real producer, and each attempt it makes to send a message, recorded by its own SendMessageHook.
+
+Rules of this file:
+- Times are the producer's, in whole milliseconds of its clock; durations are differences of these.
+- What is recorded are the client's own words: names of exceptions and statuses, texts up to their first line end.
+- The hook does not see the retries of an async message: `attempts` holds its first attempt only.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
+
+HANDED_OVER = "HANDED_OVER"
+"""The outcome of what is over, for the client, once the request is written: one-way messages, async first attempts."""
+# Much shorter than what is measured, so that hundreds of small exchanges stay short as well.
+_POLL = 0.002
+
+Queue = tuple[str, int]
+"""Broker name and queue id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFault:
+    """What the client's fault strategy holds of one broker.
+
+    Attributes:
+        start_timestamp: until when the broker is isolated; an old one, or 0, if it is not.
+        reachable: None in version 4, which has no such flag.
+    """
+
+    broker_name: str
+    current_latency: int
+    start_timestamp: int
+    reachable: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAttempt:
+    """One attempt to send a message.
+
+    Attributes:
+        message: number of the message.
+        number: 1 for the message's first attempt.
+        thread: name of the thread that picked the queue.
+        index: that thread's round robin counter just after the pick; None when the route was new to the thread.
+        began_ms: when, on the producer's clock.
+        took_ms: until its answer or its exception.
+        outcome: status of the answer, simple name of the exception's class, or `HANDED_OVER`.
+        response_code: of an MQBrokerException or MQClientException, else None.
+        text: first line of the exception's message.
+        faults: what the fault strategy held when the queue had been picked.
+    """
+
+    message: int
+    number: int
+    thread: str
+    index: int | None
+    began_ms: int
+    took_ms: int
+    broker_name: str
+    queue_id: int
+    outcome: str
+    response_code: int | None
+    text: str | None
+    faults: tuple[RecordedFault, ...]
+
+    @property
+    def queue(self) -> Queue:
+        return self.broker_name, self.queue_id
+
+    @property
+    def ended_ms(self) -> int:
+        return self.began_ms + self.took_ms
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMessage:
+    """One message, from the call of `send` to its end.
+
+    Attributes:
+        number: 0 for the producer's first message.
+        thread: name of the thread that was told of the end.
+        took_ms: until `send` returned or threw, or until the callback.
+        outcome: as of an attempt.
+        cause: simple name of the class of the exception's cause, or None.
+        index: the sending thread's counter after the message; None of an async message.
+        faults: what the fault strategy holds now.
+    """
+
+    number: int
+    thread: str
+    index: int | None
+    began_ms: int
+    took_ms: int
+    outcome: str
+    response_code: int | None
+    text: str | None
+    cause: str | None
+    attempts: tuple[RecordedAttempt, ...]
+    faults: tuple[RecordedFault, ...]
+
+    @property
+    def ended_ms(self) -> int:
+        return self.began_ms + self.took_ms
+
+    def fault(self, broker_name: str) -> RecordedFault | None:
+        """What is held of one broker; None if nothing is."""
+        return next((fault for fault in self.faults if fault.broker_name == broker_name), None)
+
+    def isolated_ms(self, broker_name: str) -> int:
+        """For how long the broker was isolated by the message's last attempt at it, 0 if it was not.
+
+        To the second, as all durations that the client knows: it takes its time a moment before or after ours.
+        """
+        fault = self.fault(broker_name)
+        ends = [attempt.ended_ms for attempt in self.attempts if attempt.broker_name == broker_name]
+        if fault is None or not fault.start_timestamp:
+            return 0
+        return max(0, round((fault.start_timestamp - (ends or [self.ended_ms])[-1]) / 1000) * 1000)
+
+
+@dataclass
+class Producer:
+    """A producer of one topic, in a JVM of its own."""
+
+    process: JavaProcess
+    _offset: int = 0
+    _answers: list[dict[str, Any]] = field(default_factory=list)
+    _messages: list[RecordedMessage] = field(default_factory=list)
+
+    def set(self, **properties: object) -> None:
+        """Change settings of `DefaultMQProducer`, and `mode`: sync, async or oneway."""
+        for name, value in properties.items():
+            self._ask(f"set {name} {_text(value)}")
+
+    def preset_index(self, index: int) -> None:
+        """Make the next pick of each sending thread the one after this index."""
+        self._ask(f"index {index}")
+
+    def forget_faults(self) -> None:
+        """Empty the fault strategy's table."""
+        self._ask("forget")
+
+    def queues(self) -> list[Queue]:
+        """The publish list as the client holds it now, in its order."""
+        return [(queue["brokerName"], queue["queueId"]) for queue in self._ask("queues")["queues"]]
+
+    def faults(self) -> tuple[RecordedFault, ...]:
+        """What the fault strategy holds now."""
+        return _faults(self._ask("faults")["faults"])
+
+    def start_sending(self, count: int, pause_ms: int = 0) -> int:
+        """Let each sending thread send so many messages; comes back at once with their number."""
+        return int(self._ask(f"send {count} {pause_ms}")["sending"])
+
+    def stop_sending(self) -> int:
+        """Send no more; the number of messages sent so far, by all calls."""
+        return int(self._ask("stop")["stopped"])
+
+    def messages(self) -> list[RecordedMessage]:
+        """The messages that have come to an end since the last call, in the order of their ends."""
+        self._read()
+        ended, self._messages = self._messages, []
+        return ended
+
+    def send(self, count: int = 1, pause_ms: int = 0, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
+        """Send so many messages and wait for their ends; in the order of their numbers."""
+        return self.await_messages(self.start_sending(count, pause_ms), deadline)
+
+    def await_messages(self, count: int, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
+        """The next so many messages, in the order of their numbers."""
+        self._await(lambda: len(self._messages) >= count, f"{count} messages", deadline)
+        return sorted(self.messages(), key=lambda message: message.number)
+
+    def await_ready(self) -> None:
+        """Wait for the JVM's first line, which comes unasked."""
+        self._next_answer("start")
+
+    def _ask(self, command: str) -> dict[str, Any]:
+        self.process.send(command)
+        return self._next_answer(command)
+
+    def _next_answer(self, command: str) -> dict[str, Any]:
+        self._await(lambda: bool(self._answers), f"answer to {command!r}", START_DEADLINE)
+        answer = self._answers.pop(0)
+        if "error" in answer:
+            raise RuntimeError(f"{self.process.name}: {command}: {answer['error']}")
+        return answer
+
+    def _await(self, is_here: Callable[[], bool], what: str, deadline: float) -> None:
+        def is_read() -> bool:
+            self.process.must_run()
+            self._read()
+            return is_here()
+
+        wait_until(is_read, deadline, lambda: f"no {what}:\n{self.process.output()[-2000:]}", _POLL)
+
+    def _read(self) -> None:
+        """Take the whole lines that are new; the client's own log lines never start with a brace."""
+        with self.process.log.open("rb") as log:
+            log.seek(self._offset)
+            new = log.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.splitlines():
+            if line.startswith(b"{"):
+                said = json.loads(line)
+                if "message" in said:
+                    self._messages.append(_message(said["message"]))
+                else:
+                    self._answers.append(said)
+
+
+@contextmanager
+def running_producer(
+    java: Java, name_server: str, topic: str, *, log_as_shipped: bool = False, **properties: object
+) -> Iterator[Producer]:
+    """A producer for the length of a ``with`` block; it knows the topic's route before its first message.
+
+    Args:
+        java: the version.
+        name_server: its ``host:port``.
+        topic: what it sends to.
+        log_as_shipped: leave version 5's own logging on, which costs some tenths of a millisecond a failure.
+        properties: of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
+    """
+    name = f"producer-{topic}-{time.monotonic_ns()}"
+    given = [f"{key}={_text(value)}" for key, value in properties.items()]
+    system = {"rmq.logback.configurationFile": ""} if log_as_shipped else {}
+    command = java.command("Producer", name_server, topic, *given, properties=system)
+    with started(name, command, java.home / f"{name}.log") as process:
+        producer = Producer(process)
+        producer.await_ready()
+        yield producer
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[RecordedFault, ...]:
+    return tuple(
+        RecordedFault(row["brokerName"], row["currentLatency"], row["startTimestamp"], row.get("reachable"))
+        for row in rows
+    )
+
+
+def _message(row: Mapping[str, Any]) -> RecordedMessage:
+    return RecordedMessage(
+        number=row["number"],
+        thread=row["thread"],
+        index=row.get("index"),
+        began_ms=row["beganMs"],
+        took_ms=row["tookMs"],
+        outcome=row["outcome"],
+        response_code=row.get("responseCode"),
+        text=row.get("text"),
+        cause=row.get("cause"),
+        attempts=tuple(_attempt(row["number"], number, made) for number, made in enumerate(row["attempts"], 1)),
+        faults=_faults(row["faults"]),
+    )
+
+
+def _attempt(message: int, number: int, row: Mapping[str, Any]) -> RecordedAttempt:
+    return RecordedAttempt(
+        message=message,
+        number=number,
+        thread=row["thread"],
+        index=row.get("index"),
+        began_ms=row["beganMs"],
+        took_ms=row["tookMs"],
+        broker_name=row["brokerName"],
+        queue_id=row["queueId"],
+        outcome=row["outcome"],
+        response_code=row.get("responseCode"),
+        text=row.get("text"),
+        faults=_faults(row["faults"]),
+    )

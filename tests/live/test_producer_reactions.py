@@ -1,0 +1,93 @@
+"""What real producers did about failing brokers is what is written down in tests/data/vectors/producer-reactions.json.
+
+``--update-golden`` writes it anew. Counts of what is left to chance are written down, but only their kinds are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from .jvm import Java
+from .reactions import FAILING, SHORT_TIMEOUT_MS, Row, measured, read_facts, write_facts
+
+OUT_OF_TIME = "RemotingTooMuchRequestException: sendDefaultImpl call timeout"
+# What a loaded machine may add to a time.
+PATIENCE_MS = 1500
+
+Facts = tuple[list[Row], list[Row]]
+
+
+@pytest.fixture(scope="module")
+def facts(producer_javas: Mapping[str, Java], request: pytest.FixtureRequest) -> Facts:
+    """Measured now, both versions at a time."""
+    with ThreadPoolExecutor() as pool:
+        by_version = list(pool.map(measured, producer_javas.values()))
+    rows = [row for of_version, _ in by_version for row in of_version]
+    timeouts = [row for _, of_version in by_version for row in of_version]
+    if request.config.getoption("--update-golden"):
+        write_facts(rows, timeouts)
+    return rows, timeouts
+
+
+def of_timeouts(facts: Facts, version: str, mode: str, reaction: str = "is silent") -> Row:
+    (found,) = (row for row in facts[1] if (row["version"], row["mode"], row["reaction"]) == (version, mode, reaction))
+    return found
+
+
+def test_producers_do_what_is_written_down(facts: Facts) -> None:
+    written, _ = read_facts()
+    assert facts[0] == written
+
+
+@pytest.mark.parametrize(
+    ("version", "reaction"), [("5.5.0", "is silent"), ("4.9.7", "is silent"), ("4.9.7", "hangs up")]
+)
+def test_a_sync_message_whose_time_is_up_fails_for_good(facts: Facts, version: str, reaction: str) -> None:
+    measured_now = of_timeouts(facts, version, "sync", reaction)
+    assert min(map(int, measured_now["firstAttemptOverMs"])) in (-1, 0)
+    assert max(map(int, measured_now["firstAttemptOverMs"])) < PATIENCE_MS
+    assert set(measured_now["attempts"]) <= {"1", "2", "3"}
+    for outcome in measured_now["outcomes"]:
+        assert outcome == OUT_OF_TIME or outcome.startswith("MQClientException: Send [3] times, still failed, ")
+    for outcome in measured_now["laterAttempts"]:
+        assert outcome.split(": ")[0] in {"RemotingTimeoutException", "RemotingTooMuchRequestException"}
+
+
+@pytest.mark.parametrize(("version", "isolated_ms"), [("5.5.0", 10_000), ("4.9.7", 600_000)])
+def test_the_silent_broker_and_each_that_was_tried_with_no_time_left_is_isolated(
+    facts: Facts, version: str, isolated_ms: int
+) -> None:
+    measured_now = of_timeouts(facts, version, "sync")
+    assert measured_now["isolatedMs"] == isolated_ms
+    assert all(FAILING in brokers.split() for brokers in measured_now["isolated"])
+    sizes = dict.fromkeys(measured_now["attempts"], 0)
+    for brokers, times in measured_now["isolated"].items():
+        sizes[str(len(brokers.split()))] += times
+    assert sizes == measured_now["attempts"]
+
+
+def test_version_5_writes_nothing_when_no_time_is_left(facts: Facts) -> None:
+    measured_now = of_timeouts(facts, "5.5.0", "sync")
+    assert measured_now["received"] == {"a3": measured_now["repetitions"]}
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome"),
+    [
+        ("5.5.0", "MQClientException: wait response timeout, cost=N"),
+        ("4.9.7", "RemotingTooMuchRequestException: invokeAsync call the addr[127.0.0.1:N] timeout"),
+    ],
+)
+def test_an_async_timeout_is_told_one_to_two_seconds_late_and_nobody_else_gets_the_message(
+    facts: Facts, version: str, outcome: str
+) -> None:
+    measured_now = of_timeouts(facts, version, "async")
+    least, _, greatest = measured_now["tookOverMs"]
+    assert least >= 1000
+    assert greatest <= 2000 + PATIENCE_MS
+    assert measured_now["timeoutMs"] == SHORT_TIMEOUT_MS
+    assert measured_now["outcomes"] == {outcome: measured_now["repetitions"]}
+    assert measured_now["received"] == {"1": measured_now["repetitions"]}
