@@ -367,3 +367,95 @@ class SendReport(Struct, frozen=True):
     slices: tuple[Slice, ...]
     attempts: tuple[Attempt, ...] | None = None
     findings: tuple[Finding, ...] = ()
+
+
+class Estimate(Struct, frozen=True):
+    """A mean over trials and how sure it is.
+
+    Attributes:
+        mean: over the trials.
+        low: the lower end of the 95 % confidence interval.
+        high: the upper end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+class Spread(Struct, frozen=True):
+    """How a figure is spread over trials, in milliseconds.
+
+    Attributes:
+        mean_ms: over the trials.
+        p50_ms: half of the trials have no more.
+        p95_ms: 95 of 100 trials have no more.
+        max_ms: the most in any trial.
+    """
+
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    max_ms: float
+
+
+class FailureTrials(Struct, frozen=True):
+    """How the producers of many trials took one failure.
+
+    Attributes:
+        failure: which.
+        began: in how many trials a message came to it.
+        avoided: in how many of these its broker was isolated or left the producer's list while it lasted.
+        until_avoided: over these, how long after the failure began that was; None when there are none.
+    """
+
+    failure: Failure
+    began: int
+    avoided: int
+    until_avoided: Spread | None = None
+
+
+class TrialsReport(Struct, frozen=True):
+    """What came of many trials of one scenario.
+
+    An interval is that of the mean over trials, by Student's t. What a trial cannot say is left out of a mean: a trial
+    that stores nothing has no shares.
+
+    Attributes:
+        topic: to which topic.
+        scenario: what was simulated.
+        profile: the client's rules by name.
+        trials: how many trials were run.
+        wanted: how many were asked for.
+        stopped_early: the wanted precision was reached before all of them.
+        messages: messages sent in a trial.
+        shares: broker name → messages stored there, as a share of all stored ones; empty when no trial stored any.
+        attempts: requests for each message.
+        lost: share of messages lost. When no trial lost any, the upper end is 3 / trials (the rule of three: were a
+            trial more likely than that to lose a message, one would have, in 95 of 100 cases).
+        losing_trials: share of trials that lost a message, with Wilson's interval.
+        extra_attempts: requests of a trial beyond each message's first.
+        failing_ms: time of a trial in failed attempts, over all threads.
+        longest_send_ms: the longest that one message took in a trial.
+        longest_send: how that is spread over trials.
+        isolations: broker name → how often a trial isolated it.
+        failures: how each failure was taken, in the scenario's order.
+    """
+
+    topic: str
+    scenario: SendScenario
+    profile: str
+    trials: int
+    wanted: int
+    stopped_early: bool
+    messages: Estimate
+    shares: Mapping[str, Estimate]
+    attempts: Estimate
+    lost: Estimate
+    losing_trials: Estimate
+    extra_attempts: Estimate
+    failing_ms: Estimate
+    longest_send_ms: Estimate
+    longest_send: Spread
+    isolations: Mapping[str, Estimate]
+    failures: tuple[FailureTrials, ...] = ()

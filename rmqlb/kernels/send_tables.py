@@ -1,0 +1,167 @@
+"""A plan of SYNC sends as arrays, made once for all blocks of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.kernels.send_plan import NEVER, REFUSED, SendPlan
+
+_LAST = np.iinfo(np.int64).max
+
+
+def ints(values: Iterable[int]) -> Ints:
+    """One axis of int64."""
+    return np.array(list(values), np.int64)
+
+
+class SendTables:
+    """What a plan says, ready to be looked up by arrays of numbers.
+
+    Args:
+        plan: the scenario.
+
+    Attributes:
+        plan: the scenario.
+        per_ms: ticks in a millisecond.
+        starts: per segment, its first tick.
+        ends: per segment, the first tick after it.
+        queue_list: per segment, its queue list.
+        reactions: segment × brokers + broker → failure or −1.
+        failing: per segment, whether anyone reacts.
+        under_way: segments × failures.
+        unlisted: segments × brokers.
+        unlisted_before: segments × brokers, for how many ticks the broker was unlisted before the segment.
+        ever_unlisted: whether any broker ever is.
+        bases: per queue list, where its places begin in `rows`.
+        sizes: per queue list, how many places it has.
+        rows: the rows of all lists, one after another.
+        brokers: likewise their brokers.
+        runs: likewise, how many steps on a queue of another broker comes; the list's length when none does.
+        row_brokers: per row, its broker.
+        failure_brokers: per failure, whose.
+        costs: per failure, ticks of a refusal or a slow answer; `NEVER` for silence.
+        answers: per failure, whether the broker answers after its own latency.
+        answer_outcomes: per failure, what an attempt ends in that is answered.
+        silent: per failure, whether the detector gets no answer; one entry more, for −1.
+        failed: per outcome.
+        lesser: likewise.
+        retry: likewise.
+        isolation: likewise.
+        reachable: likewise.
+        reason: likewise.
+        values: all latency tables in ticks, one after another.
+        value_bases: per broker, where its table begins.
+        value_counts: per broker, how long it is; uint64.
+        tails: per broker, its finer values in ticks; None without.
+        one_table: all brokers have the same latency.
+        longest: the longest latency.
+        slowest: the longest time that an attempt can take and be answered.
+        isolates_from: the least ticks of a success that isolates its broker; `NEVER` when none does.
+    """
+
+    def __init__(self, plan: SendPlan) -> None:
+        self.plan = plan
+        self.per_ms = 1000 * plan.ticks
+        self._look_outside(plan)
+        self._look_at_lists(plan)
+        self._look_at_failures(plan)
+        self._look_at_latencies(plan)
+        self._durations = [(at, duration * self.per_ms) for at, duration in reversed(plan.thresholds)]
+        isolating = [at for at, duration in plan.thresholds if duration > 0]
+        self.isolates_from = min(isolating) * self.per_ms if isolating else NEVER
+
+    def _look_outside(self, plan: SendPlan) -> None:
+        segments = plan.segments
+        self.starts = ints(segment.start for segment in segments)
+        self.ends = np.append(self.starts[1:], _LAST)
+        self.queue_list = ints(segment.queue_list for segment in segments)
+        self.reactions = ints(failure for segment in segments for failure in segment.reactions)
+        self.failing = np.array([any(index >= 0 for index in segment.reactions) for segment in segments])
+        self.under_way = _bools([segment.under_way for segment in segments], len(plan.failures))
+        self.unlisted = _bools([segment.unlisted for segment in segments], plan.brokers)
+        lengths = np.diff(self.starts)[:, None]
+        before = np.zeros_like(self.unlisted, np.int64)
+        np.cumsum(self.unlisted[:-1] * lengths, axis=0, out=before[1:])
+        self.unlisted_before = before
+        self.ever_unlisted = bool(self.unlisted.any())
+
+    def _look_at_lists(self, plan: SendPlan) -> None:
+        self.sizes = ints(len(rows) for rows in plan.lists)
+        self.bases = np.concatenate(([0], np.cumsum(self.sizes)[:-1])).astype(np.int64)
+        self.rows = ints(row for rows in plan.lists for row in rows)
+        self.row_brokers = ints(plan.row_brokers)
+        self.brokers = self.row_brokers[self.rows]
+        self.runs = ints(run for rows in plan.lists for run in _runs([plan.row_brokers[row] for row in rows]))
+
+    def _look_at_failures(self, plan: SendPlan) -> None:
+        failures, outcomes = plan.failures, plan.outcomes
+        self.failure_brokers = ints(failure.broker for failure in failures)
+        self.costs = ints(NEVER if failure.kind == "timeout" else failure.cost for failure in failures)
+        self.answers = np.array([failure.kind == "answer" for failure in failures], np.bool_)
+        self.answer_outcomes = np.array(
+            [REFUSED if failure.kind == "refused" else failure.outcome for failure in failures], np.int8
+        )
+        self.silent = np.array([*(failure.silent for failure in failures), False])
+        self.failed = np.array([outcome.failed for outcome in outcomes])
+        self.lesser = np.array([outcome.lesser for outcome in outcomes])
+        self.retry = np.array([outcome.retry for outcome in outcomes])
+        self.isolation = np.array([outcome.isolation for outcome in outcomes])
+        self.reachable = np.array([outcome.reachable for outcome in outcomes])
+        self.reason = ints(outcome.reason for outcome in outcomes)
+
+    def _look_at_latencies(self, plan: SendPlan) -> None:
+        tables = [ints(table) * plan.ticks for table, _ in plan.tables]
+        finer = [ints(tail) * plan.ticks for _, tail in plan.tables]
+        bases = np.concatenate(([0], np.cumsum([len(table) for table in tables])[:-1])).astype(np.int64)
+        of = ints(plan.broker_tables)
+        self.values = np.concatenate(tables)
+        self.value_bases = bases[of]
+        self.value_counts = ints(len(table) for table in tables)[of].astype(np.uint64)
+        self.tails = [finer[index] if len(finer[index]) else None for index in plan.broker_tables]
+        self.one_table = len(tables) == 1
+        self.longest = max(int(part.max()) for part in (*tables, *finer) if len(part))
+        slow = [failure.cost for failure in plan.failures if failure.kind == "slow"]
+        self.slowest = max([self.longest, *slow])
+
+    def durations(self, took: Ints) -> Ints:
+        """For how many ticks successes isolate their brokers.
+
+        Args:
+            took: ticks that they took; shape (n,).
+        """
+        measured = took // self.per_ms
+        isolated = np.zeros_like(took)
+        open_ = np.ones(len(took), np.bool_)
+        for threshold, duration in self._durations:
+            reached = open_ & (measured >= threshold)
+            isolated[reached] = duration
+            open_ &= ~reached
+        return isolated
+
+    def listed_time(self, brokers: Ints, until: Ints) -> Ints:
+        """For how many ticks brokers were in the client's list.
+
+        Args:
+            brokers: which; shape (n,).
+            until: up to when, from the start; shape (n,).
+        """
+        if not self.ever_unlisted:
+            return until
+        segment = np.searchsorted(self.starts, until, side="right") - 1
+        inside = (until - self.starts[segment]) * self.unlisted[segment, brokers]
+        return until - self.unlisted_before[segment, brokers] - inside
+
+
+def _bools(table: Sequence[Sequence[bool]], width: int) -> Bools:
+    return np.array(table, np.bool_).reshape(len(table), width)
+
+
+def _runs(brokers: Sequence[int]) -> list[int]:
+    size = len(brokers)
+    return [
+        next((step for step in range(1, size) if brokers[(place + step) % size] != broker), size)
+        for place, broker in enumerate(brokers)
+    ]

@@ -1,0 +1,59 @@
+"""The engine's random numbers (`rmqlb.engine.send.randomness`) for whole arrays of keys and counters."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Bits = npt.NDArray[np.uint64]
+
+_BITS = 0xFFFFFFFFFFFFFFFF
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_BY_30, _BY_27, _BY_31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def mix(values: Bits) -> Bits:
+    """SplitMix64's finish: 64 bits, each depending on all bits of the value.
+
+    Args:
+        values: uint64, any shape with at least one axis.
+
+    Returns:
+        A new array of that shape.
+    """
+    mixed = values >> _BY_30
+    mixed ^= values
+    mixed *= _FIRST
+    mixed ^= mixed >> _BY_27
+    mixed *= _SECOND
+    mixed ^= mixed >> _BY_31
+    return mixed
+
+
+def stream_keys(seed: int, trials: npt.NDArray[np.int64], thread: int) -> Bits:
+    """The keys of one thread's numbers in many trials.
+
+    Args:
+        seed: any whole number, of which 64 bits count.
+        trials: int64, numbers of trials; shape (n,).
+        thread: the thread's number, from 1.
+
+    Returns:
+        uint64, shape (n,).
+    """
+    start = mix(np.array([seed & _BITS], np.uint64))
+    return mix(mix(start + trials.astype(np.uint64)) + np.array([thread], np.uint64))
+
+
+def draws(keys: Bits, counters: Bits) -> Bits:
+    """The numbers of those places in their streams.
+
+    Args:
+        keys: uint64, shape (n,).
+        counters: uint64, how many numbers were drawn before; shape (n,).
+
+    Returns:
+        uint64, shape (n,).
+    """
+    return mix(keys + (counters + np.uint64(1)) * GAMMA)
