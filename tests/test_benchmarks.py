@@ -18,8 +18,8 @@ from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabyt
 from benchmarks.rocketmq import VERSION, Selecting
 from benchmarks.sections import Section
 from rmqlb import MessageQueue, allocate
-from rmqlb.model.sending import NEWEST
 from rmqlb.engine.send.simulate import simulate_send
+from rmqlb.model.sending import NEWEST
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 

@@ -18,7 +18,7 @@ from rmqlb.cli.terminal import Terminal
 from rmqlb.cli.values import byte_count
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings
-from rmqlb.engine.send.figures import try_on_send
+from rmqlb.engine.send.figures import try_on_send, try_on_trials
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.selectors import hash_position
@@ -203,9 +203,14 @@ def write(
                 precision=precision,
                 progress=lambda done: progress("trials", done, trials),
             )
-    tried = [try_on_send(condition, report) for condition in asked]
+    tried = [
+        try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
+        for condition in asked
+    ]
     require_known(tried)
-    shown = send_report(report, others=others, clients=clients, conditions=tried, trace=trace, keys=found.keys)
+    shown = send_report(
+        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
+    )
     terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
     judge(tried, terminal)
 

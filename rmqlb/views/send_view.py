@@ -10,7 +10,6 @@ from rmqlb.model.plan import TriedCondition
 from rmqlb.model.sending import (
     BrokerTally,
     Failure,
-    FailureReport,
     KeySpread,
     Moment,
     QueueTally,
@@ -82,7 +81,10 @@ def send_report(
         _totals(compared),
     ]
     data = send_data(report, compared, clients, trials, conditions, keys)
-    return Report("rmqlb/send", data, _facts(report), tuple(sections), {})
+    facts = _facts(report)
+    if trials is not None:
+        facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
+    return Report("rmqlb/send", data, facts, tuple(sections), {})
 
 
 def _facts(report: SendReport) -> tuple[str, ...]:
@@ -97,8 +99,10 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
     facts = [
         f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
-        f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
-        f"{attempts} within {scenario.timeout_ms}ms; seed {scenario.seed}",
+        (
+            f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
+            f"{attempts} within {scenario.timeout_ms}ms; seed {scenario.seed}"
+        ),
         _client_fact(report),
         *(_failure_fact(failure.failure) for failure in report.failures[:12]),
     ]

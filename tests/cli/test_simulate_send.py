@@ -296,3 +296,41 @@ def test_a_closed_pipe_ends_quietly() -> None:
 def test_as_a_process_it_writes_utf8_json_lines() -> None:
     ran = start(*BASE, "--messages", "2", "-o", "jsonl", "-q")
     assert (ran.code, len(ran.stdout.splitlines()), ran.stderr) == (0, 2, "")
+
+
+def test_trials_give_intervals_and_the_same_bytes() -> None:
+    args = (
+        "--fail",
+        "broker-b@1s-3s:timeout",
+        "--rate",
+        "20",
+        "--for",
+        "4s",
+        "--latency-fault",
+        "on",
+        "--trials",
+        "40",
+    )
+    trials = data(*args)["trials"]
+    assert trials["trials"] == 40
+    for estimate in (trials["lost"], trials["attemptsPerMessage"], trials["share"]["broker-a"]):
+        assert estimate["low"] <= estimate["mean"] <= estimate["high"]
+    assert trials["lost"]["mean"] > 0
+    assert run(*BASE, *args, "-o", "json").stdout == run(*BASE, *args, "-o", "json").stdout
+    shown = run(*BASE, *args, "-o", "plain", "--section", "trials", "--section", "spreads")
+    assert "share of broker-a" in shown.stdout
+    assert "broker-b avoided after" in shown.stdout
+
+
+def test_precision_stops_the_trials_early() -> None:
+    trials = data("--fail", "broker-b", "--trials", "5000", "--precision", "1%", "--messages", "200")["trials"]
+    assert (trials["stoppedEarly"], trials["trials"] < 5000, trials["wanted"]) == (True, True, 5000)
+
+
+def test_conditions_look_at_all_trials() -> None:
+    args = (*BASE, "--fail", "broker-b:timeout", "--messages", "20", "--trials", "20", "-q")
+    assert run(*args, "--fail-on", "lost>0").code == ExitCode.CONDITION
+    assert run(*args, "--fail-on", "share[broker-a]>=100%").code == ExitCode.CONDITION
+    assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
+    unknown = run(*args, "--fail-on", "retried>0")
+    assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.sending import BrokerTally, SendReport, SendTotals
+from rmqlb.model.sending import BrokerTally, SendReport, SendTotals, TrialsReport
 from rmqlb.model.snapshot import suggestion
 
 _TOTALS: dict[str, Callable[[SendTotals], float]] = {
@@ -46,13 +46,7 @@ def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
     if condition.subject is None:
         whole = totals.messages if name in _OF_MESSAGES else totals.attempts
         return condition.try_on(_TOTALS[name](totals), whole)
-    names = [broker.broker_name for broker in report.brokers]
-    if condition.subject not in names:
-        raise UsageError(
-            f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
-            hint=suggestion("brokers", condition.subject, names),
-        )
-    broker = report.brokers[names.index(condition.subject)]
+    broker = _broker(condition, report)
     value = _BROKER[name](broker)
     if name == "share":
         stored = sum(each.stored for each in report.brokers)
@@ -65,3 +59,45 @@ def _percentage(value: float, whole: float, condition: Condition) -> float | Non
     if condition.percent:
         return value
     return 100 * value / whole if whole else None
+
+
+def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport) -> TriedCondition:
+    """Whether the condition is there in the mean of many trials; of the longest send, in the worst of them.
+
+    Args:
+        condition: what is asked.
+        trials: what came of all trials.
+        report: what came of the first, which knows the brokers.
+
+    Raises:
+        UsageError: it asks about a broker that the topic does not have.
+    """
+    messages = trials.messages.mean
+    name = condition.name
+    if condition.subject is not None:
+        broker = _broker(condition, report).broker_name
+        if name == "share":
+            share = trials.shares.get(broker)
+            value = None if share is None else 100 * share.mean
+            return condition.try_on(value if not condition.percent or value is None else value / 100, 1)
+        times = trials.isolations.get(broker)
+        return condition.try_on(times.mean if name == "isolations" and times else None)
+    values = {
+        "lost": trials.lost.mean * messages,
+        "attempts": trials.attempts.mean * messages,
+        "extra-attempts": trials.extra_attempts.mean,
+        "failing-ms": trials.failing_ms.mean,
+        "longest-send-ms": trials.longest_send.max_ms,
+    }
+    whole = messages if name in _OF_MESSAGES else trials.attempts.mean * messages
+    return condition.try_on(values.get(name), whole)
+
+
+def _broker(condition: Condition, report: SendReport) -> BrokerTally:
+    names = [broker.broker_name for broker in report.brokers]
+    if condition.subject not in names:
+        raise UsageError(
+            f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
+            hint=suggestion("brokers", condition.subject or "", names),
+        )
+    return report.brokers[names.index(condition.subject)]

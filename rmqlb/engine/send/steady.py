@@ -83,25 +83,29 @@ class Steady:
             return False
         run.avoidance.count(now)
         fixed, moving = self._keys(thread, now)
-        mark, wide = self._mark, self._wide
+        wide = self._wide
         if wide is not None and wide.moving == moving and self._repeat(wide, thread, now, moving=True):
             self._wide = None
             return True
-        if mark is not None and mark.fixed == fixed:
-            self._jumped = self._repeat(mark, thread, now, moving=False)
+        if self._mark is not None and self._mark.fixed == fixed:
+            self._jumped = self._repeat(self._mark, thread, now, moving=False)
             return self._jumped
-        if mark is not None and mark.moving == moving:
-            return self._repeat(mark, thread, now, moving=True)
+        if self._mark is not None and self._mark.moving == moving:
+            return self._repeat(self._mark, thread, now, moving=True)
+        self._look_back_to(now, fixed, moving)
+        return False
+
+    def _look_back_to(self, now: int, fixed: Key, moving: Key) -> None:
+        """Mark this state, at ever greater distances, until one comes back."""
         if self._jumped:
             self._jumped = False
             self._mark_wide(now, fixed, moving)
         self._left -= 1
-        if mark is None or self._left < 0:
-            if mark is not None:
+        if self._mark is None or self._left < 0:
+            if self._mark is not None:
                 self._span *= 2
             self._left = self._span
-            self._mark = _Mark(run, now, fixed, moving)
-        return False
+            self._mark = _Mark(self._run, now, fixed, moving)
 
     def _mark_wide(self, now: int, fixed: Key, moving: Key) -> None:
         """A period may span many isolations, each jumped over for itself: a slow broker is tried again and again."""

@@ -1,5 +1,4 @@
-"""Single-threaded stretches without replaying a message: what a message does from one place of the round robin is noted
-once, and then only counted.
+"""Single-threaded stretches without a replay: what a message does from each place of the round robin is noted once.
 
 Rules of this file:
 - Between two events a message's fate depends on its place alone. What it does there is seen, never derived: it is
