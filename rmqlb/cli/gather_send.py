@@ -139,24 +139,15 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, a
     Raises:
         UsageError: something else is asked for at the same time.
     """
-    import msgspec
+    from rmqlb.views.machine import JsonLines
 
     if not alone:
         raise UsageError(
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
-    encode = msgspec.json.Encoder().encode_into
-    buffer = bytearray()
-
-    def sink(attempt: object) -> None:
-        encode(attempt, buffer, -1)
-        buffer.extend(b"\n")
-        if len(buffer) > 1 << 16:
-            terminal.write_bytes(buffer)
-            buffer.clear()
-
-    report = simulate_send(found.route, found.scenario, sink=sink)
-    terminal.write_bytes(buffer)
+    lines = JsonLines(terminal.write)
+    report = simulate_send(found.route, found.scenario, sink=lines.add)
+    lines.flush()
     tried = [try_on_send(condition, report) for condition in asked]
     terminal.warn((*found.findings, *report.findings))
     judge(tried, terminal)

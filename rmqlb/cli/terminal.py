@@ -111,10 +111,6 @@ class Terminal:
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
-    def write_bytes(self, data: bytearray) -> None:
-        """Write UTF-8 text to stdout as it stands."""
-        sys.stdout.write(data.decode())
-
     def _console(self, stream: IO[str]) -> Console:
         from rich.console import Console
 

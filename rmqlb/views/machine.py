@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -41,6 +41,33 @@ def as_json(value: Mapping[str, Any]) -> str:
 
         text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
     return safe_json(text) + "\n"
+
+
+class JsonLines:
+    """JSON lines as they come, handed on in large pieces.
+
+    Args:
+        write: takes the text.
+    """
+
+    LARGEST = 1 << 16
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._encode = msgspec.json.Encoder().encode_into
+        self._buffer = bytearray()
+
+    def add(self, value: msgspec.Struct) -> None:
+        """One more line."""
+        self._encode(value, self._buffer, -1)
+        self._buffer += b"\n"
+        if len(self._buffer) > self.LARGEST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what there is."""
+        self._write(safe_json(self._buffer.decode()))
+        self._buffer.clear()
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:

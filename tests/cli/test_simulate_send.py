@@ -334,3 +334,25 @@ def test_conditions_look_at_all_trials() -> None:
     assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
     unknown = run(*args, "--fail-on", "retried>0")
     assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
+
+
+HOSTILE = "b\x1b[2J\u202e\x9b31m"
+
+
+@pytest.mark.parametrize("fmt", ["plain", "table", "json", "jsonl", "yaml", "csv", "markdown"])
+def test_hostile_broker_names_and_keys_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
+    topic = json.dumps(
+        {
+            "queueDatas": [{"brokerName": HOSTILE, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}],
+            "brokerDatas": [{"brokerName": HOSTILE, "cluster": "c", "brokerAddrs": {"0": "10.0.0.1:1"}}],
+        }
+    )
+    (tmp_path / "keys").write_text(f"{HOSTILE}\n=1+1\n")
+    args = ("--selector", "hash", "--keys", str(tmp_path / "keys"), "--fail", "*", "-o", fmt)
+    section = () if fmt in ("csv", "jsonl") else ("--section", "keys", "--section", "brokers", "--section", "failures")
+    ran = run("simulate-send", "-s", "-", "--topic", "T", *args, *section, stdin=topic)
+    assert ran.code == 0
+    assert ran.stdout
+    assert not set("\x1b\x9b\u202e") & set(ran.stdout + ran.stderr)
+    if fmt == "jsonl":
+        assert json.loads(ran.stdout.splitlines()[0])["brokerName"] == HOSTILE
