@@ -162,7 +162,8 @@ def _bools(table: Sequence[Sequence[bool]], width: int) -> Bools:
 
 def _runs(brokers: Sequence[int]) -> list[int]:
     size = len(brokers)
-    return [
-        next((step for step in range(1, size) if brokers[(place + step) % size] != broker), size)
-        for place, broker in enumerate(brokers)
-    ]
+    runs = [size] * size
+    for place in (*range(size - 1, -1, -1), *range(size - 1, -1, -1)):  # twice, for runs across the end
+        following = (place + 1) % size
+        runs[place] = 1 if brokers[following] != brokers[place] else min(runs[following] + 1, size)
+    return runs
