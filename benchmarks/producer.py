@@ -301,7 +301,7 @@ def _trial_rates(
         return least(lambda: simulate_trials(route, scenario, number))
 
     number = 16
-    simulate_trials(route, scenario, 1)
+    simulate_trials(route, scenario, 2)
     while run(number) < at_least:
         number *= 2
     rates: list[float] = []

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
+    from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario
+    from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario, TrialsReport
     from rmqlb.sources.documents import parse_route
 
 _HOMES = {
@@ -41,6 +42,7 @@ _HOMES = {
     "SendScenario": "rmqlb.model.sending",
     "TopicPublishInfo": "rmqlb.engine.send.publish_info",
     "TopicRouteData": "rmqlb.model.route",
+    "TrialsReport": "rmqlb.model.sending",
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",
@@ -49,6 +51,7 @@ _HOMES = {
     "select_by_machine_room": "rmqlb.engine.send.selectors",
     "select_by_random": "rmqlb.engine.send.selectors",
     "simulate_send": "rmqlb.engine.send.simulate",
+    "simulate_trials": "rmqlb.engine.send.trials",
 }
 
 __all__ = [
@@ -70,6 +73,7 @@ __all__ = [
     "SendScenario",
     "TopicPublishInfo",
     "TopicRouteData",
+    "TrialsReport",
     "UsageError",
     "__version__",
     "allocate",
@@ -79,6 +83,7 @@ __all__ = [
     "select_by_machine_room",
     "select_by_random",
     "simulate_send",
+    "simulate_trials",
 ]
 
 

@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "version": set(),
     "model": set(),
     "remoting": set(),
-    "engine": {"model"},
+    "kernels": set(),
+    "engine": {"model", "kernels"},
     "sources": {"model", "remoting"},
     "views": {"model"},
     "cli": {"model", "engine", "sources", "views", "version"},
@@ -32,6 +33,7 @@ LIVES_IN = {
     "httpx": {"sources"},
     "httpcore": {"sources"},
     "msgspec": {"model", "engine", "sources", "views", "cli"},
+    "numpy": {"kernels"},
     "tabulate": {"views"},
     "yaml": {"sources", "views"},
 }
@@ -73,7 +75,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 def test_the_arrows_are_really_read() -> None:
     found = {name.partition(".")[0] for path in modules() for name in imports(path)}
-    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate"} <= found
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate", "numpy"} <= found
 
 
 def test_the_public_names_are_these() -> None:
@@ -96,6 +98,7 @@ def test_the_public_names_are_these() -> None:
         "SendScenario",
         "TopicPublishInfo",
         "TopicRouteData",
+        "TrialsReport",
         "UsageError",
         "__version__",
         "allocate",
@@ -105,6 +108,7 @@ def test_the_public_names_are_these() -> None:
         "select_by_machine_room",
         "select_by_random",
         "simulate_send",
+        "simulate_trials",
     ]
 
 
@@ -129,7 +133,7 @@ def loaded_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"}
+HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
 
 
 def test_version_loads_nothing_heavy() -> None:
@@ -139,3 +143,15 @@ def test_version_loads_nothing_heavy() -> None:
 def test_a_plan_as_json_from_a_dump_loads_only_what_it_needs() -> None:
     example = ROOT.parent / "examples" / "cluster.json"
     assert not loaded_after("plan-rebalance", "-s", str(example), "-g", "order-svc", "--add", "1", "-o", "json") & HEAVY
+
+
+def test_the_engine_imports_numpy_only_when_trials_run() -> None:
+    names = [
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        for path in modules()
+        if part(path) == "engine" and path.name != "__init__.py"
+    ]
+    code = f"import sys, {', '.join(names)}; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "rmqlb.engine.send.trials" in done.stdout.split()
+    assert "numpy" not in done.stdout.split()

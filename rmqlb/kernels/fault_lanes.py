@@ -141,10 +141,8 @@ class FaultLanes(PerLane):
             lanes: in which lanes; shape (n,).
             segments: what the brokers do there; shape (n,).
         """
-        tables, brokers = self._tables, self._tables.plan.brokers
-        for broker in range(brokers):
-            failure = tables.reactions[segments * brokers + broker]
-            self._reach[broker * self.lanes + lanes] |= ~tables.silent[failure]
+        for broker in range(self._tables.plan.brokers):
+            self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
 
     def avoided_until(self, lanes: Ints, known: Ints, end: Ints) -> Ints:
         """For how many ticks each broker was avoided.

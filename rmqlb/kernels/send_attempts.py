@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from rmqlb.kernels.lanes import Bools, Codes, Ints, PerLane, Streams
-from rmqlb.kernels.send_plan import REFUSED, TIMEOUT
+from rmqlb.kernels.send_plan import TIMEOUT
 from rmqlb.kernels.send_tables import SendTables
 from rmqlb.kernels.splitmix import Bits
 
+_NONE: Ints = np.zeros(0, np.int64)
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -56,14 +57,28 @@ class Attempts(PerLane):
             empty = budget == 0
         elif self._first_ms == 0:
             empty = np.ones(len(row), np.bool_)
-        asks = None if empty is None or not empty.any() else ~empty
-        if segments is None or brokers is None:
-            outcome = None
-            took = self._latencies(places, brokers, asks, len(row))
-        else:
-            outcome, took = self._meet(places, brokers, asks, segments)
+        met, reaction = self._met(brokers, segments)
+        asks: Bools | None = None
+        if empty is not None and empty.any():
+            empty[met[tables.gone[reaction]]] = False
+            asks = ~empty
+        outcome: Codes | None = None
+        if met.size:
+            outcome = np.zeros(len(row), np.int8)
+            outcome[met] = tables.outcomes[reaction]
+            answers = tables.answers[reaction]
+            if not answers.all():
+                asks = np.ones(len(row), np.bool_) if asks is None else asks
+                asks[met] &= answers
+        took = self._latencies(places, brokers, asks, len(row))
+        if met.size:
+            took[met] = np.where(tables.answers[reaction], took[met], tables.costs[reaction])
         if self._may_be_late or outcome is not None or budget is not None:
-            outcome = self._cut(places, outcome, took, budget, empty)
+            patient = None
+            if met.size:
+                patient = np.ones(len(row), np.bool_)
+                patient[met] = tables.patient[reaction]
+            outcome = self._cut(places, outcome, took, budget, patient, empty)
         return outcome, took
 
     def isolations(self, outcome: Codes | None, took: Ints) -> Ints | None:
@@ -88,35 +103,29 @@ class Attempts(PerLane):
             isolates[tables.isolation[outcome]] = self._plan.isolation_ms * tables.per_ms
         return isolates
 
-    def _meet(
-        self, places: Ints | None, brokers: Ints, asks: Bools | None, segments: Ints
-    ) -> tuple[Codes | None, Ints]:
-        """What the brokers do; the deadline is still to be looked at."""
-        tables = self._tables
-        failure = tables.reactions[segments * self._plan.brokers + brokers]
-        met = (failure >= 0).nonzero()[0]
-        if not met.size:
-            return None, self._latencies(places, brokers, asks, len(brokers))
-        failure = failure[met]
-        outcome = np.zeros(len(brokers), np.int8)
-        outcome[met] = tables.answer_outcomes[failure]
-        answers = tables.answers[failure]
-        if not answers.all():
-            asks = np.ones(len(brokers), np.bool_) if asks is None else asks
-            asks[met] &= answers
-        took = self._latencies(places, brokers, asks, len(brokers))
-        took[met] = np.where(answers, took[met], tables.costs[failure])
-        return outcome, took
+    def _met(self, brokers: Ints | None, segments: Ints | None) -> tuple[Ints, Ints]:
+        """Which attempts meet a broker that is not healthy, and how it reacts."""
+        if brokers is None or segments is None:
+            return _NONE, _NONE
+        reaction = self._tables.reactions[segments * self._plan.brokers + brokers]
+        met: Ints = (reaction >= 0).nonzero()[0]
+        return met, reaction[met]
 
     def _cut(
-        self, places: Ints | None, outcome: Codes | None, took: Ints, budget: Ints | None, empty: Bools | None
+        self,
+        places: Ints | None,
+        outcome: Codes | None,
+        took: Ints,
+        budget: Ints | None,
+        patient: Bools | None,
+        empty: Bools | None,
     ) -> Codes | None:
         """Attempts whose time is over before an answer comes, or at once; `took` is corrected for them."""
         plan, tables = self._plan, self._tables
         room = self._first_ms * tables.per_ms if budget is None else budget * tables.per_ms
         late = took > room
-        if outcome is not None:
-            late &= outcome != REFUSED
+        if patient is not None:
+            late &= patient
         if empty is not None:
             late &= ~empty
         which = late.nonzero()[0]

@@ -2,8 +2,8 @@
 
 Rules of this file:
 - No numpy, so that a plan can be made and looked at without it.
-- Times are ticks from the start unless a name ends in `_ms`; brokers, rows (queues), failures, outcomes, reasons and
-  queue lists are numbers from 0; −1 is none.
+- Times are ticks from the start unless a name ends in `_ms`; brokers, rows (queues), reactions, failures, outcomes,
+  reasons and queue lists are numbers from 0; −1 is none.
 """
 
 from __future__ import annotations
@@ -17,24 +17,32 @@ OK, REFUSED, TIMEOUT = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedReaction:
+    """What an attempt meets at a broker that is not healthy.
+
+    Attributes:
+        kind: refused; timeout; slow; answer: a status or an error after the broker's own latency; gone: there is no
+            address to send to.
+        cost: how long a refusal, a slow answer or the lack of an address takes.
+        outcome: what an attempt ends in that does not time out.
+    """
+
+    kind: Literal["refused", "timeout", "slow", "answer", "gone"]
+    cost: int
+    outcome: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedFailure:
     """One failure of one broker.
 
     Attributes:
         broker: whose; −1 for a broker without queues.
-        kind: refused, timeout, slow, or answer: a status or an error after the broker's own latency.
-        cost: how long a refusal or a slow answer takes.
-        outcome: what an attempt ends in that is answered.
-        silent: the detector's question gets no answer.
         began: when it begins.
         unlisted: when the client's list first leaves out the broker while it lasts.
     """
 
     broker: int
-    kind: Literal["refused", "timeout", "slow", "answer"]
-    cost: int
-    outcome: int
-    silent: bool
     began: int
     unlisted: int
 
@@ -67,7 +75,8 @@ class Segment:
     Attributes:
         start: its first tick; it ends where the next begins.
         queue_list: which list a message takes that begins in it.
-        reactions: per broker, the failure that an attempt meets, or −1.
+        reactions: per broker, what an attempt meets, or −1.
+        silent: per broker, whether the detector's question gets no answer.
         under_way: per failure, whether it lasts.
         unlisted: per broker, whether the client's list leaves it out.
     """
@@ -75,6 +84,7 @@ class Segment:
     start: int
     queue_list: int
     reactions: tuple[int, ...]
+    silent: tuple[bool, ...]
     under_way: tuple[bool, ...]
     unlisted: tuple[bool, ...]
 
@@ -111,6 +121,7 @@ class SendPlan:
         row_brokers: per row, the queue's broker.
         lists: the queue lists, each a tuple of rows.
         segments: the stretches of time, the first from 0 on.
+        reactions: those that occur.
         failures: in the scenario's order.
         outcomes: the first three are `OK`, `REFUSED` and `TIMEOUT`.
         reasons: how many reasons for a loss there are; the last is that the deadline passed between two attempts.
@@ -145,6 +156,7 @@ class SendPlan:
     row_brokers: tuple[int, ...]
     lists: tuple[tuple[int, ...], ...]
     segments: tuple[Segment, ...]
+    reactions: tuple[PlannedReaction, ...]
     failures: tuple[PlannedFailure, ...]
     outcomes: tuple[PlannedOutcome, ...]
     reasons: int

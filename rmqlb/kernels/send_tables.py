@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.send_plan import NEVER, REFUSED, SendPlan
+from rmqlb.kernels.send_plan import NEVER, SendPlan
 
 _LAST = np.iinfo(np.int64).max
 
@@ -29,7 +29,8 @@ class SendTables:
         starts: per segment, its first tick.
         ends: per segment, the first tick after it.
         queue_list: per segment, its queue list.
-        reactions: segment × brokers + broker → failure or −1.
+        reactions: segment × brokers + broker → reaction or −1.
+        silent: segments × brokers, whether the detector gets no answer.
         failing: per segment, whether anyone reacts.
         under_way: segments × failures.
         unlisted: segments × brokers.
@@ -42,10 +43,11 @@ class SendTables:
         runs: likewise, how many steps on a queue of another broker comes; the list's length when none does.
         row_brokers: per row, its broker.
         failure_brokers: per failure, whose.
-        costs: per failure, ticks of a refusal or a slow answer; `NEVER` for silence.
-        answers: per failure, whether the broker answers after its own latency.
-        answer_outcomes: per failure, what an attempt ends in that is answered.
-        silent: per failure, whether the detector gets no answer; one entry more, for −1.
+        costs: per reaction, ticks of a refusal, a slow answer or the lack of an address; `NEVER` for silence.
+        answers: per reaction, whether the broker answers after its own latency.
+        patient: per reaction, whether an attempt that meets it can time out.
+        gone: per reaction, whether there is no address to send to.
+        outcomes: per reaction, what an attempt ends in that does not time out.
         failed: per outcome.
         lesser: likewise.
         retry: likewise.
@@ -78,7 +80,8 @@ class SendTables:
         self.starts = ints(segment.start for segment in segments)
         self.ends = np.append(self.starts[1:], _LAST)
         self.queue_list = ints(segment.queue_list for segment in segments)
-        self.reactions = ints(failure for segment in segments for failure in segment.reactions)
+        self.reactions = ints(reaction for segment in segments for reaction in segment.reactions)
+        self.silent = _bools([segment.silent for segment in segments], plan.brokers)
         self.failing = np.array([any(index >= 0 for index in segment.reactions) for segment in segments])
         self.under_way = _bools([segment.under_way for segment in segments], len(plan.failures))
         self.unlisted = _bools([segment.unlisted for segment in segments], plan.brokers)
@@ -97,14 +100,13 @@ class SendTables:
         self.runs = ints(run for rows in plan.lists for run in _runs([plan.row_brokers[row] for row in rows]))
 
     def _look_at_failures(self, plan: SendPlan) -> None:
-        failures, outcomes = plan.failures, plan.outcomes
-        self.failure_brokers = ints(failure.broker for failure in failures)
-        self.costs = ints(NEVER if failure.kind == "timeout" else failure.cost for failure in failures)
-        self.answers = np.array([failure.kind == "answer" for failure in failures], np.bool_)
-        self.answer_outcomes = np.array(
-            [REFUSED if failure.kind == "refused" else failure.outcome for failure in failures], np.int8
-        )
-        self.silent = np.array([*(failure.silent for failure in failures), False])
+        reactions, outcomes = plan.reactions, plan.outcomes
+        self.failure_brokers = ints(failure.broker for failure in plan.failures)
+        self.costs = ints(NEVER if reaction.kind == "timeout" else reaction.cost for reaction in reactions)
+        self.answers = np.array([reaction.kind == "answer" for reaction in reactions], np.bool_)
+        self.patient = np.array([reaction.kind not in ("refused", "gone") for reaction in reactions], np.bool_)
+        self.gone = np.array([reaction.kind == "gone" for reaction in reactions], np.bool_)
+        self.outcomes = np.array([reaction.outcome for reaction in reactions], np.int8)
         self.failed = np.array([outcome.failed for outcome in outcomes])
         self.lesser = np.array([outcome.lesser for outcome in outcomes])
         self.retry = np.array([outcome.retry for outcome in outcomes])
@@ -123,8 +125,7 @@ class SendTables:
         self.tails = [finer[index] if len(finer[index]) else None for index in plan.broker_tables]
         self.one_table = len(tables) == 1
         self.longest = max(int(part.max()) for part in (*tables, *finer) if len(part))
-        slow = [failure.cost for failure in plan.failures if failure.kind == "slow"]
-        self.slowest = max([self.longest, *slow])
+        self.slowest = max([self.longest, *(reaction.cost for reaction in plan.reactions)])
 
     def durations(self, took: Ints) -> Ints:
         """For how many ticks successes isolate their brokers.
@@ -161,7 +162,8 @@ def _bools(table: Sequence[Sequence[bool]], width: int) -> Bools:
 
 def _runs(brokers: Sequence[int]) -> list[int]:
     size = len(brokers)
-    return [
-        next((step for step in range(1, size) if brokers[(place + step) % size] != broker), size)
-        for place, broker in enumerate(brokers)
-    ]
+    runs = [size] * size
+    for place in (*range(size - 1, -1, -1), *range(size - 1, -1, -1)):  # twice, for runs across the end
+        following = (place + 1) % size
+        runs[place] = 1 if brokers[following] != brokers[place] else min(runs[following] + 1, size)
+    return runs

@@ -25,7 +25,7 @@ class SelectorSender:
 
     def __init__(self, run: Run, selector: Selector) -> None:
         self._run = run
-        self._choose = _chooser(selector, run.scenario.seed)
+        self._choose = _chooser(selector, stream_key(run.scenario.seed, run.trial, 0))
 
     def go_on(self, thread: Thread, now: int) -> None:
         """The thread wakes: its attempt is done, or its next message is due."""
@@ -76,7 +76,7 @@ def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]
             hashes = selector.key_hashes or (0,)
             return lambda message, queues: queues[hash_position(hashes[(message - 1) % len(hashes)], len(queues))]
         case "random":
-            random = JavaRandom(stream_key(seed, 0, 0))
+            random = JavaRandom(seed)
             return lambda _, queues: queues[random.next_int(len(queues))]
         case "machine-room":
             return lambda *_: None

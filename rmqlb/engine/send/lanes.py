@@ -6,12 +6,21 @@ what an attempt ends in; all that is done here is to number things.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, assert_never
 
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.run import CALL_TIMEOUT, Run, silent
-from rmqlb.engine.send.world import World
-from rmqlb.kernels.send_plan import NEVER, PlannedFailure, PlannedOutcome, Segment, SendPlan
+from rmqlb.kernels.send_plan import (
+    NEVER,
+    OK,
+    REFUSED,
+    TIMEOUT,
+    PlannedFailure,
+    PlannedOutcome,
+    PlannedReaction,
+    Segment,
+    SendPlan,
+)
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.sending import Failure, Latency, Reaction
 
@@ -50,7 +59,7 @@ def lanes_of(run: Run) -> Lanes | None:
     if not _moderate(run):
         return None
     numbers = _Numbers(run)
-    segments = numbers.segments(run.world)
+    segments = numbers.segments(run)
     if not all(numbers.lists.values()):
         return None
     return Lanes(_plan(run, numbers, segments), tuple(numbers.rows), tuple(numbers.brokers), tuple(numbers.reasons))
@@ -90,40 +99,56 @@ class _Numbers:
         self.rows: dict[MessageQueue, int] = {}
         self.lists: dict[int, tuple[int, ...]] = {}
         outcomes = run.outcomes
-        self.outcomes: list[Outcome] = [outcomes.ok, outcomes.refused, outcomes.timeout]
-        for failure in run.scenario.failures:
-            self.outcome(run, failure.reaction)
+        self.outcomes: list[Outcome] = [outcomes.ok, outcomes.refused, outcomes.timeout, outcomes.no_address]
+        empty = run.profile.empty_attempt_us * run.ticks_per_us
+        gone = PlannedReaction(kind="gone", cost=empty, outcome=self.outcomes.index(outcomes.no_address))
+        self.reactions = [*(self._reaction(run, failure.reaction) for failure in run.scenario.failures), gone]
         names = dict.fromkeys(outcome.name for outcome in self.outcomes if outcome.failed)
         self.reasons = {name: number for number, name in enumerate((*names, CALL_TIMEOUT))}
 
-    def outcome(self, run: Run, reaction: Reaction) -> int:
-        """What an attempt ends in that is answered."""
-        if reaction.kind not in ("slow", "status", "code"):
-            return 0
-        outcome = run.outcomes.answer(reaction)
-        if outcome not in self.outcomes:
-            self.outcomes.append(outcome)
-        return self.outcomes.index(outcome)
+    def _reaction(self, run: Run, reaction: Reaction) -> PlannedReaction:
+        cost = reaction.cost_us * run.ticks_per_us
+        match reaction.kind:
+            case "refused":
+                return PlannedReaction(kind="refused", cost=cost, outcome=REFUSED)
+            case "timeout":
+                return PlannedReaction(kind="timeout", cost=0, outcome=TIMEOUT)
+            case "slow":
+                return PlannedReaction(kind="slow", cost=cost, outcome=OK)
+            case "status" | "code" | "read-only":  # nobody meets the last
+                outcome = run.outcomes.answer(reaction) if reaction.kind != "read-only" else run.outcomes.ok
+                if outcome not in self.outcomes:
+                    self.outcomes.append(outcome)
+                return PlannedReaction(kind="answer", cost=0, outcome=self.outcomes.index(outcome))
+            case _ as unknown:
+                assert_never(unknown)
 
-    def segments(self, world: World) -> list[Segment]:
+    def segments(self, run: Run) -> list[Segment]:
         """All that happens outside, by letting it happen."""
-        segments = [self._segment(world, 0)]
+        world = run.world
+        segments = [self._segment(run, 0)]
         while world.next_at < NEVER:
             at = world.next_at
             world.advance(at)
             if segments[-1].start == at:
                 segments.pop()
-            segments.append(self._segment(world, at))
+            segments.append(self._segment(run, at))
         return segments
 
-    def _segment(self, world: World, start: int) -> Segment:
+    def _segment(self, run: Run, start: int) -> Segment:
+        world, failures = run.world, run.scenario.failures
         if world.version not in self.lists:
             rows = [self.rows.setdefault(queue, len(self.rows)) for queue in world.queues]
             self.lists[world.version] = tuple(rows)
+        failing = [world.reactions.get(name, -1) for name in self.brokers]
+        gone = len(self.reactions) - 1
         return Segment(
             start=start,
             queue_list=list(self.lists).index(world.version),
-            reactions=tuple(world.reactions.get(name, -1) for name in self.brokers),
+            reactions=tuple(
+                gone if name in world.gone else index for name, index in zip(self.brokers, failing, strict=True)
+            ),
+            silent=tuple(index >= 0 and silent(failures[index].reaction) for index in failing),
             under_way=tuple(
                 began is not None and ended is None for began, ended in zip(world.began, world.ended, strict=True)
             ),
@@ -167,6 +192,7 @@ def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
         row_brokers=tuple(numbers.brokers[queue.broker_name] for queue in numbers.rows),
         lists=tuple(numbers.lists.values()),
         segments=tuple(segments),
+        reactions=tuple(numbers.reactions),
         failures=tuple(_failure(run, numbers, segments, index) for index in range(len(scenario.failures))),
         outcomes=tuple(
             PlannedOutcome(
@@ -188,15 +214,8 @@ def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
 def _failure(run: Run, numbers: _Numbers, segments: list[Segment], index: int) -> PlannedFailure:
     failure, began = run.scenario.failures[index], run.world.began[index]
     broker = numbers.brokers.get(failure.broker_name, -1)
-    kind: Literal["refused", "timeout", "slow", "answer"] = "answer"
-    if failure.reaction.kind in ("refused", "timeout", "slow"):
-        kind = failure.reaction.kind
     return PlannedFailure(
         broker=broker,
-        kind=kind,
-        cost=failure.reaction.cost_us * run.ticks_per_us,
-        outcome=numbers.outcome(run, failure.reaction),
-        silent=silent(failure.reaction),
         began=NEVER if began is None else began,
         unlisted=next((s.start for s in segments if broker >= 0 and s.under_way[index] and s.unlisted[broker]), NEVER),
     )

@@ -118,6 +118,7 @@ class Run:
     ) -> None:
         self.scenario = scenario
         self.profile = profile
+        self.trial = trial
         self.sink = sink
         self.ticks_per_us, self.interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.ticks_per_us

@@ -1,0 +1,83 @@
+"""The small statistics of trials, against tables and numbers worked out by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rmqlb.engine.send.estimates import Mean, quantile, student, wilson
+from rmqlb.model.sending import Estimate
+
+
+@pytest.mark.parametrize(
+    ("degrees", "table"),
+    [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (10, 2.228),
+        (30, 2.042),
+        (100, 1.984),
+        (10**6, 1.960),
+    ],
+)
+def test_students_t_is_that_of_the_tables(degrees: int, table: float) -> None:
+    assert student(degrees) == pytest.approx(table, abs=0.004)
+
+
+def test_students_t_of_another_confidence() -> None:
+    assert student(10, confidence=0.99) == pytest.approx(3.169, abs=0.004)
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (1, 100, 0.00177, 0.05449), (10, 10, 0.7225, 1.0)],
+)
+def test_wilsons_interval(hits: int, trials: int, low: float, high: float) -> None:
+    estimate = wilson(hits, trials)
+    assert estimate.mean == hits / trials
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.0001)
+
+
+def test_a_mean_with_students_interval() -> None:
+    mean = Mean()
+    mean.add([1, 2])
+    mean.add([])
+    mean.add([3, 4, 5])
+    # The variance is 2.5; 2.776 × √(2.5 / 5) = 1.963.
+    assert mean.count == 5
+    estimate = mean.estimate()
+    assert (estimate.mean, estimate.low, estimate.high) == pytest.approx((3, 1.037, 4.963), abs=0.001)
+
+
+def test_equal_values_have_no_spread() -> None:
+    mean = Mean(high=1.0)
+    mean.add([0.1] * 1000)
+    assert mean.estimate() == Estimate(0.1, 0.1, 0.1)
+
+
+def test_close_values_lose_no_digits() -> None:
+    mean = Mean()
+    mean.add([1e9, 1e9 + 1e-3])
+    estimate = mean.estimate()
+    assert estimate.high - estimate.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
+
+
+def test_an_interval_stays_within_what_is_possible() -> None:
+    mean = Mean(high=1.0)
+    mean.add([0.0, 0.9])
+    assert mean.estimate() == Estimate(0.45, 0.0, 1.0)
+
+
+def test_one_value_says_nothing_about_the_others() -> None:
+    mean = Mean(high=1.0)
+    mean.add([0.25])
+    assert mean.estimate() == Estimate(0.25, 0.0, 1.0)
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    counts = Counter({10: 50, 20: 45, 30: 5})
+    assert [quantile(counts, share) for share in (0.5, 0.51, 0.95, 0.951, 1)] == [10, 20, 20, 30, 30]

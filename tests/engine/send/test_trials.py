@@ -1,0 +1,169 @@
+"""Many trials: each is `simulate_send`'s, and the report is what they add up to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from statistics import fmean
+
+import msgspec
+import pytest
+
+from rmqlb import UsageError, simulate_send, simulate_trials
+from rmqlb.engine.send.lanes import lanes_of
+from rmqlb.engine.send.latency import from_samples, lognormal
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.simulate import rules
+from rmqlb.engine.send.trials import TrialRunner, blocks
+from rmqlb.errors import DataError
+from rmqlb.kernels.send import SendKernel
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sending import Estimate, Failure, Moment, Reaction, Selector, SendScenario
+from tests.builders import route
+
+THREE = route(a=4, b=4, c=4)
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+SAMPLES = from_samples([500, 1000, 4000], "samples")
+
+TOGETHER = {
+    "healthy": SendScenario(messages=30, latency=SAMPLES),
+    "refused": SendScenario(messages=30, latency_fault=True, failures=(Failure("a", REFUSED, Moment(us=9000)),)),
+    "lost": SendScenario(messages=20, retries=0, failures=(Failure("b", TIMEOUT),), threads=2),
+    "not reached": SendScenario(messages=5, failures=(Failure("b", REFUSED, Moment(us=10**9)),)),
+    "some flagged": SendScenario(
+        "5.1.3",
+        messages=40,
+        latency_fault=True,
+        latency=SAMPLES,
+        timeout_ms=100,
+        failures=tuple(
+            Failure(name, REFUSED, Moment(us=at)) for name, at in (("a", 9000), ("b", 20_000), ("c", 70_000))
+        ),
+    ),
+}
+BY_THE_ENGINE = {
+    "async": SendScenario(mode="async", messages=20, rate=Fraction(100), latency=SAMPLES),
+    "one way": SendScenario(mode="oneway", messages=20, rate=Fraction(100), failures=(Failure("a", REFUSED),)),
+    "by message": SendScenario(messages=20, failures=(Failure("a", REFUSED, Moment(message=5), Moment(message=9)),)),
+    "random selector": SendScenario(messages=20, selector=Selector("random")),
+    "a queue elsewhere": SendScenario(messages=3, selector=Selector("queue", queue=MessageQueue("T", "z", 0))),
+}
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> None:
+    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
+    assert TrialRunner(THREE, scenario).in_kernel == (name in TOGETHER)
+    ours = simulate_trials(THREE, scenario, 12)
+    trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(12)]
+    totals = [trial.totals for trial in trials]
+    assert (ours.trials, ours.wanted, ours.stopped_early) == (12, 12, False)
+    assert ours.profile == trials[0].profile
+    assert ours.messages.mean == pytest.approx(fmean(total.messages for total in totals))
+    assert ours.attempts.mean == pytest.approx(fmean(total.attempts / total.messages for total in totals))
+    assert ours.lost.mean == pytest.approx(fmean(total.lost / total.messages for total in totals))
+    assert ours.losing_trials.mean == pytest.approx(fmean(total.lost > 0 for total in totals))
+    assert ours.extra_attempts.mean == pytest.approx(fmean(total.extra_attempts for total in totals))
+    assert ours.failing_ms.mean == pytest.approx(fmean(total.failing_ms for total in totals))
+    longest = sorted(total.longest_send_ms for total in totals)
+    assert ours.longest_send_ms.mean == pytest.approx(fmean(longest))
+    spread = ours.longest_send
+    assert (spread.mean_ms, spread.p50_ms, spread.max_ms) == (pytest.approx(fmean(longest)), longest[5], longest[11])
+    for broker in trials[0].brokers:
+        tallies = [next(b for b in trial.brokers if b.broker_name == broker.broker_name) for trial in trials]
+        share = fmean(tally.stored / total.stored for tally, total in zip(tallies, totals, strict=True))
+        assert ours.shares[broker.broker_name].mean == pytest.approx(share)
+        assert ours.isolations[broker.broker_name].mean == pytest.approx(fmean(tally.isolations for tally in tallies))
+    for index, failure in enumerate(ours.failures):
+        taken = [trial.failures[index] for trial in trials]
+        until = [t.avoided_ms - t.began_ms for t in taken if t.avoided_ms is not None and t.began_ms is not None]
+        assert (failure.began, failure.avoided) == (sum(t.began_ms is not None for t in taken), len(until))
+        assert (failure.until_avoided is None) == (not until)
+        if failure.until_avoided is not None:
+            assert failure.until_avoided.mean_ms == pytest.approx(fmean(until))
+            assert failure.until_avoided.max_ms == pytest.approx(max(until))
+
+
+def test_flagged_trials_are_run_by_the_engine() -> None:
+    scenario = TOGETHER["some flagged"]
+    lanes = lanes_of(Run(THREE, scenario, rules(scenario), 0, None))
+    assert lanes is not None
+    assert 0 < SendKernel(lanes.plan).run(range(30)).flagged.sum() < 30
+    runner = TrialRunner(THREE, scenario)
+    together = [counts for some in runner.run(range(30)) for counts in some]
+    assert together == [runner.by_engine(trial) for trial in range(30)]
+
+
+def test_equal_arguments_give_equal_bytes() -> None:
+    scenario = SendScenario(messages=30, latency=lognormal(3000, 1.0, "lognormal"), failures=(Failure("a", REFUSED),))
+
+    def encoded(seed: int) -> bytes:
+        report = simulate_trials(THREE, msgspec.structs.replace(scenario, seed=seed), 600, precision=0.1)
+        return msgspec.json.encode(msgspec.structs.replace(report, scenario=SendScenario()))
+
+    assert encoded(3) == encoded(3)
+    assert encoded(3) != encoded(4)
+
+
+def test_trials_of_a_random_selector_differ() -> None:
+    scenario = BY_THE_ENGINE["random selector"]
+    shares = {simulate_send(THREE, scenario, trial=trial).queues for trial in range(4)}
+    assert len(shares) == 4
+
+
+def test_enough_trials_are_enough() -> None:
+    scenario = TOGETHER["lost"]
+    coarse, fine = (simulate_trials(THREE, scenario, 2000, precision=precision) for precision in (0.05, 0.00001))
+    assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 2000, True)
+    assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=2000, stopped_early=True)
+    assert (fine.trials, fine.stopped_early) == (2000, False)
+    assert fine == simulate_trials(THREE, scenario, 2000)
+
+
+def test_the_precision_is_that_of_every_interval() -> None:
+    report = simulate_trials(THREE, TOGETHER["lost"], 100_000, precision=0.004)
+    intervals = [*report.shares.values(), report.attempts, report.lost]
+    assert report.stopped_early
+    assert max(each.high - each.low for each in intervals) <= 0.008
+    assert report.trials > 768
+
+
+def test_blocks_grow_up_to_a_limit() -> None:
+    sizes = [len(block) for block in blocks(20_000)]
+    assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
+    assert [list(block) for block in blocks(3)] == [[0, 1, 2]]
+
+
+def test_without_a_lost_message_the_rule_of_three_says_how_few_there_can_be() -> None:
+    report = simulate_trials(THREE, TOGETHER["healthy"], 300)
+    assert report.lost == Estimate(0.0, 0.0, 0.01)
+    assert report.losing_trials.mean == 0
+    assert simulate_trials(THREE, TOGETHER["healthy"], 2).lost.high == 1
+
+
+def test_a_trial_that_stores_nothing_has_no_shares() -> None:
+    everywhere = tuple(Failure(name, REFUSED) for name in "abc")
+    report = simulate_trials(THREE, SendScenario(messages=2, failures=everywhere), 5)
+    assert report.shares == {}
+    assert report.lost == Estimate(1.0, 1.0, 1.0)
+    assert simulate_trials(THREE, SendScenario(messages=0), 5).attempts.mean == 0
+
+
+def test_progress_ends_with_the_last_trial() -> None:
+    told: list[int] = []
+    simulate_trials(THREE, TOGETHER["healthy"], 1000, progress=told.append)
+    assert told == [256, 768, 1000]
+    told.clear()
+    simulate_trials(THREE, BY_THE_ENGINE["async"], 3, progress=told.append)
+    assert told == [1, 2, 3]
+
+
+def test_what_cannot_be_tried_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least 2"):
+        simulate_trials(THREE, SendScenario(), 1)
+    with pytest.raises(UsageError, match="not positive"):
+        simulate_trials(THREE, SendScenario(), 10, precision=0)
+    with pytest.raises(UsageError, match="needs a rate"):
+        simulate_trials(THREE, SendScenario(mode="async"), 10)
+    with pytest.raises(DataError, match="no queue"):
+        simulate_trials(route(masters=False, a=4), SendScenario(), 10)
