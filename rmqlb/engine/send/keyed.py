@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.send.randomness import stream_key
-from rmqlb.engine.send.run import NO_ROUTE, NO_ROUTE_US, Run, Thread
+from rmqlb.engine.send.run import NO_ROUTE, NO_ROUTE_US, Run
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS
+from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.sending import Selector
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from rmqlb.engine.send.outcome import Outcome, broken
 from rmqlb.engine.send.randomness import stream_key
-from rmqlb.engine.send.run import NO_ROUTE, Run, Thread
+from rmqlb.engine.send.run import NO_ROUTE, Run
 from rmqlb.engine.send.tally import PICKS
+from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.sending import Reaction
 

@@ -105,10 +105,10 @@ def _failures(run: Run) -> tuple[FailureReport, ...]:
             began_ms=ms(run.world.began[i]),
             ended_ms=ms(run.world.ended[i]),
             failed=run.tally.by_failure[i],
-            first_failed_ms=ms(run.first_failed[i]),
-            avoided_ms=ms(run.avoided_at[i]),
-            avoided_by=run.avoided_by[i],
-            used_again_ms=ms(run.used_again[i]),
+            first_failed_ms=ms(run.marks.first_failed[i]),
+            avoided_ms=ms(run.marks.avoided_at[i]),
+            avoided_by=run.marks.avoided_by[i],
+            used_again_ms=ms(run.marks.used_again[i]),
         )
         for i, failure in enumerate(run.scenario.failures)
     )

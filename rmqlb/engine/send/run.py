@@ -13,11 +13,13 @@ from heapq import heapify, heappop, heappush
 
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.latency import pick
+from rmqlb.engine.send.marks import FailureMarks
 from rmqlb.engine.send.outcome import Outcome, Outcomes
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.randomness import draw, stream_key
 from rmqlb.engine.send.tally import ATTEMPTS, FAILED, STORED, Avoidance, Tally, Timeline, Total
+from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER, World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -28,72 +30,6 @@ NO_ROUTE_US = 1000
 NO_ROUTE = "no route"
 CALL_TIMEOUT = "call timeout"
 Sink = Callable[[Attempt], None]
-
-
-class Thread:
-    """A sending thread, between two messages or waiting for an attempt to end.
-
-    Attributes:
-        number: from 1.
-        key: of its random numbers.
-        draws: how many of them it has used.
-        info: its view of the queue list, or None before the first message.
-        version: of the route that view is from.
-        arrival: number of the message it sends next, from 0, by arrival; its own messages are every K-th.
-        busy: an attempt is under way.
-        message: number of the message under way.
-        began: when that began.
-        attempt: its attempt under way, from 1.
-        queue: of that attempt.
-        row: of that queue in the tally.
-        outcome: what the attempt will end in.
-        started: when the attempt began.
-        kept: an earlier attempt of the message was stored with a lesser status.
-        failure: index of the failure that the attempt meets, or −1.
-        first: broker of the first attempt of an ASYNC message.
-        phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
-    """
-
-    __slots__ = (
-        "arrival",
-        "attempt",
-        "began",
-        "busy",
-        "draws",
-        "failure",
-        "first",
-        "info",
-        "kept",
-        "key",
-        "message",
-        "number",
-        "outcome",
-        "phase",
-        "queue",
-        "row",
-        "started",
-        "version",
-    )
-
-    def __init__(self, number: int, key: int, idle: Outcome, queue: MessageQueue) -> None:
-        self.number = number
-        self.key = key
-        self.draws = 0
-        self.info = TopicPublishInfo((), 0, {})
-        self.version = -1
-        self.arrival = number - 1
-        self.busy = False
-        self.message = 0
-        self.began = 0
-        self.attempt = 0
-        self.queue = queue
-        self.row = 0
-        self.outcome = idle
-        self.started = 0
-        self.kept = False
-        self.failure = -1
-        self.first = ""
-        self.phase = 0
 
 
 class Run:
@@ -154,12 +90,7 @@ class Run:
         self.events: list[tuple[int, int, Thread]] = [(self.arrival_of(t), t.number, t) for t in self.threads]
         heapify(self.events)
         self.seen_changes = -1
-        count = len(scenario.failures)
-        self.first_failed: list[int | None] = [None] * count
-        self.avoided_at: list[int | None] = [None] * count
-        self.avoided_by: list[str | None] = [None] * count
-        self.used_again: list[int | None] = [None] * count
-        self._unused: dict[str, list[int]] = {}
+        self.marks = FailureMarks(scenario.failures, self.world)
         self.next_detect = 3000 * self.per_ms
 
     def arrival_of(self, thread: Thread) -> int:
@@ -204,13 +135,7 @@ class Run:
             return
         self.seen_changes = self.world.changes
         self.avoidance.unlist(self.world.unlisted, now)
-        self._unused = {}
-        for index, failure in enumerate(self.scenario.failures):
-            began, ended = self.world.began[index], self.world.ended[index]
-            if began is not None and ended is None and failure.broker_name in self.world.unlisted:
-                self._avoided(index, now, "route")
-            if ended is not None and self.used_again[index] is None:
-                self._unused.setdefault(failure.broker_name, []).append(index)
+        self.marks.look(now)
 
     def begin(self, thread: Thread, now: int) -> bool:
         """The thread's next message begins; False when the thread has none any more."""
@@ -265,11 +190,9 @@ class Run:
         self.wake(thread, now + took)
 
     def uses(self, thread: Thread, outcome: Outcome) -> None:
-        """Note the first attempt that succeeds at a broker whose failure is over, when it begins."""
-        name = thread.queue.broker_name
-        if self._unused and not outcome.failed and name in self._unused:
-            for index in self._unused.pop(name):
-                self.used_again[index] = thread.started
+        """An attempt begins; a success may be the first at a broker whose failure is over."""
+        if not outcome.failed:
+            self.marks.used(thread.queue.broker_name, thread.started)
 
     def answer_time(self, thread: Thread, reaction: Reaction | None) -> int:
         """Ticks until the broker answers, if it does."""
@@ -294,8 +217,7 @@ class Run:
             self.tally.totals[Total.FAILING] += took
             if thread.failure >= 0:
                 self.tally.by_failure[thread.failure] += 1
-                if self.first_failed[thread.failure] is None:
-                    self.first_failed[thread.failure] = thread.started
+                self.marks.failed(thread.failure, thread.started)
         else:
             self.tally.rows[thread.row + STORED] += 1
         if self.sink is not None:
@@ -323,10 +245,7 @@ class Run:
         if start > now and start != before:
             self.tally.isolations[broker_name] = self.tally.isolations.get(broker_name, 0) + 1
             self.avoidance.isolate(broker_name, now, start)
-            for index, failure in enumerate(self.scenario.failures):
-                under_way = self.world.began[index] is not None and self.world.ended[index] is None
-                if failure.broker_name == broker_name and under_way:
-                    self._avoided(index, now, "isolation")
+            self.marks.isolated(broker_name, now)
         elif start <= now < before:
             self.avoidance.isolate(broker_name, now, now)
 
@@ -370,10 +289,6 @@ class Run:
         info.queues = world.queues
         thread.info = info
         thread.version = world.version
-
-    def _avoided(self, index: int, now: int, why: str) -> None:
-        if self.avoided_at[index] is None:
-            self.avoided_at[index], self.avoided_by[index] = now, why
 
     def _detect(self, now: int) -> None:
         """The detector's rounds up to now, each 3 s: a broker that answers is reachable again."""

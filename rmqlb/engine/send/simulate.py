@@ -11,9 +11,10 @@ from rmqlb.engine.send.keyed import SelectorSender
 from rmqlb.engine.send.offhand import AsyncSender, OnewaySender
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.report import report_of
-from rmqlb.engine.send.run import Run, Sink, Thread
+from rmqlb.engine.send.run import Run, Sink
 from rmqlb.engine.send.steady import Steady
 from rmqlb.engine.send.sync import SyncSender
+from rmqlb.engine.send.thread import Thread
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sending import Attempt, SendReport, SendScenario

@@ -16,8 +16,9 @@ from heapq import heapify
 
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, int32
-from rmqlb.engine.send.run import Run, Thread
+from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.walk import Walk
 from rmqlb.engine.send.world import NEVER
 

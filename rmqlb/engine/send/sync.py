@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, NO_ROUTE_US, Run, Thread
+from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, NO_ROUTE_US, Run
 from rmqlb.engine.send.tally import PICKS
+from rmqlb.engine.send.thread import Thread
 from rmqlb.model.sending import Reaction
 
 

@@ -199,7 +199,7 @@ class TrialRunner:
             stored=list(stored.values()),
             isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
             began=[-1 if at is None else at for at in run.world.began],
-            avoided_at=[-1 if at is None else at for at in run.avoided_at],
+            avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],
         )
 
 

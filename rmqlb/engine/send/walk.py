@@ -9,8 +9,9 @@ Rules of this file:
 from __future__ import annotations
 
 from rmqlb.engine.send.publish_info import MASK, int32
-from rmqlb.engine.send.run import Run, Thread
+from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER
 
 Regime = tuple[tuple[str, bool, bool], ...]

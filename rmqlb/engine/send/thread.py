@@ -1,0 +1,73 @@
+"""A sending thread's state: all there is between two of its wakings."""
+
+from __future__ import annotations
+
+from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.publish_info import TopicPublishInfo
+from rmqlb.model.message_queue import MessageQueue
+
+
+class Thread:
+    """A sending thread, between two messages or waiting for an attempt to end.
+
+    Attributes:
+        number: from 1.
+        key: of its random numbers.
+        draws: how many of them it has used.
+        info: its view of the queue list, or None before the first message.
+        version: of the route that view is from.
+        arrival: number of the message it sends next, from 0, by arrival; its own messages are every K-th.
+        busy: an attempt is under way.
+        message: number of the message under way.
+        began: when that began.
+        attempt: its attempt under way, from 1.
+        queue: of that attempt.
+        row: of that queue in the tally.
+        outcome: what the attempt will end in.
+        started: when the attempt began.
+        kept: an earlier attempt of the message was stored with a lesser status.
+        failure: index of the failure that the attempt meets, or −1.
+        first: broker of the first attempt of an ASYNC message.
+        phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
+    """
+
+    __slots__ = (
+        "arrival",
+        "attempt",
+        "began",
+        "busy",
+        "draws",
+        "failure",
+        "first",
+        "info",
+        "kept",
+        "key",
+        "message",
+        "number",
+        "outcome",
+        "phase",
+        "queue",
+        "row",
+        "started",
+        "version",
+    )
+
+    def __init__(self, number: int, key: int, idle: Outcome, queue: MessageQueue) -> None:
+        self.number = number
+        self.key = key
+        self.draws = 0
+        self.info = TopicPublishInfo((), 0, {})
+        self.version = -1
+        self.arrival = number - 1
+        self.busy = False
+        self.message = 0
+        self.began = 0
+        self.attempt = 0
+        self.queue = queue
+        self.row = 0
+        self.outcome = idle
+        self.started = 0
+        self.kept = False
+        self.failure = -1
+        self.first = ""
+        self.phase = 0
