@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.sending import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.sending import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
 from rmqlb.views.send_timeline import timeline_data
 from rmqlb.views.trials_view import trials_data
 
@@ -28,7 +28,7 @@ def send_data(
         "attempts": None if report.attempts is None else [msgspec.to_builtins(a) for a in report.attempts],
         "queues": [_queue_data(tally, report) for tally in report.queues],
         "brokers": [_broker_data(tally, report) for tally in report.brokers],
-        "totals": _totals_data(report.totals),
+        "totals": _totals_data(report),
         "failures": [_failure_data(failure) for failure in report.failures],
         "timeline": timeline_data(report),
         "keys": None if keys is None else _keys_data(keys),
@@ -110,7 +110,9 @@ def _counts_data(tally: QueueTally | BrokerTally, report: SendReport) -> dict[st
     }
 
 
-def _totals_data(totals: SendTotals) -> dict[str, Any]:
+def _totals_data(report: SendReport) -> dict[str, Any]:
+    """The times until a broker is avoided and used again are the longest over all failures that came to that."""
+    totals = report.totals
     return {
         "messages": totals.messages,
         "stored": totals.stored,
@@ -124,7 +126,13 @@ def _totals_data(totals: SendTotals) -> dict[str, Any]:
         "failingMs": totals.failing_ms,
         "longestSendMs": totals.longest_send_ms,
         "lastedMs": totals.lasted_ms,
+        "untilAvoidedMs": _longest(after(f.avoided_ms, f.began_ms) for f in report.failures),
+        "untilUsedAgainMs": _longest(after(f.used_again_ms, f.ended_ms) for f in report.failures),
     }
+
+
+def _longest(times: Iterable[float | None]) -> float | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _failure_data(f: FailureReport) -> dict[str, Any]:
@@ -163,7 +171,7 @@ def _brief_data(report: SendReport) -> dict[str, Any]:
         "clientVersion": report.scenario.client_version,
         "profile": report.profile,
         "latencyFault": report.scenario.latency_fault,
-        "totals": _totals_data(report.totals),
+        "totals": _totals_data(report),
         "brokers": [_broker_data(tally, report) for tally in report.brokers],
         "failures": [_failure_data(failure) for failure in report.failures],
     }

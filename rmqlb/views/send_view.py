@@ -39,6 +39,7 @@ _TOTALS: tuple[tuple[str, str], ...] = (
     ("failed attempts", "failed_attempts"),
     ("extra attempts", "extra_attempts"),
 )
+_MOST_FAILURES = 12
 _TIMES = (
     ("time in failed attempts", "failing_ms"),
     ("longest send", "longest_send_ms"),
@@ -104,10 +105,10 @@ def _facts(report: SendReport) -> tuple[str, ...]:
             f"{attempts} within {scenario.timeout_ms}ms; seed {scenario.seed}"
         ),
         _client_fact(report),
-        *(_failure_fact(failure.failure) for failure in report.failures[:12]),
+        *(_failure_fact(failure.failure) for failure in report.failures[:_MOST_FAILURES]),
     ]
-    if len(report.failures) > 12:
-        facts.append(f"and {len(report.failures) - 12} failures more")
+    if len(report.failures) > _MOST_FAILURES:
+        facts.append(f"and {len(report.failures) - _MOST_FAILURES} failures more")
     return tuple(facts)
 
 
@@ -257,16 +258,23 @@ def _totals(compared: Sequence[SendReport]) -> Section:
     if len(compared) > 1:
         names = dict.fromkeys(b.broker_name for each in compared for b in each.brokers)
         rows += [(f"stored at {name}", *(_of(each, name) for each in compared)) for name in names]
-        rows += [
-            (f"{failure.failure.broker_name} avoided after", *(_avoided(each, i) for each in compared))
-            for i, failure in enumerate(compared[0].failures)
-        ]
+    for i, failure in enumerate(compared[0].failures[:_MOST_FAILURES]):
+        name = failure.failure.broker_name
+        rows.append((f"{name} avoided after", *(_avoided(each, i) for each in compared)))
+        if any(each.failures[i].ended_ms is not None for each in compared):
+            rows.append((f"{name} used again after", *(_used_again(each, i) for each in compared)))
     rows += [(title, *(duration(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
 
 
 def _of(report: SendReport, broker_name: str) -> int:
     return sum(broker.stored for broker in report.brokers if broker.broker_name == broker_name)
+
+
+def _used_again(report: SendReport, index: int) -> str:
+    failure = report.failures[index]
+    waited = after(failure.used_again_ms, failure.ended_ms)
+    return "never" if waited is None else duration(waited)
 
 
 def _avoided(report: SendReport, index: int) -> str:

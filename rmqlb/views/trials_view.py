@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rmqlb.model.sending import Estimate, Spread, TrialsReport
-from rmqlb.views.report import Cell, Column, Section, duration, percent
+from rmqlb.views.report import Cell, Column, Section, duration
 
 
 def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
@@ -90,7 +90,8 @@ def _spread(spread: Spread) -> tuple[float, float, float, float]:
 
 
 def _percent(estimate: Estimate) -> tuple[str, str, str]:
-    return percent(estimate.mean), percent(estimate.low), percent(estimate.high)
+    """With as many digits as an interval may need to be seen."""
+    return f"{100 * estimate.mean:.4g}%", f"{100 * estimate.low:.4g}%", f"{100 * estimate.high:.4g}%"
 
 
 def _number(estimate: Estimate) -> tuple[str, str, str]:
