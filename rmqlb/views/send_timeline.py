@@ -9,7 +9,9 @@ from rmqlb.model.sending import SendReport, Slice
 from rmqlb.views.report import Cell, Column, Section, duration
 
 _WIDTH = 60
-_MEANING = "= well, x some failed, X all failed, - avoided"
+_MEANING = "= well, x some failed, X all failed, - avoided, . none"
+_NOTHING = "."
+"""Not a space: tables lose those at the ends of a cell."""
 
 
 def timeline_section(report: SendReport) -> Section:
@@ -90,11 +92,11 @@ def _character(each: Slice, name: str) -> str:
         return "X" if failed >= attempts else "x"
     if attempts:
         return "="
-    return "-" if each.avoided_ms.get(name, 0) * 2 > each.to_ms - each.from_ms else " "
+    return "-" if each.avoided_ms.get(name, 0) * 2 > each.to_ms - each.from_ms else _NOTHING
 
 
 def _digit(number: int, most: int) -> str:
-    return str(-(-9 * number // most)) if number else " "
+    return str(-(-9 * number // most)) if number else _NOTHING
 
 
 def _at_most(slices: Sequence[Slice], most: int) -> list[Slice]:
