@@ -42,7 +42,7 @@ CHECKED_PICKS = 1000
 FAST = 10**8
 SIZES = (10**4, 10**6, 10**8, 10**9)
 TRIALS = "rmqlb.engine.send.trials"
-TRIAL_MESSAGES = 10_000
+TRIAL_MESSAGES = 1000
 COUNTED_TRIALS = 3
 ROUNDS = 10**6
 
@@ -300,7 +300,7 @@ def _trial_rates(
     def run(number: int) -> float:
         return least(lambda: simulate_trials(route, scenario, number))
 
-    number = 16
+    number = 1024
     simulate_trials(route, scenario, 2)
     while run(number) < at_least:
         number *= 2

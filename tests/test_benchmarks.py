@@ -204,7 +204,7 @@ def test_trials_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch
     section = producer.trials(1, messages=20, at_least=0)
     assert len(section.rows) == 8
     assert set(section.ratios) <= set(sending.HOLDS)
-    assert set(asked) == {2, 16}
+    assert set(asked) == {2, 1024}
 
 
 def test_missing_trials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,63 +1,27 @@
 """Many trials of one scenario: random starts of the round robin, latencies and resets, and what they add up to.
 
 Rules of this file:
-- A trial is what `simulate_send` makes of it. The kernel runs them together where it covers the scenario; the engine
-  runs the others one by one, and the trials that the kernel flags.
-- numpy stays in the kernels: what comes from there is turned into lists at once.
+- A trial is what `simulate_send` makes of it; who runs it (`trial_runner`) changes nothing.
+- Whether to go on is asked between blocks only, whose lengths are always the same. Sums are made in portions of a
+  fixed length, so that they do not depend on blocks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
 
 from rmqlb.engine.send.estimates import Mean, quantile, wilson
-from rmqlb.engine.send.lanes import lanes_of
-from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.run import Run
-from rmqlb.engine.send.simulate import check, no_queues, play, rules
-from rmqlb.engine.send.steady import Steady
-from rmqlb.engine.send.tally import STORED, Total
+from rmqlb.engine.send.simulate import check
+from rmqlb.engine.send.trial_runner import TrialCounts, TrialRunner
 from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sending import Estimate, FailureTrials, SendScenario, Spread, TrialsReport
 
-if TYPE_CHECKING:
-    from rmqlb.kernels.send import SendKernel
-
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
-
-
-class TrialCounts(NamedTuple):
-    """What the report needs of one trial; times are ticks.
-
-    Attributes:
-        messages: sent.
-        attempts: requests.
-        lost: messages lost.
-        extra_attempts: beyond each message's first.
-        failing: time in failed attempts.
-        longest: of the longest send.
-        stored: per broker, messages stored there.
-        isolations: per broker.
-        began: per failure, when it began, or −1.
-        avoided_at: per failure, when its broker was first avoided while it lasted, or −1.
-    """
-
-    messages: int
-    attempts: int
-    lost: int
-    extra_attempts: int
-    failing: int
-    longest: int
-    stored: Sequence[int]
-    isolations: Sequence[int]
-    began: Sequence[int]
-    avoided_at: Sequence[int]
 
 
 def simulate_trials(
@@ -92,7 +56,7 @@ def simulate_trials(
         raise UsageError(f"precision {precision:g} is not positive")
     runner = TrialRunner(route, scenario)
     summary = _Summary(runner)
-    for block in blocks(trials):
+    for block in [range(trials)] if precision is None else blocks(trials):
         for counts in runner.run(block):
             summary.add(counts)
             if progress is not None:
@@ -111,98 +75,6 @@ def blocks(trials: int) -> Iterator[range]:
         start, size = stop, min(2 * size, LARGEST_BLOCK)
 
 
-class TrialRunner:
-    """A scenario, ready for any of its trials.
-
-    Args:
-        route: the topic's route while nothing fails.
-        scenario: what is simulated, `check`ed.
-
-    Attributes:
-        scenario: what is simulated.
-        profile: the client's rules, overrides applied.
-        per_ms: ticks in a millisecond.
-        broker_names: the order of brokers in counts.
-
-    Raises:
-        DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: thresholds and isolations do not fit each other, or there is no such client version.
-    """
-
-    def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
-        self._route = route
-        self.scenario = scenario
-        self.profile: ClientProfile = rules(scenario)
-        run = Run(route, scenario, self.profile, 0, None)
-        if not run.publish_queues:
-            raise no_queues(route, scenario)
-        self.per_ms = run.per_ms
-        self.broker_names = list(run.tally.avoided)
-        chosen = None if scenario.selector is None else scenario.selector.queue
-        if chosen is not None and chosen.broker_name not in self.broker_names:
-            self.broker_names.append(chosen.broker_name)
-        self._kernel: SendKernel | None = None
-        lanes = lanes_of(run)
-        if lanes is not None:
-            from rmqlb.kernels.send import SendKernel
-
-            self._kernel = SendKernel(lanes.plan)
-
-    @property
-    def in_kernel(self) -> bool:
-        """Trials run together; the engine runs only those that leave what the kernel covers."""
-        return self._kernel is not None
-
-    def run(self, trials: range) -> Iterator[list[TrialCounts]]:
-        """The counts of these trials in turn, some at a time."""
-        kernel = self._kernel
-        if kernel is None:
-            yield from ([self.by_engine(trial)] for trial in trials)
-            return
-        for start in range(trials.start, trials.stop, kernel.lanes):
-            yield self._together(kernel, range(start, min(start + kernel.lanes, trials.stop)))
-
-    def _together(self, kernel: SendKernel, trials: range) -> list[TrialCounts]:
-        lanes = kernel.run(trials)
-        columns = (
-            lanes.messages,
-            lanes.attempts,
-            lanes.lost.sum(axis=1),
-            lanes.extra_attempts,
-            lanes.failing,
-            lanes.longest,
-            lanes.stored_by_broker,
-            lanes.isolations,
-            lanes.began,
-            lanes.avoided_at,
-        )
-        counts = [TrialCounts(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
-        for lane in lanes.flagged.nonzero()[0].tolist():
-            counts[lane] = self.by_engine(trials[lane])
-        return counts
-
-    def by_engine(self, trial: int) -> TrialCounts:
-        """One trial by itself."""
-        run = Run(self._route, self.scenario, self.profile, trial, None)
-        play(run, Steady(run))
-        tally, totals = run.tally, run.tally.totals
-        stored = dict.fromkeys(self.broker_names, 0)
-        for queue, row in tally.row_of.items():
-            stored[queue.broker_name] += tally.rows[row + STORED]
-        return TrialCounts(
-            messages=totals[Total.MESSAGES],
-            attempts=totals[Total.ATTEMPTS],
-            lost=totals[Total.LOST],
-            extra_attempts=totals[Total.EXTRA],
-            failing=totals[Total.FAILING],
-            longest=tally.longest,
-            stored=list(stored.values()),
-            isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
-            began=[-1 if at is None else at for at in run.world.began],
-            avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],
-        )
-
-
 class _Summary:
     """What the trials so far add up to."""
 
@@ -210,6 +82,7 @@ class _Summary:
         self._runner = runner
         names, failures = runner.broker_names, runner.scenario.failures
         self.trials = 0
+        self._waiting: list[TrialCounts] = []
         self._losing = 0
         self._messages, self._extra, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
         self._attempts, self._lost = Mean(), Mean(high=1.0)
@@ -221,8 +94,14 @@ class _Summary:
 
     def add(self, counts: list[TrialCounts]) -> None:
         """Take in some trials."""
-        per_ms = self._runner.per_ms
         self.trials += len(counts)
+        self._waiting += counts
+        while len(self._waiting) >= FIRST_BLOCK:
+            self._add(self._waiting[:FIRST_BLOCK])
+            del self._waiting[:FIRST_BLOCK]
+
+    def _add(self, counts: list[TrialCounts]) -> None:
+        per_ms = self._runner.per_ms
         self._losing += sum(trial.lost > 0 for trial in counts)
         self._messages.add([trial.messages for trial in counts])
         self._extra.add([trial.extra_attempts for trial in counts])
@@ -240,7 +119,7 @@ class _Summary:
             until.update([t.avoided_at[failure] - t.began[failure] for t in counts if t.avoided_at[failure] >= 0])
 
     def half_width(self) -> float:
-        """Of the widest interval that a wanted precision is about."""
+        """Of the widest interval that a wanted precision is about; all but the last block end with a portion."""
         shares = [share.estimate() for share in self._shares if share.count]
         return max((each.high - each.low) / 2 for each in (*shares, self._attempts.estimate(), self._lost_estimate()))
 
@@ -251,6 +130,7 @@ class _Summary:
 
     def report(self, topic: str, wanted: int) -> TrialsReport:
         """The report of at least two trials."""
+        self._add(self._waiting)
         runner = self._runner
         places = sorted(range(len(runner.broker_names)), key=lambda place: sort_key(runner.broker_names[place]))
         return TrialsReport(

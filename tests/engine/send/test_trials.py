@@ -13,7 +13,8 @@ from rmqlb.engine.send.lanes import lanes_of
 from rmqlb.engine.send.latency import from_samples, lognormal
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import rules
-from rmqlb.engine.send.trials import TrialRunner, blocks
+from rmqlb.engine.send.trial_runner import TrialRunner
+from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.kernels.send import SendKernel
 from rmqlb.model.message_queue import MessageQueue
@@ -53,7 +54,7 @@ BY_THE_ENGINE = {
 @pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
 def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> None:
     scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
-    assert TrialRunner(THREE, scenario).in_kernel == (name in TOGETHER)
+    assert TrialRunner(THREE, scenario).together(1000) == (name in TOGETHER)
     ours = simulate_trials(THREE, scenario, 12)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(12)]
     totals = [trial.totals for trial in trials]
@@ -92,6 +93,28 @@ def test_flagged_trials_are_run_by_the_engine() -> None:
     runner = TrialRunner(THREE, scenario)
     together = [counts for some in runner.run(range(30)) for counts in some]
     assert together == [runner.by_engine(trial) for trial in range(30)]
+
+
+def test_trials_that_repeat_themselves_are_left_to_the_engine_when_they_are_long() -> None:
+    scenario = SendScenario(messages=1_000_000, failures=(Failure("a", REFUSED),))
+
+    def together(trials: int = 1000, **changes: object) -> bool:
+        return TrialRunner(THREE, msgspec.structs.replace(scenario, **changes)).together(trials)
+
+    assert not together()
+    assert not together(messages=None, duration_us=10**9)
+    assert not together(messages=1000, trials=8)
+    assert together(messages=1000)
+    assert together(latency=SAMPLES)
+
+
+def test_who_runs_the_trials_does_not_matter() -> None:
+    runner = TrialRunner(THREE, SendScenario(messages=1500, failures=(Failure("a", REFUSED),)))
+    assert runner.together(300)
+    assert not runner.together(6)
+    few = [counts for some in runner.run(range(6)) for counts in some]
+    many = [counts for some in runner.run(range(300)) for counts in some]
+    assert few == many[:6]
 
 
 def test_equal_arguments_give_equal_bytes() -> None:
@@ -152,6 +175,9 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
 def test_progress_ends_with_the_last_trial() -> None:
     told: list[int] = []
     simulate_trials(THREE, TOGETHER["healthy"], 1000, progress=told.append)
+    assert told == [1000]
+    told.clear()
+    simulate_trials(THREE, TOGETHER["healthy"], 1000, precision=1e-9, progress=told.append)
     assert told == [256, 768, 1000]
     told.clear()
     simulate_trials(THREE, BY_THE_ENGINE["async"], 3, progress=told.append)

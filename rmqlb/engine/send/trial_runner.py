@@ -1,0 +1,191 @@
+"""Who runs a trial: the kernel many at once, or the engine one by one.
+
+Rules of this file:
+- The kernel runs what it covers, and the engine what is left: the trials that the kernel flags, other scenarios, and
+  those whose trials it shortens by more than the kernel gains. The counts are the same either way.
+- numpy stays in the kernels: what comes from there is turned into lists at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rmqlb.engine.send.lanes import lanes_of
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.simulate import no_queues, play, rules
+from rmqlb.engine.send.steady import Steady
+from rmqlb.engine.send.tally import STORED, Total
+from rmqlb.engine.send.thread import Thread
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import SendScenario
+
+if TYPE_CHECKING:
+    from rmqlb.kernels.send import SendKernel
+
+_EVENT_US, _MESSAGE_US, _STEP_US = 10, 0.1, 150
+"""About what the engine takes for an event, the kernel for a message in many lanes, and for a step of any lanes."""
+_MOST_EVENTS = 20_000
+
+
+class TrialCounts(NamedTuple):
+    """What the report needs of one trial; times are ticks.
+
+    Attributes:
+        messages: sent.
+        attempts: requests.
+        lost: messages lost.
+        extra_attempts: beyond each message's first.
+        failing: time in failed attempts.
+        longest: of the longest send.
+        stored: per broker, messages stored there.
+        isolations: per broker.
+        began: per failure, when it began, or −1.
+        avoided_at: per failure, when its broker was first avoided while it lasted, or −1.
+    """
+
+    messages: int
+    attempts: int
+    lost: int
+    extra_attempts: int
+    failing: int
+    longest: int
+    stored: Sequence[int]
+    isolations: Sequence[int]
+    began: Sequence[int]
+    avoided_at: Sequence[int]
+
+
+class TrialRunner:
+    """A scenario, ready for any of its trials.
+
+    Args:
+        route: the topic's route while nothing fails.
+        scenario: what is simulated, `check`ed.
+
+    Attributes:
+        scenario: what is simulated.
+        profile: the client's rules, overrides applied.
+        per_ms: ticks in a millisecond.
+        broker_names: the order of brokers in counts.
+
+    Raises:
+        DataError: the producer's queue list is empty, or the route's order config is malformed.
+        UsageError: thresholds and isolations do not fit each other, or there is no such client version.
+    """
+
+    def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
+        self._route = route
+        self.scenario = scenario
+        self.profile: ClientProfile = rules(scenario)
+        run = Run(route, scenario, self.profile, 0, None)
+        if not run.publish_queues:
+            raise no_queues(route, scenario)
+        self.per_ms = run.per_ms
+        self.broker_names = list(run.tally.avoided)
+        chosen = None if scenario.selector is None else scenario.selector.queue
+        if chosen is not None and chosen.broker_name not in self.broker_names:
+            self.broker_names.append(chosen.broker_name)
+        self._kernel: SendKernel | None = None
+        lanes = lanes_of(run)
+        if lanes is not None:
+            from rmqlb.kernels.send import SendKernel
+
+            self._kernel = SendKernel(lanes.plan)
+        self._events_of: tuple[int, int] | None = None
+        self._given_up = 0
+
+    def together(self, trials: int) -> bool:
+        """So many trials are run together; the engine then runs only those that leave what the kernel covers."""
+        return self._kernel is not None and not self._engine_is_faster(min(trials, self._kernel.lanes))
+
+    def run(self, trials: range) -> Iterator[list[TrialCounts]]:
+        """The counts of these trials in turn, some at a time."""
+        kernel = self._kernel
+        if kernel is None or not self.together(len(trials)):
+            yield from ([self.by_engine(trial)] for trial in trials)
+            return
+        for start in range(trials.start, trials.stop, kernel.lanes):
+            yield self._together(kernel, range(start, min(start + kernel.lanes, trials.stop)))
+
+    def _engine_is_faster(self, lanes: int) -> bool:
+        """It is where it can jump over most messages: where little is random, and messages are many."""
+        tables = (self.scenario.latency, *self.scenario.latencies.values())
+        if any(len(latency.table) > 1 for latency in tables):
+            return False
+        message_us = _MESSAGE_US + _STEP_US / lanes
+        most = _MOST_EVENTS
+        if self.scenario.messages is not None:
+            most = min(most, int(self.scenario.messages * message_us / _EVENT_US))
+        if self._events_of is None and most > self._given_up:
+            run = _Counted(self._route, self.scenario, self.profile, most)
+            try:
+                play(run, Steady(run))
+                self._events_of = run.events_so_far, run.started
+            except _TooManyError:
+                self._given_up = most
+        if self._events_of is None:
+            return False
+        events, messages = self._events_of
+        return events * _EVENT_US < messages * message_us
+
+    def _together(self, kernel: SendKernel, trials: range) -> list[TrialCounts]:
+        lanes = kernel.run(trials)
+        columns = (
+            lanes.messages,
+            lanes.attempts,
+            lanes.lost.sum(axis=1),
+            lanes.extra_attempts,
+            lanes.failing,
+            lanes.longest,
+            lanes.stored_by_broker,
+            lanes.isolations,
+            lanes.began,
+            lanes.avoided_at,
+        )
+        counts = [TrialCounts(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+        for lane in lanes.flagged.nonzero()[0].tolist():
+            counts[lane] = self.by_engine(trials[lane])
+        return counts
+
+    def by_engine(self, trial: int) -> TrialCounts:
+        """One trial by itself."""
+        run = Run(self._route, self.scenario, self.profile, trial, None)
+        play(run, Steady(run))
+        tally, totals = run.tally, run.tally.totals
+        stored = dict.fromkeys(self.broker_names, 0)
+        for queue, row in tally.row_of.items():
+            stored[queue.broker_name] += tally.rows[row + STORED]
+        return TrialCounts(
+            messages=totals[Total.MESSAGES],
+            attempts=totals[Total.ATTEMPTS],
+            lost=totals[Total.LOST],
+            extra_attempts=totals[Total.EXTRA],
+            failing=totals[Total.FAILING],
+            longest=tally.longest,
+            stored=list(stored.values()),
+            isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
+            began=[-1 if at is None else at for at in run.world.began],
+            avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],
+        )
+
+
+class _TooManyError(Exception):
+    """The engine does not get over this trial quickly."""
+
+
+class _Counted(Run):
+    """The first trial, given up after so many events."""
+
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, most: int) -> None:
+        super().__init__(route, scenario, profile, 0, None)
+        self._most = most
+        self.events_so_far = 0
+
+    def next_event(self) -> tuple[int, Thread] | None:
+        """Take the next thread, and count it."""
+        self.events_so_far += 1
+        if self.events_so_far > self._most:
+            raise _TooManyError
+        return super().next_event()
