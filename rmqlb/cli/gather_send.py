@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -14,13 +14,14 @@ from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.judging import judge, require_known
 from rmqlb.cli.option_groups import SourceOptions
 from rmqlb.cli.send_options import FailureOptions, LoadOptions, ProducerOptions
-from rmqlb.cli.terminal import Terminal
+from rmqlb.cli.terminal import Progress, Terminal
 from rmqlb.cli.values import byte_count
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.figures import try_on_send, try_on_trials
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
+from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.selectors import hash_position
 from rmqlb.engine.send.simulate import check, no_queues, rules, simulate_send
 from rmqlb.errors import DataError, UsageError
@@ -172,17 +173,19 @@ def write(
         raise UsageError(
             f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
         )
-    with terminal.progress() as progress:
-        total = scenario.messages or 0
+    with terminal.progress(verb="simulating") as progress:
+        total = _expected(scenario)
+        progress("messages", 0, total)
 
         def sent(messages: int) -> None:
-            progress("messages sent", messages, max(total, messages))
+            progress("messages", messages, max(total, messages) if total else 0)
 
         report = simulate_send(found.route, scenario, trace=trace or None, progress=sent)
         others = []
         if compare:
-            others.append(simulate_send(found.route, replace(scenario, latency_fault=not scenario.latency_fault)))
-        clients = _clients(found) if compare_clients else []
+            other = replace(scenario, latency_fault=not scenario.latency_fault)
+            others.append(simulate_send(found.route, other, trace=False, progress=sent))
+        clients = list(_clients(found, progress)) if compare_clients else []
         estimates = None
         if trials is not None:
             from rmqlb.engine.send.trials import simulate_trials
@@ -206,17 +209,20 @@ def write(
     judge(tried, terminal)
 
 
-def _clients(found: Gathered) -> list[SendReport]:
-    from rmqlb.engine.send.profile import PROFILES
+def _expected(scenario: SendScenario) -> int:
+    """About how many messages there will be; 0 when that cannot be foreseen."""
+    ends = [] if scenario.messages is None else [scenario.messages]
+    if scenario.rate is not None and scenario.duration_us is not None:
+        ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))
+    return min(ends, default=0)
 
-    return [
-        simulate_send(
-            found.route,
-            replace(found.scenario, client_version=".".join(map(str, profile.since))),
-            trace=False,
-        )
-        for profile in PROFILES
-    ]
+
+def _clients(found: Gathered, progress: Progress) -> Iterator[SendReport]:
+    """The same under each stretch of client versions."""
+    for done, profile in enumerate(PROFILES):
+        progress("client versions", done, len(PROFILES))
+        version = ".".join(map(str, profile.since))
+        yield simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)
 
 
 def _route(

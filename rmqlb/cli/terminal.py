@@ -80,15 +80,16 @@ class Terminal:
         """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")
 
-    def progress(self, *, stages: bool = False) -> Progress:
-        """Something to show while a source is read.
+    def progress(self, *, stages: bool = False, verb: str = "reading") -> Progress:
+        """Something to show while a source is read, or other work is done.
 
         Args:
+            verb: what is being done.
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
         """
         if self._options.quiet:
-            return Progress("silent")
-        return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent")
+            return Progress("silent", verb)
+        return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
         """The result in any format but `table`."""
@@ -127,31 +128,34 @@ class Terminal:
 
 
 class Progress:
-    """Says on stderr what is being read, how far it is, and about how long it will take.
+    """Says on stderr what is being done, how far it is, and about how long it will take.
 
     Args:
+        verb: what is being done.
         manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
     """
 
-    def __init__(self, manner: Literal["live", "stages", "silent"]) -> None:
+    def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
+        self._verb = verb
         self._manner = manner
         self._stage = ""
         self._began = 0.0
         self._shown = 0
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that the next of `total` parts is being read."""
+        """Show that the next of `total` parts is under way; 0 is an unknown total."""
         if self._manner == "silent":
             return
         now = time.monotonic()
         if what != self._stage:
             self._stage, self._began = what, now
             if self._manner == "stages":
-                sys.stderr.write(visible(f"reading {what}: {total}") + "\n")
+                sys.stderr.write(visible(f"{self._verb} {what}: {total}") + "\n")
         if self._manner == "live":
-            left = (now - self._began) / done * (total - done) if done else 0.0
+            left = (now - self._began) / done * (total - done) if done and total else 0.0
             eta = f", about {left:.0f} s left" if left >= 1 else ""
-            line = visible(f"reading {what}: {done + 1} of {total}{eta}")
+            whole = f" of {total}" if total else ""
+            line = visible(f"{self._verb} {what}: {done + 1}{whole}{eta}")
             sys.stderr.write("\r" + line.ljust(self._shown))
             sys.stderr.flush()
             self._shown = len(line)
