@@ -111,9 +111,7 @@ def gather(
         latency=others or ASSUMED_LATENCY,
         exclude=exclude,
         seed=load.seed,
-        first_poll_us=(
-            poll if failing.first_poll is None else values.duration_us(failing.first_poll, "--first-poll", zero=True)
-        ),
+        first_poll_us=_first_poll(failing.first_poll, poll),
         poll_us=poll,
         latency_max=_thresholds(producer.latency_max, "--latency-max"),
         not_available_duration=_thresholds(producer.not_available_duration, "--not-available-duration"),
@@ -284,6 +282,12 @@ def _whole_ms(text: str, option: str) -> int:
     if us % 1000:
         raise UsageError(f"{option} {text}: the client counts whole milliseconds")
     return us // 1000
+
+
+def _first_poll(text: str | None, poll_us: int) -> int | None:
+    if text is None:
+        return poll_us
+    return None if text.lower() == "random" else values.duration_us(text, "--first-poll", zero=True)
 
 
 def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:

@@ -42,7 +42,9 @@ class FailureOptions(Struct, frozen=True):
     ] = "30s"
     first_poll: Annotated[
         str | None,
-        Option(metavar="TIME", help="When it first does so; else after one such time.", rich_help_panel=FAILURES),
+        Option(
+            metavar="TIME|random", help="When it first does so; else after one such time.", rich_help_panel=FAILURES
+        ),
     ] = None
 
 

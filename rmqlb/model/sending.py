@@ -129,7 +129,8 @@ class SendScenario(Struct, frozen=True):
         exclude: brokers whose queues the producer leaves out altogether.
         start_at: position in the queue list of the first thread's first pick, or None for a random one.
         seed: of all random parts.
-        first_poll_us: when the client first asks the NameServer for the route again.
+        first_poll_us: when the client first asks the NameServer for the route again; None is at a random time within
+            the first interval.
         poll_us: how often then.
         latency_max: thresholds in ms instead of the version's, or None.
         not_available_duration: isolations in ms instead of the version's, or None.
@@ -155,7 +156,7 @@ class SendScenario(Struct, frozen=True):
     exclude: frozenset[str] = frozenset()
     start_at: int | None = None
     seed: int = 1
-    first_poll_us: int = ROUTE_POLL_US
+    first_poll_us: int | None = ROUTE_POLL_US
     poll_us: int = ROUTE_POLL_US
     latency_max: tuple[int, ...] | None = None
     not_available_duration: tuple[int, ...] | None = None
@@ -343,6 +344,7 @@ class SendReport(Struct, frozen=True):
         latency_max: thresholds in ms that were used.
         not_available_duration: isolations in ms that were used.
         failure_isolates_ms: for how long a failed attempt isolates its broker.
+        first_poll_ms: when the client first asked for the route again.
         publish_queues: the producer's list at the start.
         queues: a tally for each queue, in the list's order.
         brokers: likewise, by name.
@@ -359,6 +361,7 @@ class SendReport(Struct, frozen=True):
     latency_max: tuple[int, ...]
     not_available_duration: tuple[int, ...]
     failure_isolates_ms: int
+    first_poll_ms: float
     publish_queues: tuple[MessageQueue, ...]
     queues: tuple[QueueTally, ...]
     brokers: tuple[BrokerTally, ...]

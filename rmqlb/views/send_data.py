@@ -77,7 +77,7 @@ def _scenario_data(report: SendReport) -> dict[str, Any]:
         "exclude": sorted(s.exclude),
         "selector": None if s.selector is None else s.selector.kind,
         "seed": s.seed,
-        "firstPollMs": s.first_poll_us / 1000,
+        "firstPollMs": report.first_poll_ms,
         "pollMs": s.poll_us / 1000,
     }
 

@@ -102,7 +102,8 @@ def _facts(report: SendReport) -> tuple[str, ...]:
         f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
         (
             f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
-            f"{attempts} within {scenario.timeout_ms}ms; seed {scenario.seed}"
+            f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
+            f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
         ),
         _client_fact(report),
         *(_failure_fact(failure.failure) for failure in report.failures[:_MOST_FAILURES]),

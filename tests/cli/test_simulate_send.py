@@ -322,6 +322,15 @@ def test_trials_give_intervals_and_the_same_bytes() -> None:
     assert "broker-b avoided after" in shown.stdout
 
 
+def test_trials_with_random_route_polls_spread_the_time_until_the_route_helps() -> None:
+    args = ("--fail", "broker-b@40s-", "--rate", "10", "--for", "80s", "--trials", "60")
+    fixed = data(*args)["trials"]["failures"][0]["untilAvoidedMs"]
+    assert (fixed["p50Ms"], fixed["maxMs"]) == (20_000, 20_000)
+    found = data(*args, "--first-poll", "random")["trials"]["failures"][0]["untilAvoidedMs"]
+    assert 10_000 < found["p50Ms"] < 20_000
+    assert 25_000 < found["maxMs"] <= 30_000
+
+
 def test_precision_stops_the_trials_early() -> None:
     trials = data("--fail", "broker-b", "--trials", "5000", "--precision", "1%", "--messages", "200")["trials"]
     assert (trials["stoppedEarly"], trials["trials"] < 5000, trials["wanted"]) == (True, True, 5000)

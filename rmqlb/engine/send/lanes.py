@@ -50,11 +50,13 @@ def lanes_of(run: Run) -> Lanes | None:
         run: a simulation that has not begun; its producer has a queue list. Its world comes to its end here.
 
     Returns:
-        None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number, a queue
-        list that becomes empty, and numbers that are absurd.
+        None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or with
+        route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
     scenario = run.scenario
     if scenario.mode != "sync" or scenario.selector is not None or not _by_time(scenario.failures):
+        return None
+    if scenario.first_poll_us is None and scenario.failures:
         return None
     if not _moderate(run):
         return None

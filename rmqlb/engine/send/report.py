@@ -32,6 +32,7 @@ def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | N
         latency_max=run.profile.latency_max,
         not_available_duration=run.profile.not_available_duration,
         failure_isolates_ms=run.profile.duration(0, isolation=True),
+        first_poll_ms=run.first_poll_us / 1000,
         publish_queues=run.publish_queues,
         queues=queues,
         brokers=_brokers(run, queues),

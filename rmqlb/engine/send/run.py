@@ -58,7 +58,8 @@ class Run:
         self.sink = sink
         self.ticks_per_us, self.interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.ticks_per_us
-        self.world = World(route, scenario, profile, self.ticks_per_us)
+        self.first_poll_us = _first_poll_us(scenario, trial)
+        self.world = World(route, scenario, profile, self.ticks_per_us, self.first_poll_us)
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
         self.outcomes = Outcomes(profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok)
         names = [data.broker_name for data in route.queue_datas]
@@ -326,6 +327,13 @@ def silent(reaction: Reaction | None) -> bool:
     if reaction is None:
         return False
     return reaction.kind in ("refused", "timeout") or (reaction.kind == "slow" and reaction.cost_us > DETECT_TIMEOUT_US)
+
+
+def _first_poll_us(scenario: SendScenario, trial: int) -> int:
+    """As the scenario says, or anywhere in the first interval; the stream of thread 0 is for nothing else."""
+    if scenario.first_poll_us is not None:
+        return scenario.first_poll_us
+    return (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
 
 
 def time_base(rate: Fraction | None) -> tuple[int, int | None]:

@@ -32,6 +32,7 @@ class World:
         scenario: what fails, and how often the client asks.
         profile: the client's rules.
         ticks_per_us: the unit of time.
+        first_poll_us: when the client first asks for the route again.
 
     Attributes:
         next_at: when something happens by itself next.
@@ -49,13 +50,18 @@ class World:
     """
 
     def __init__(
-        self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, ticks_per_us: int
+        self,
+        route: TopicRouteData,
+        scenario: SendScenario,
+        profile: ClientProfile,
+        ticks_per_us: int,
+        first_poll_us: int,
     ) -> None:
         self._route = route
         self._scenario = scenario
         self._profile = profile
         self._ticks = ticks_per_us
-        self._poll, self._first_poll = scenario.poll_us * ticks_per_us, scenario.first_poll_us * ticks_per_us
+        self._poll, self._first_poll = scenario.poll_us * ticks_per_us, first_poll_us * ticks_per_us
         self._events: list[tuple[int, int, _Action, int]] = []
         self._by_message: list[tuple[int, int, _Action]] = []
         self._polls: set[int] = set()

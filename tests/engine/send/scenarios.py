@@ -93,7 +93,7 @@ def scenarios(
         latency=draw(latency),
         start_at=draw(st.sampled_from((None, 0))),
         seed=draw(st.integers(0, 5)),
-        first_poll_us=draw(st.sampled_from((30_000_000, 7_000_000))),
+        first_poll_us=draw(st.sampled_from((30_000_000, 7_000_000, None))),
         overshoot_us=draw(st.sampled_from((None, None, 0, 1000))),
         selector=draw(st.sampled_from((None,) * 5 + (Selector("hash", (5, 7, -3)),))) if mode == "sync" else None,
     )

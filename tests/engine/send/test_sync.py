@@ -167,6 +167,17 @@ def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
     assert sooner.failures[0].avoided_ms == 32_000
 
 
+def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
+    polls = [
+        simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).first_poll_ms
+        for trial in range(300)
+    ]
+    assert len(set(polls)) == 300
+    assert all(0 <= poll < 30_000 for poll in polls)
+    quarters = [sum(int(poll // 7_500) == quarter for poll in polls) for quarter in range(4)]
+    assert min(quarters) > 50  # 75 are expected
+
+
 def test_a_restarted_broker_is_used_again_after_the_next_poll() -> None:
     window = Failure("a", REFUSED, Moment(us=10_000_000), Moment(us=40_000_000), notices_us=0)
     report = sent(window, rate=Fraction(10), messages=1000)
