@@ -368,8 +368,6 @@ class _Block(PerLane):
         if plan.interval is None:
             counts.last_done[ids] = wake
         end = np.maximum(counts.last_done[ids], wake)
-        if plan.end < NEVER:
-            end = np.maximum(end, plan.end)
         faults = FaultLanes(self._tables, self.lanes) if self._faults is None else self._faults
         counts.flagged[ids] = self._picks.flagged[lanes]
         counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T

@@ -22,7 +22,7 @@ from rmqlb.model.sending import (
 
 def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | None) -> SendReport:
     """The report of a run that has come to its end."""
-    end = max(run.last_done, run.now if run.scenario.duration_us is None else run.end)
+    end = max(run.last_done, min(run.end, run.now))
     run.avoidance.count(max(end, run.now))
     queues = _queues(run)
     report = SendReport(
