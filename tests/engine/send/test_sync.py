@@ -167,6 +167,15 @@ def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
     assert sooner.failures[0].avoided_ms == 32_000
 
 
+@pytest.mark.parametrize("began_s", [30, 60, 90])
+def test_a_poll_at_the_very_moment_of_a_failure_comes_too_early(began_s: int) -> None:
+    """Or a failure at a round time would hurt nobody."""
+    failed = Failure("a", REFUSED, Moment(us=began_s * 1_000_000), notices_us=0)
+    report = sent(failed, rate=Fraction(10), messages=2000)
+    assert report.failures[0].avoided_ms == (began_s + 30) * 1000
+    assert report.totals.failed_attempts > 0
+
+
 def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
     polls = [
         simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).first_poll_ms
