@@ -24,6 +24,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             )
     if scenario.latency_fault and scenario.selector is None:
         yield from _skew(report)
+    yield from _too_short(report)
     yield from _healthy_isolated(report)
     if totals.lost_by.get("call timeout"):
         yield Finding(
@@ -38,6 +39,26 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             "order-topic",
             f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails",
         )
+
+
+def _too_short(report: SendReport) -> Iterator[Finding]:
+    """A simulation that ends before the route poll shows a broker that is never avoided: half the truth."""
+    poll_ms = report.scenario.poll_us / 1000
+    for failed in report.failures:
+        failure = failed.failure
+        dropped = 0 if failure.reaction.kind == "read-only" else failure.notices_us
+        if failed.began_ms is None or failed.ended_ms is not None or dropped is None or failed.avoided_by == "route":
+            continue
+        known_ms = failed.began_ms + dropped / 1000
+        polls = max(int((known_ms - report.first_poll_ms) // poll_ms) + 1, 0)
+        poll = report.first_poll_ms + polls * poll_ms
+        if report.totals.lasted_ms < poll:
+            yield Finding(
+                "before-route-poll",
+                f"the last message is done after {report.totals.lasted_ms / 1000:g} s, before the route poll at "
+                f"{poll / 1000:g} s that lets the producer drop {failure.broker_name}: --rate and --for show more",
+            )
+            return
 
 
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:

@@ -176,6 +176,18 @@ def test_a_poll_at_the_very_moment_of_a_failure_comes_too_early(began_s: int) ->
     assert report.totals.failed_attempts > 0
 
 
+def test_a_simulation_that_ends_before_the_route_poll_says_so() -> None:
+    def codes(*failures: Failure, **settings: Any) -> list[str]:
+        return [finding.code for finding in sent(*failures, **settings).findings]
+
+    dead = Failure("a", REFUSED, notices_us=0)
+    assert "before-route-poll" in codes(dead)
+    assert "before-route-poll" not in codes(dead, rate=Fraction(1), messages=40)
+    assert "before-route-poll" not in codes(Failure("a", REFUSED, end=Moment(us=2000), notices_us=0))
+    assert "before-route-poll" not in codes(Failure("a", REFUSED))
+    assert "before-route-poll" in codes(Failure("a", TIMEOUT, notices_us=120_000_000), rate=Fraction(1), messages=40)
+
+
 def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
     polls = [
         simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).first_poll_ms
