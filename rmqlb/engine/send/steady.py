@@ -60,6 +60,7 @@ class Steady:
         self._wide_left = 0
         self._wide_span = 0
         self._jumped = False
+        self._calls = 0
         self._news = (-1, -1)
 
     def jump(self, thread: Thread, now: int) -> bool:
@@ -80,7 +81,8 @@ class Steady:
             self._wide_span = self._wide_left = 1
         if self._mark is None:
             self._span = self._left = 2 * len(run.world.queues) * len(run.threads) + 8
-        if self._must_watch():
+        self._calls += 1
+        if self._must_watch() or self._calls % _stride(len(run.events) - len(run.threads)):
             return False
         run.avoidance.count(now)
         fixed, moving = self._keys(thread, now)
@@ -230,6 +232,11 @@ class Steady:
             thread.failure,
             thread.first,
         )
+
+
+def _stride(requests: int) -> int:
+    """Of how many messages one is looked at: a state costs as much as there are requests under way."""
+    return 1 << max(requests // 32, 0).bit_length()
 
 
 def _lateness(run: Run, now: int) -> list[int]:

@@ -19,7 +19,8 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_WRITE, TopicRouteData
 from rmqlb.model.sending import Moment, SendScenario
 
-NEVER = 1 << 62
+NEVER = 1 << 128
+"""After every tick there is: rates that are odd fractions make ticks very short."""
 _Action = Literal["start", "end", "drop", "poll"]
 View = tuple[frozenset[str], frozenset[str]]
 """What the NameServer leaves out: brokers that are gone, brokers without write permission."""

@@ -122,3 +122,17 @@ def test_messages_that_wait_for_their_thread_are_jumped_over_too() -> None:
     scenario = SendScenario("5.5.0", messages=3000, rate=Fraction(2000), failures=(Failure("a", REFUSED),))
     fast, traced = both(THREE, scenario)
     assert fast == traced
+
+
+def test_rates_that_are_odd_fractions_have_room_for_a_billion_messages() -> None:
+    scenario = SendScenario(messages=10**9, rate=Fraction(333333, 10000), failures=windows(3, 100_000, 60))
+    totals = simulate_send(THREE, scenario).totals
+    assert totals.messages == totals.stored == 10**9
+    assert totals.lasted_ms == pytest.approx(10**9 / 33.3333 * 1000, rel=1e-6)
+
+
+def test_many_requests_under_way_are_jumped_over_too() -> None:
+    silent = Failure("a", Reaction("timeout", "timeout"), Moment(us=5_000_000), Moment(us=25_000_000))
+    scenario = SendScenario(mode="async", rate=Fraction(200), messages=8000, failures=(silent,))
+    fast, traced = both(THREE, scenario)
+    assert fast == traced
