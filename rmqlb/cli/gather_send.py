@@ -120,7 +120,7 @@ def gather(
     check(scenario)
     profile = rules(scenario)
     if not queues:
-        raise no_queues(route, scenario)
+        raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:

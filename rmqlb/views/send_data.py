@@ -22,12 +22,13 @@ def send_data(
     keys: KeySpread | None,
 ) -> dict[str, Any]:
     """The whole result."""
+    whole = stored(report)
     return {
         "topic": report.topic,
         "scenario": _scenario_data(report),
         "attempts": None if report.attempts is None else [msgspec.to_builtins(a) for a in report.attempts],
-        "queues": [_queue_data(tally, report) for tally in report.queues],
-        "brokers": [_broker_data(tally, report) for tally in report.brokers],
+        "queues": [_queue_data(tally, whole) for tally in report.queues],
+        "brokers": [_broker_data(tally, whole) for tally in report.brokers],
         "totals": _totals_data(report),
         "failures": [_failure_data(failure) for failure in report.failures],
         "timeline": timeline_data(report),
@@ -82,31 +83,31 @@ def _scenario_data(report: SendReport) -> dict[str, Any]:
     }
 
 
-def _queue_data(tally: QueueTally, report: SendReport) -> dict[str, Any]:
+def _queue_data(tally: QueueTally, whole: int) -> dict[str, Any]:
     return {
         "brokerName": tally.queue.broker_name,
         "queueId": tally.queue.queue_id,
-        **_counts_data(tally, report),
+        **_counts_data(tally, whole),
     }
 
 
-def _broker_data(tally: BrokerTally, report: SendReport) -> dict[str, Any]:
+def _broker_data(tally: BrokerTally, whole: int) -> dict[str, Any]:
     return {
         "brokerName": tally.broker_name,
         "queues": tally.queues,
-        **_counts_data(tally, report),
+        **_counts_data(tally, whole),
         "isolations": tally.isolations,
         "avoidedMs": tally.avoided_ms,
     }
 
 
-def _counts_data(tally: QueueTally | BrokerTally, report: SendReport) -> dict[str, Any]:
+def _counts_data(tally: QueueTally | BrokerTally, whole: int) -> dict[str, Any]:
     return {
         "picks": tally.picks,
         "attempts": tally.attempts,
         "failed": tally.failed,
         "stored": tally.stored,
-        "share": share(tally.stored, stored(report)),
+        "share": share(tally.stored, whole),
     }
 
 
@@ -167,11 +168,12 @@ def _keys_data(keys: KeySpread) -> dict[str, Any]:
 
 
 def _brief_data(report: SendReport) -> dict[str, Any]:
+    whole = stored(report)
     return {
         "clientVersion": report.scenario.client_version,
         "profile": report.profile,
         "latencyFault": report.scenario.latency_fault,
         "totals": _totals_data(report),
-        "brokers": [_broker_data(tally, report) for tally in report.brokers],
+        "brokers": [_broker_data(tally, whole) for tally in report.brokers],
         "failures": [_failure_data(failure) for failure in report.failures],
     }

@@ -118,20 +118,19 @@ class FaultStrategy:
         item = self.items.get(broker_name)
         return item is None or item.reachable
 
+    def next_available(self, now: int) -> int | None:
+        """When the next isolation ends, None when there is none."""
+        return min((item.start for item in self.items.values() if item.start > now), default=None)
+
     def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
         if reset_index and self.profile.resets_index:
             info.reset_index()
-        items = self.items
-
-        needs_reach = self.profile.available_is_reachable
 
         def available(broker_name: str) -> bool:
-            item = items.get(broker_name)
-            return broker_name != last and (item is None or (now >= item.start and (item.reachable or not needs_reach)))
+            return broker_name != last and self.is_available(broker_name, now)
 
         def reachable(broker_name: str) -> bool:
-            item = items.get(broker_name)
-            return (item is None or item.reachable) and broker_name != last
+            return broker_name != last and self.is_reachable(broker_name)
 
         profile = self.profile
         return info.select_where(profile, available) or info.select_where(profile, reachable) or info.select(profile)
@@ -185,7 +184,10 @@ class FaultStrategy:
         return picked
 
     def _pick_one_at_least(self, now: int) -> str | None:
-        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index of its own."""
+        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index of its own.
+
+        Clients up to 4.9.3 break ties at random; here they are broken as later clients do.
+        """
         ranked = sorted(
             self._in_table_order(),
             key=lambda name: (now < self.items[name].start, self.items[name].latency, self.items[name].start),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.send.randomness import stream_key
-from rmqlb.engine.send.run import NO_ROUTE, NO_ROUTE_US, Run
+from rmqlb.engine.send.run import NO_ROUTE, Run
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
@@ -39,9 +39,7 @@ class SelectorSender:
             run.surprises += 1
             queue = self._choose(thread.message, queues) if queues else None
             if queue is None:
-                later = now + NO_ROUTE_US * run.ticks_per_us
-                run.finish(thread, later, RETURNED_NULL if queues else NO_ROUTE)
-                run.next_message(thread, later)
+                run.fail_at_once(thread, now, RETURNED_NULL if queues else NO_ROUTE)
             else:
                 self._try(thread, now, queue)
 

@@ -43,7 +43,6 @@ class ClientProfile(Struct, frozen=True):
         plain_remainder: the scan's places are Java remainders, which are negative past 2^31 − 1: it dies of them.
         mutates: when all brokers are isolated the queue list is changed in place, for every thread.
         worst_needs_write: then the route must call the broker writable.
-        shuffles: ties among isolated brokers are broken at random.
         latency_max: thresholds of the measured latency in ms.
         not_available_duration: isolation in ms from each threshold on.
         isolation_latency: the latency in ms that a failure counts as.
@@ -77,7 +76,6 @@ class ClientProfile(Struct, frozen=True):
     plain_remainder: bool = False
     mutates: bool = False
     worst_needs_write: bool = False
-    shuffles: bool = False
     latency_max: tuple[int, ...] = _NEW_LATENCY
     not_available_duration: tuple[int, ...] = _NEW_DURATION
     isolation_latency: int = 10000
@@ -147,7 +145,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
         empty_attempt_us=1000,
     )
     v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
-    v490 = replace(v494, since=(4, 9, 0), index_step="wrap", shuffles=True)
+    v490 = replace(v494, since=(4, 9, 0), index_step="wrap")
     v480 = replace(v490, since=(4, 8, 0), index_step="fold")
     v400 = replace(v480, since=_OLDEST, index_step="clamp", skip="scan", scan_last="same")
     stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v490, v480, v400)

@@ -130,6 +130,12 @@ class Run:
         self.now = at
         return at, heappop(events)[2]
 
+    def next_boundary(self, now: int) -> int:
+        """Until when nothing happens but messages: no event outside, no slice of the time line, no isolation's end."""
+        available = self.strategy.next_available(now)
+        ends = (self.world.next_at, self.timeline.next_at, self.end)
+        return min(ends) if available is None else min(*ends, available)
+
     def look_around(self, now: int) -> None:
         """Something happened outside: note what it means for the failures under way."""
         if self.world.changes == self.seen_changes:
@@ -259,6 +265,12 @@ class Run:
             self.tally.lose(lost_by)
         self.last_done = max(self.last_done, now)
         self.tally.longest = max(self.tally.longest, now - thread.began)
+
+    def fail_at_once(self, thread: Thread, now: int, lost_by: str) -> None:
+        """The message ends before any attempt."""
+        later = now + NO_ROUTE_US * self.ticks_per_us
+        self.finish(thread, later, lost_by)
+        self.next_message(thread, later)
 
     def not_store_ok(self) -> None:
         """The message is stored, with another status than SEND_OK."""

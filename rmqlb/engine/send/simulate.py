@@ -64,7 +64,7 @@ def simulate_send(
         kept = []
     run = Run(route, scenario, rules(scenario), trial, _both(kept, sink))
     if not run.publish_queues:
-        raise no_queues(route, scenario)
+        raise no_queues(route)
     play(run, Steady(run) if skip and kept is None and sink is None else None, progress)
     return report_of(route, run, None if kept is None else tuple(kept))
 
@@ -101,11 +101,10 @@ def check(scenario: SendScenario) -> None:
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
 
 
-def no_queues(route: TopicRouteData, scenario: SendScenario) -> DataError:
+def no_queues(route: TopicRouteData) -> DataError:
     """The error for a topic that no producer can send to."""
     if route.publish_queues():
         return DataError(f"topic {route.topic}: every broker with a queue for producers is excluded")
-    del scenario
     return DataError(
         f"topic {route.topic} has no queue that a producer could write to: every send fails",
         hint="look at its brokers with show-route: a queue needs a writable broker with a master",

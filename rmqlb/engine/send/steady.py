@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heapify
 
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.publish_info import MASK, int32
+from rmqlb.engine.send.publish_info import MASK, break_margin, int32, steps_before_break
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import Counts
 from rmqlb.engine.send.thread import Thread
@@ -157,11 +157,9 @@ class Steady:
     def _room(self, mark: _Mark, now: int, *, moving: bool) -> int:
         """How many whole periods fit before something else happens."""
         run = self._run
-        limits = [run.world.next_at, run.timeline.next_at, run.end]
-        if not moving:
-            limits.append(min((i.start for i in run.strategy.items.values() if i.start > now), default=NEVER))
+        limit = min(run.world.next_at, run.timeline.next_at, run.end) if moving else run.next_boundary(now)
         period, messages = now - mark.now, run.started - mark.started
-        times = (min(limits) - 1 - now) // period if period else NEVER  # what ends at that very tick comes after it
+        times = (limit - 1 - now) // period if period else NEVER  # what ends at that very tick comes after it
         if messages:
             before = min(run.world.next_message - 1, run.limit if run.interval is None else NEVER)
             times = min(times, (before - run.started) // messages)
@@ -173,11 +171,11 @@ class Steady:
                     caught_up = (thread.arrival - arrival) * run.interval - period
                     if late >= 0 and caught_up > 0:
                         times = min(times, late // caught_up)
-        margin = 4 * len(run.world.queues) + 8
+        margin = break_margin(len(run.world.queues))
         for before_, after in zip(mark.indexes, _indexes(run), strict=True):
             step = abs(int32(after - before_))
             if step:
-                times = min(times, (_distance(run.profile, after) - margin) // step)
+                times = min(times, (steps_before_break(run.profile, after) - margin) // step)
         return times
 
     def _keys(self, thread: Thread, now: int) -> tuple[Key, Key]:
@@ -185,7 +183,7 @@ class Steady:
         run = self._run
         profile, world = run.profile, run.world
         size = len(world.queues) or 1
-        margin = 4 * size + 8
+        margin = break_margin(size)
         indexes = tuple(_residue(profile, index, modulus, margin) for index, modulus in _places(run, size))
         threads = (
             self._describe(thread, now, now),
@@ -267,16 +265,9 @@ def _set_index(run: Run, place: int, value: int) -> None:
         run.strategy.worst_index = int32(value)
 
 
-def _distance(profile: ClientProfile, index: int) -> int:
-    """Steps before the sequence of positions breaks."""
-    if profile.index_step == "mask":
-        return MASK - (index & MASK)
-    return MASK - index if index >= 0 else -index
-
-
 def _residue(profile: ClientProfile, index: int, modulus: int, margin: int) -> object:
     """What the coming positions depend on; near a break, the very index."""
-    if _distance(profile, index) <= margin or index == _MIN:
+    if steps_before_break(profile, index) <= margin or index == _MIN:
         return index, None
     if profile.index_step == "mask":
         return (index & MASK) % modulus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, NO_ROUTE_US, Run
+from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, Run
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.sending import Reaction
@@ -33,9 +33,7 @@ class SyncSender:
             if thread.info.queues:
                 self._try(thread, now, None)
             else:
-                later = now + NO_ROUTE_US * run.ticks_per_us
-                run.finish(thread, later, NO_ROUTE)
-                run.next_message(thread, later)
+                run.fail_at_once(thread, now, NO_ROUTE)
 
     def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
         """The next round of the loop: a pick, and an attempt if the deadline allows one."""

@@ -1,6 +1,6 @@
 """What a simulation counts while it runs, and the report it makes of that.
 
-Rule of this file: everything that grows is in `rows` or `totals`, so that a stretch that repeats itself can be added
+Rule of this file: everything that grows can be copied and compared, so that a stretch that repeats itself can be added
 many times over.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
-from rmqlb.engine.send.world import NEVER
+from msgspec import Struct
+
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.sending import Slice
 
@@ -87,47 +88,66 @@ class Tally:
             dict(self.isolations),
         )
 
-    def repeat(self, since: Counts, times: int) -> None:
-        """Add so many times what was counted since then."""
-        _repeat(self.rows, since.rows, times)
-        _repeat(self.totals, since.totals, times)
-        _repeat(self.by_failure, since.by_failure, times)
-        for now, then in (
-            (self.lost_by, since.lost_by),
-            (self.avoided, since.avoided),
-            (self.isolations, since.isolations),
+    def growth(self, since: Counts) -> Growth:
+        """What messages have added since then."""
+        return Growth(
+            _grown(since.rows, self.rows),
+            _grown(since.totals, self.totals),
+            _grown(since.by_failure, self.by_failure),
+            _grown_by_name(since.lost_by, self.lost_by),
+        )
+
+    def add(self, growth: Growth, times: int) -> None:
+        """Count what messages add so many times over."""
+        for counters, added in (
+            (self.rows, growth.rows),
+            (self.totals, growth.totals),
+            (self.by_failure, growth.by_failure),
         ):
-            for name, value in now.items():
-                now[name] = value + times * (value - then.get(name, 0))
+            for place, number in added:
+                counters[place] += times * number
+        for reason, number in growth.lost_by:
+            self.lost_by[reason] += times * number
+
+    def repeat(self, since: Counts, times: int) -> None:
+        """Add so many times what was counted since then, how long brokers were avoided included."""
+        self.add(self.growth(since), times)
+        for now, then in ((self.avoided, since.avoided), (self.isolations, since.isolations)):
+            for name, number in _grown_by_name(then, now):
+                now[name] += times * number
 
 
-class Counts:
-    """A copy of the growing counters."""
+class Counts(Struct):
+    """A copy of the growing counters; each is as in `Tally`."""
 
-    __slots__ = ("avoided", "by_failure", "isolations", "lost_by", "rows", "totals")
-
-    def __init__(
-        self,
-        rows: list[int],
-        totals: list[int],
-        by_failure: list[int],
-        lost_by: dict[str, int],
-        avoided: dict[str, int],
-        isolations: dict[str, int],
-    ) -> None:
-        self.rows = rows
-        self.totals = totals
-        self.by_failure = by_failure
-        self.lost_by = lost_by
-        self.avoided = avoided
-        self.isolations = isolations
+    rows: list[int]
+    totals: list[int]
+    by_failure: list[int]
+    lost_by: dict[str, int]
+    avoided: dict[str, int]
+    isolations: dict[str, int]
 
 
-def _repeat(now: list[int], then: list[int], times: int) -> None:
-    for i, value in enumerate(now):
-        before = then[i] if i < len(then) else 0
-        if value != before:
-            now[i] = value + times * (value - before)
+class Growth(Struct):
+    """What a stretch of messages adds: places of counters, or reasons, with numbers that are not 0."""
+
+    rows: list[tuple[int, int]]
+    totals: list[tuple[int, int]]
+    by_failure: list[tuple[int, int]]
+    lost_by: list[tuple[str, int]]
+
+
+def _grown(then: list[int], now: list[int]) -> list[tuple[int, int]]:
+    """Counters that came to the list since then started at 0."""
+    return [
+        (place, number - before)
+        for place, (before, number) in enumerate(zip_longest(then, now, fillvalue=0))
+        if number != before
+    ]
+
+
+def _grown_by_name(then: dict[str, int], now: dict[str, int]) -> list[tuple[str, int]]:
+    return [(name, number - then.get(name, 0)) for name, number in now.items() if number != then.get(name, 0)]
 
 
 class Avoidance:
@@ -167,10 +187,6 @@ class Avoidance:
         self._counted += ticks
         if isolations:
             self._until = {name: until + ticks for name, until in self._until.items()}
-
-    def next_end(self, now: int) -> int:
-        """When the next isolation ends."""
-        return min((until for until in self._until.values() if until > now), default=NEVER)
 
 
 class Timeline:

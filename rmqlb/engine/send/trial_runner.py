@@ -81,7 +81,7 @@ class TrialRunner:
         self.profile: ClientProfile = rules(scenario)
         run = Run(route, scenario, self.profile, 0, None)
         if not run.publish_queues:
-            raise no_queues(route, scenario)
+            raise no_queues(route)
         self.per_ms = run.per_ms
         self.broker_names = list(run.tally.avoided)
         chosen = None if scenario.selector is None else scenario.selector.queue

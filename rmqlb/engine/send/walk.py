@@ -8,35 +8,25 @@ Rules of this file:
 
 from __future__ import annotations
 
-from rmqlb.engine.send.publish_info import MASK, int32
+from msgspec import Struct
+
+from rmqlb.engine.send.publish_info import MASK, break_margin, int32, steps_before_break
 from rmqlb.engine.send.run import Run
-from rmqlb.engine.send.tally import Counts
+from rmqlb.engine.send.tally import Growth
 from rmqlb.engine.send.thread import Thread
-from rmqlb.engine.send.world import NEVER
 
 Regime = tuple[tuple[str, bool, bool], ...]
 Place = int
 
 
-class _Step:
+class _Step(Struct):
     """What one message does: what it adds to the counters, and where it leads."""
 
-    __slots__ = ("by_failure", "lost_by", "moves", "next", "rows", "ticks", "took", "totals")
-
-    def __init__(self, run: Run, before: Counts, started: int, moves: int, next_place: Place, ticks: int) -> None:
-        tally = run.tally
-        self.rows = _added(before.rows, tally.rows)
-        self.totals = _added(before.totals, tally.totals)
-        self.by_failure = _added(before.by_failure, tally.by_failure)
-        self.lost_by = [
-            (reason, number - before.lost_by.get(reason, 0))
-            for reason, number in tally.lost_by.items()
-            if number != before.lost_by.get(reason, 0)
-        ]
-        self.moves = moves
-        self.next = next_place
-        self.ticks = ticks
-        self.took = run.last_done - started
+    growth: Growth
+    moves: int
+    next: Place
+    ticks: int
+    took: int
 
 
 class _Pending:
@@ -98,7 +88,7 @@ class Walk:
             self._pending = None
             return False
         index = thread.info.send_which_queue
-        room = MASK - (index & MASK) - 4 * size - 8
+        room = steps_before_break(run.profile, index) - break_margin(size)
         if room <= 0:
             self._pending = None
             return False
@@ -130,13 +120,14 @@ class Walk:
         if sum(run.tally.isolations.values()) != pending.isolations:
             return
         moves = int32(thread.info.send_which_queue - pending.index)
-        step = _Step(run, pending.before, pending.now, moves, place, now - pending.now)
+        growth = run.tally.growth(pending.before)
+        step = _Step(growth, moves, place, now - pending.now, run.last_done - pending.now)
         self._steps.setdefault(pending.regime, {})[pending.place] = step
 
     def _count(self, thread: Thread, now: int, steps: dict[Place, _Step], place: Place, room: int) -> bool:
         """Follow the notes as long as nothing else happens, whole rounds at once."""
         run = self._run
-        limit = min(run.world.next_at, run.timeline.next_at, run.end, self._next_end(now)) - 1
+        limit = run.next_boundary(now) - 1
         left = min(run.world.next_message - 1, run.limit) - run.started
         visits: dict[Place, int] = {}
         seen: dict[Place, tuple[int, int, int]] = {}
@@ -185,32 +176,13 @@ class Walk:
             places.append(following)
         return places
 
-    def _next_end(self, now: int) -> int:
-        return min((item.start for item in self._run.strategy.items.values() if item.start > now), default=NEVER)
-
     def _apply(
         self, thread: Thread, steps: dict[Place, _Step], visits: dict[Place, int], messages: int, moves: int
     ) -> None:
         run, tally = self._run, self._run.tally
         for place, times in visits.items():
-            step = steps[place]
-            for i, number in step.rows:
-                tally.rows[i] += times * number
-            for i, number in step.totals:
-                tally.totals[i] += times * number
-            for i, number in step.by_failure:
-                tally.by_failure[i] += times * number
-            for reason, number in step.lost_by:
-                tally.lost_by[reason] = tally.lost_by.get(reason, 0) + times * number
+            tally.add(steps[place].growth, times)
         run.started += messages
         if run.interval is not None:
             thread.arrival += messages
         thread.info.send_which_queue = int32(thread.info.send_which_queue + moves)
-
-
-def _added(before: list[int], after: list[int]) -> list[tuple[int, int]]:
-    return [
-        (i, number - (before[i] if i < len(before) else 0))
-        for i, number in enumerate(after)
-        if number != (before[i] if i < len(before) else 0)
-    ]
