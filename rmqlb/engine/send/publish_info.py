@@ -122,6 +122,12 @@ def steps_before_break(profile: ClientProfile, index: int) -> int:
     return MASK - index if index >= 0 else -index
 
 
+def meets_break(profile: ClientProfile, before: int, after: int) -> bool:
+    """The round robin has wrapped on its way from one index to the other."""
+    moved = int32(after - before)
+    return steps_before_break(profile, before) - steps_before_break(profile, after) != moved
+
+
 def break_margin(size: int) -> int:
     """How far a jump keeps from a break: more than a pick looks ahead in a list of that size."""
     return 4 * size + 8

@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heapify
 
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.publish_info import MASK, break_margin, int32, steps_before_break
+from rmqlb.engine.send.publish_info import MASK, break_margin, int32, meets_break, steps_before_break
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import Counts
 from rmqlb.engine.send.thread import Thread
@@ -126,7 +126,10 @@ class Steady:
 
     def _repeat(self, mark: _Mark, thread: Thread, now: int, *, moving: bool) -> bool:
         run = self._run
-        if mark.waits != run.waits and mark.late != _lateness(run, now):
+        indexes = _indexes(run)
+        waited = mark.waits != run.waits and mark.late != _lateness(run, now)
+        if waited or any(meets_break(run.profile, *way) for way in zip(mark.indexes, indexes, strict=True)):
+            self._mark = self._wide = None  # it would be no period the next time either
             return False
         times = self._room(mark, now, moving=moving)
         if times < 1:
@@ -137,7 +140,7 @@ class Steady:
         for item in run.strategy.items.values():
             if moving or item.start <= now:
                 item.start += ticks
-        for place, (before, after) in enumerate(zip(mark.indexes, _indexes(run), strict=True)):
+        for place, (before, after) in enumerate(zip(mark.indexes, indexes, strict=True)):
             _set_index(run, place, after + times * int32(after - before))
         messages = times * (run.started - mark.started)
         run.started += messages

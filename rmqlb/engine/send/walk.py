@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rmqlb.engine.send.publish_info import MASK, break_margin, int32, steps_before_break
+from rmqlb.engine.send.publish_info import MASK, break_margin, int32, meets_break, steps_before_break
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import Growth
 from rmqlb.engine.send.thread import Thread
@@ -119,7 +119,10 @@ class Walk:
             return
         if sum(run.tally.isolations.values()) != pending.isolations:
             return
-        moves = int32(thread.info.send_which_queue - pending.index)
+        index = thread.info.send_which_queue
+        if meets_break(run.profile, pending.index, index):
+            return
+        moves = int32(index - pending.index)
         growth = run.tally.growth(pending.before)
         step = _Step(growth, moves, place, now - pending.now, run.last_done - pending.now)
         self._steps.setdefault(pending.regime, {})[pending.place] = step

@@ -60,6 +60,27 @@ def test_a_jump_stops_before_the_index_wraps(version: str, latency_fault: bool, 
     assert ends[0] == ends[1]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("latency_fault", [False, True])
+@pytest.mark.parametrize("before", range(30, 400, 37))
+def test_a_message_of_many_retries_that_meets_the_wrap_is_no_period(
+    threads: int, latency_fault: bool, before: int
+) -> None:
+    everyone = tuple(Failure(name, Reaction("code", "SYSTEM_ERROR", 1)) for name in "ab")
+    scenario = SendScenario(messages=250, threads=threads, retries=40, latency_fault=latency_fault, failures=everyone)
+    if latency_fault:
+        scenario = replace(scenario, client_version="5.1.3")
+    ends = []
+    for skip in (False, True):
+        run = Run(route(a=2, b=1), scenario, rules(scenario), 0, None)
+        for thread in run.threads:
+            run.look_at_route(thread)
+            thread.info.send_which_queue = MASK - before
+        play(run, Steady(run) if skip else None)
+        ends.append((run.tally.rows, run.tally.totals, [t.info.send_which_queue for t in run.threads], run.last_done))
+    assert ends[0] == ends[1]
+
+
 def windows(number: int, every_s: int, length_s: int) -> tuple[Failure, ...]:
     """So many failures of one broker after another."""
 
