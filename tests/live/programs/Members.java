@@ -42,6 +42,7 @@ public final class Members {
     }
 
     public static void main(String[] args) throws Exception {
+        Failure.endsTheProcess();
         Members members = new Members(args);
         for (int i = 4; i < args.length; i++) {
             members.join(args[i]);

@@ -84,6 +84,7 @@ public final class Producer {
     }
 
     public static void main(String[] args) throws Exception {
+        Failure.endsTheProcess();
         Producer producer = new Producer(args);
         say(Map.of("ready", producer.topic));
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));

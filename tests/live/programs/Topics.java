@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
@@ -10,11 +11,13 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  */
 public final class Topics {
     private static final long POLL_MILLIS = 200;
+    private static final int TOPIC_NOT_EXIST = 17;
 
     private Topics() {
     }
 
     public static void main(String[] args) throws Exception {
+        Failure.endsTheProcess();
         DefaultMQAdminExt admin = new DefaultMQAdminExt();
         admin.setInstanceName("topics-" + ProcessHandle.current().pid());
         admin.setNamesrvAddr(args[0]);
@@ -45,13 +48,20 @@ public final class Topics {
     }
 
     private static boolean isRouted(DefaultMQAdminExt admin, String[] row) throws Exception {
-        var route = admin.examineTopicRouteInfo(row[0]);
-        return route.getBrokerDatas().stream()
-            .filter(broker -> broker.getBrokerAddrs().containsValue(row[1]))
-            .anyMatch(broker -> route.getQueueDatas().stream()
-                .filter(queues -> queues.getBrokerName().equals(broker.getBrokerName()))
-                .anyMatch(queues -> queues.getReadQueueNums() == Integer.parseInt(row[2])
-                    && queues.getWriteQueueNums() == Integer.parseInt(row[3])
-                    && queues.getPerm() == Integer.parseInt(row[4])));
+        try {
+            var route = admin.examineTopicRouteInfo(row[0]);
+            return route.getBrokerDatas().stream()
+                .filter(broker -> broker.getBrokerAddrs().containsValue(row[1]))
+                .anyMatch(broker -> route.getQueueDatas().stream()
+                    .filter(queues -> queues.getBrokerName().equals(broker.getBrokerName()))
+                    .anyMatch(queues -> queues.getReadQueueNums() == Integer.parseInt(row[2])
+                        && queues.getWriteQueueNums() == Integer.parseInt(row[3])
+                        && queues.getPerm() == Integer.parseInt(row[4])));
+        } catch (MQClientException unknown) {
+            if (unknown.getResponseCode() == TOPIC_NOT_EXIST) {
+                return false; // no broker has told the NameServer of the topic yet
+            }
+            throw unknown;
+        }
     }
 }
