@@ -1,0 +1,375 @@
+"""Every table of the warehouse: its name, its columns, and what a row of it is.
+
+Rules of this file:
+- Columns have RocketMQ's names in camelCase, as in rmqlb's JSON. What is unknown is null.
+- `cluster`, `date` and `snapshot` lead in every table that comes from snapshots; the first two are its partitions.
+- A column's meaning is said in the docstring below its table, where its name does not say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A named schema.
+
+    Attributes:
+        name: of the table, and of its folder in the warehouse.
+        columns: column → Spark's type, in order.
+        partitions: columns that are folders.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark reads it."""
+        return ddl(self.columns)
+
+
+def ddl(columns: Mapping[str, str]) -> str:
+    """Columns as Spark's schema text."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def table(name: str, **columns: str) -> Table:
+    """A table of rows from snapshots: cluster, date and snapshot, then these columns."""
+    return Table(name, {**KEY, **columns}, ("cluster", "date"))
+
+
+KEY: Mapping[str, str] = {"cluster": "string", "date": "date", "snapshot": "string"}
+QUEUE: Mapping[str, str] = {"topic": "string", "brokerName": "string", "queueId": "int"}
+RUNS = "array<struct<brokerName: string, queues: int>>"
+"""Queues in a client's order, in runs: the first run's queues 0, 1, …, then the next run's."""
+
+# What ingest writes.
+
+DOCUMENTS = table(
+    "documents",
+    file="string",
+    position="int",
+    hash="string",
+    kind="string",
+    takenAt="timestamp",
+    topics="int",
+    groups="int",
+)
+"""One document that was read: a file, or the so many-th of a file with several (position, from 1).
+
+`hash` is the SHA-256 of its bytes, by which it is known again; `kind` snapshot or pieces (routes, Dashboard answers).
+`snapshot` names the snapshot that it is, or, for pieces, that it belongs to: all pieces of one folder and cluster.
+"""
+
+QUARANTINE = Table(
+    "quarantine",
+    {"file": "string", "position": "int", "hash": "string", "bytes": "bigint", "reason": "string"},
+)
+"""One document that could not be read, and why; `position` is the document in the file, from 1."""
+
+TOPICS = table(
+    "topics",
+    topic="string",
+    subscribe=RUNS,
+    publish=RUNS,
+    publishProblem="string",
+    orderTopicConf="string",
+    isStatic="boolean",
+)
+"""`subscribe`: the consumers' queues in the order in which they allocate; `publish`: the producers', null when a client
+cannot make them of the route (`publishProblem`)."""
+
+QUEUES = table("queues", **QUEUE, subscribe="int", publish="int")
+"""One queue; `subscribe` and `publish` are its places in the clients' lists, null when it is not in them."""
+
+BROKERS = table(
+    "brokers", brokerName="string", brokerCluster="string", addresses="map<bigint, string>", hasMaster="boolean"
+)
+
+GROUPS = table(
+    "groups",
+    group="string",
+    consumeType="string",
+    messageModel="string",
+    consumeFromWhere="string",
+    members="int",
+    hasSplitView="boolean",
+    problem="string",
+)
+"""`members` counts processes, null when nobody looked; `problem` says why the group's queues are not its clients' to
+allocate, or why that is not known; null for all others."""
+
+MEMBERS = table(
+    "members",
+    group="string",
+    place="int",
+    clientId="string",
+    language="string",
+    version="string",
+    strategy="string",
+    strategyClass="string",
+)
+"""One process of a group; `place` is its index in the clients' sorted list. `strategy` is RocketMQ's name of the
+reported `strategyClass`, the class's own name when it is none of RocketMQ's."""
+
+SUBSCRIPTIONS = table("subscriptions", group="string", topic="string", hasRoute="boolean", absent="array<string>")
+"""`absent`: members that report their topics, and not this one; what falls to them is read by nobody."""
+
+OWNERS = table("owners", group="string", **QUEUE, place="int", owners="array<string>")
+"""Who was seen to hold a queue; an empty list says that somebody looked and found nobody. `place`: the queue's index
+in the clients' order, null when the route does not have it."""
+
+OFFSETS = table(
+    "offsets",
+    group="string",
+    **QUEUE,
+    place="int",
+    brokerOffset="bigint",
+    consumerOffset="bigint",
+    lag="bigint",
+    lastTimestamp="bigint",
+)
+
+INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, OWNERS, OFFSETS)
+
+# What lies between ingest and the sweeps: a group with all that is needed to deal out its queues, in one row.
+
+FLEET = table(
+    "fleet",
+    group="string",
+    members="array<string>",
+    strategies="array<string>",
+    topics=(
+        f"array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
+        "lags: array<struct<place: int, lag: bigint>>, "
+        "owners: array<struct<place: int, owners: array<string>>>>>"
+    ),
+)
+"""`members`: client ids in the clients' order, duplicates kept; `strategies`: what each reports, or null. `topics` is
+sorted by name; `lags` and `owners` name only the queues of which something is known."""
+
+# What the sweeps write.
+
+ASSIGNMENTS = table(
+    "assignments",
+    group="string",
+    **QUEUE,
+    strategy="string",
+    owner="string",
+    owners="int",
+    lag="bigint",
+    drifts="boolean",
+)
+"""Who owns a queue under a strategy: a row for each owner, one row with null when it has none; `owners` is their
+number. `drifts`: those who were seen to hold it are others; null when nobody looked."""
+
+REFUSALS = table("refusals", group="string", topic="string", strategy="string", reason="string")
+"""A group whose clients cannot run a strategy: the text that each of them throws; they keep what they hold."""
+
+LOADS = table(
+    "loads",
+    group="string",
+    strategy="string",
+    clientId="string",
+    place="int",
+    queues="int",
+    lag="bigint",
+    excess="double",
+)
+"""What a member gets from all its topics; `lag` null when that of one of its queues is not known; `excess`: queues
+beyond the mean of its group."""
+
+SCORES = table(
+    "scores",
+    group="string",
+    strategy="string",
+    runs="boolean",
+    origin="string",
+    topics="int",
+    members="int",
+    queues="int",
+    idle="int",
+    unowned="int",
+    multiplyOwned="int",
+    least="int",
+    most="int",
+    mean="double",
+    skew="double",
+    lag="bigint",
+    mostLag="bigint",
+    observed="int",
+    drift="int",
+    firstIdBias="double",
+)
+"""A group under a strategy. `runs`: the group runs it, as its members report, as its queues show, or by default
+(`origin`: reported, observed, assumed). `skew` is most / mean; `mostLag` the most that waits for one member; `drift`
+counts the `observed` queues whose owners are others; `firstIdBias` is what the first client id has beyond the mean,
+summed over the group's topics."""
+
+WHAT_IF = table(
+    "what_if",
+    group="string",
+    strategy="string",
+    change="string",
+    subject="string",
+    strategyAfter="string",
+    membersBefore="int",
+    membersAfter="int",
+    queuesBefore="int",
+    queuesAfter="int",
+    moved="int",
+    assigned="int",
+    unassigned="int",
+    removed="int",
+    idleBefore="int",
+    idleAfter="int",
+    unownedAfter="int",
+    multiplyOwnedAfter="int",
+    leastAfter="int",
+    mostAfter="int",
+    meanAfter="double",
+    lagMoved="bigint",
+)
+"""A group after a change, as `plan-rebalance` sums it up. `change` is members (`subject` +2, -1, …), broker-lost (the
+broker), or strategy (the new one)."""
+
+BROKER_LOSSES = table(
+    "broker_losses",
+    brokerName="string",
+    topic="string",
+    readQueuesBefore="int",
+    readQueuesAfter="int",
+    writeQueuesBefore="int",
+    writeQueuesAfter="int",
+)
+"""What a topic has left when a broker is lost."""
+
+SENDS = table(
+    "sends",
+    topic="string",
+    scenario="string",
+    latencyFault="boolean",
+    trials="int",
+    messages="double",
+    attempts="double",
+    extraAttempts="double",
+    lost="double",
+    lostLow="double",
+    lostHigh="double",
+    anyLost="double",
+    longestMs="double",
+)
+"""A topic's producer under the failure schedule, means over the trials; `lostLow` and `lostHigh` bound the mean of
+`lost` with 95 % confidence; `anyLost` is the share of trials that lost a message."""
+
+SEND_SHARES = table(
+    "send_shares",
+    topic="string",
+    scenario="string",
+    latencyFault="boolean",
+    brokerName="string",
+    attempts="double",
+    failures="double",
+    share="double",
+)
+
+SESSIONS = Table(
+    "sessions",
+    {
+        "cluster": "string",
+        "group": "string",
+        **QUEUE,
+        "owner": "string",
+        "since": "timestamp",
+        "until": "timestamp",
+        "lastSeen": "timestamp",
+        "snapshots": "int",
+        "endedBy": "string",
+    },
+    ("cluster",),
+)
+"""From when to when a client held a queue: `since` is the first snapshot that shows it, `until` the first that does not
+any more (null while it lasts), `lastSeen` the last that does. `endedBy`: moved, unowned, unobserved (null while it
+lasts)."""
+
+MOVES = Table(
+    "moves",
+    {
+        "cluster": "string",
+        "date": "date",
+        "group": "string",
+        "moved": "int",
+        "unassigned": "int",
+        "assigned": "int",
+        "observed": "int",
+        "snapshots": "int",
+    },
+    ("cluster",),
+)
+"""A group's day: queues that went from one owner to another between one snapshot and the next, by the date of the
+later one; `observed`: queues looked at in both."""
+
+FLAPPING = Table(
+    "flapping",
+    {
+        "cluster": "string",
+        "group": "string",
+        "moves": "int",
+        "returns": "int",
+        "queues": "int",
+        "days": "int",
+        "movesADay": "double",
+        "flaps": "boolean",
+    },
+    ("cluster",),
+)
+"""How restless a group is: `returns` counts queues that went back to an owner they had before; `queues` those that
+moved at least once."""
+
+CHURN = Table(
+    "churn",
+    {
+        "cluster": "string",
+        "date": "date",
+        "group": "string",
+        "members": "int",
+        "joined": "int",
+        "left": "int",
+    },
+    ("cluster",),
+)
+"""Members that came and went since the snapshot before, by the date of the later one."""
+
+TREND = table(
+    "trend",
+    takenAt="timestamp",
+    group="string",
+    members="int",
+    queues="int",
+    most="int",
+    mean="double",
+    skew="double",
+    idle="int",
+    unowned="int",
+    lag="bigint",
+)
+"""A group as it was seen to hold its queues, snapshot by snapshot."""
+
+HISTORY = (SESSIONS, MOVES, FLAPPING, CHURN, TREND)
+ALL = (
+    *INGESTED,
+    QUARANTINE,
+    ASSIGNMENTS,
+    REFUSALS,
+    LOADS,
+    SCORES,
+    WHAT_IF,
+    BROKER_LOSSES,
+    SENDS,
+    SEND_SHARES,
+    *HISTORY,
+)

@@ -1,0 +1,266 @@
+"""The warehouse: named tables in a folder, each replaced or added to as a whole, or not at all.
+
+Rules of this file:
+- What is read is what `tables.json` names. Rows are written aside, in a folder of their own, and one rename of
+  `tables.json` makes them visible, all tables of a stage together; a run that is cut short leaves the tables of before.
+- Folders that `tables.json` does not name are left-overs; the next writer removes them.
+- One writer at a time: the lock is the kernel's, so that it ends with its process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.schemas import Table, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT, VERSION = "rmqlb/warehouse", 1
+_CONTENTS, _LOCK = "tables.json", ".lock"
+
+
+class Stored(msgspec.Struct, frozen=True, rename="camel"):
+    """One table as it is in the warehouse.
+
+    Attributes:
+        folders: where its rows are, below the table's own folder.
+        rows: how many.
+        columns: column → type, as it was written.
+        made_from: what it was made from, by name, for a later run to see whether it still holds.
+    """
+
+    folders: tuple[str, ...]
+    rows: int
+    columns: dict[str, str]
+    made_from: dict[str, str] = {}  # noqa: RUF012 - msgspec copies defaults
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the rows do."""
+        return ",".join(self.folders)
+
+
+class _Contents(msgspec.Struct, frozen=True, rename="camel"):
+    schema: str = FORMAT
+    format_version: int = VERSION
+    last: int = 0
+    tables: dict[str, Stored] = {}  # noqa: RUF012 - likewise
+
+
+class Warehouse:
+    """Tables in a folder.
+
+    Args:
+        folder: a folder of this machine, or one mounted on it; all of Spark's machines see it under the same name.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
+
+    def stored(self, name: str) -> Stored | None:
+        """What is known of a table; None when there is none.
+
+        Raises:
+            DataError: the folder's list of tables cannot be read.
+        """
+        return self._contents().tables.get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """The tables that are there."""
+        return tuple(sorted(self._contents().tables))
+
+    def read(self, spark: SparkSession, table: Table) -> DataFrame:
+        """A table's rows.
+
+        Raises:
+            DataError: the table is not there, or was written with other columns.
+        """
+        stored = self.stored(table.name)
+        if stored is None:
+            raise DataError(
+                f"table {table.name} is not in {self.folder}", hint=f"write it first: rmqlb pipeline {_writer(table)}"
+            )
+        missing = sorted(set(table.columns) - set(stored.columns))
+        if missing:
+            raise DataError(
+                f"table {table.name} in {self.folder} has no column {missing[0]}: another version of rmqlb wrote it",
+                hint="write it anew, with --force",
+            )
+        root = os.path.join(self.folder, table.name)
+        paths = [os.path.join(root, folder) for folder in stored.folders]
+        lost = [path for path in paths if not os.path.isdir(path)]
+        if lost:
+            raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint="write it anew, with --force")
+        if not paths:
+            return spark.createDataFrame([], table.ddl)
+        # Each folder has its own cluster=…/date=… below it, so it is a base of its own.
+        frames = [spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path) for path in paths]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame)
+        return whole.select(*table.columns)
+
+    def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
+        """A table's rows; none when the table is not there."""
+        if self.stored(table.name) is None:
+            return spark.createDataFrame([], table.ddl)
+        return self.read(spark, table)
+
+    def versions(self, *tables: Table) -> dict[str, str]:
+        """Table → its version, of those that are there: what a table made from them was made from."""
+        contents = self._contents().tables
+        return {table.name: contents[table.name].version for table in tables if table.name in contents}
+
+    def is_made_from(self, table: Table, made_from: Mapping[str, str]) -> bool:
+        """The table is there, has this version's columns, and was made from just this."""
+        stored = self.stored(table.name)
+        return stored is not None and stored.made_from == made_from and stored.columns == dict(table.columns)
+
+    @contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """Write tables; all of them show when the block ends well, none of them otherwise.
+
+        Raises:
+            DataError: the folder cannot be made or written.
+            UsageError: another process is writing.
+        """
+        with self._locked():
+            self._remove_left_overs()
+            contents = self._contents()
+            writing = Writing(self.folder, contents.last + 1)
+            try:
+                yield writing
+                self._publish(contents, writing)
+            finally:
+                self._remove_left_overs()
+
+    def _contents(self) -> _Contents:
+        path = os.path.join(self.folder, _CONTENTS)
+        try:
+            with open(path, "rb") as file:
+                contents = msgspec.json.decode(file.read(), type=_Contents)
+        except FileNotFoundError:
+            return _Contents()
+        except (OSError, msgspec.DecodeError) as error:
+            raise DataError(f"{path}: {error}", hint="is this a warehouse of rmqlb?") from None
+        if contents.schema != FORMAT or contents.format_version > VERSION:
+            raise DataError(
+                f"{path}: {contents.schema} {contents.format_version} is not what this program reads "
+                f"({FORMAT} {VERSION})",
+                hint="use a newer rmqlb, or another folder",
+            )
+        return contents
+
+    def _publish(self, contents: _Contents, writing: Writing) -> None:
+        tables = dict(contents.tables)
+        for name, (stored, adds) in writing.written.items():
+            if adds and name in tables:
+                before = tables[name]
+                stored = msgspec.structs.replace(
+                    stored, folders=(*before.folders, *stored.folders), rows=before.rows + stored.rows
+                )
+            tables[name] = stored
+        aside = os.path.join(self.folder, f".{_CONTENTS}")
+        body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
+        try:
+            with open(aside, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(aside, os.path.join(self.folder, _CONTENTS))
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+
+    def _remove_left_overs(self) -> None:
+        """Folders of ours that no table names; nothing else in the folder is touched."""
+        tables = self._contents().tables
+        for entry in os.scandir(self.folder):
+            if not entry.is_dir():
+                continue
+            known = tables[entry.name].folders if entry.name in tables else ()
+            for below in os.scandir(entry.path):
+                if below.name.startswith("run-") and below.name not in known:
+                    shutil.rmtree(below.path, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            lock = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(
+                    f"another process is writing to {self.folder}", hint="wait for it, or use another --warehouse"
+                ) from None
+            yield
+        finally:
+            os.close(lock)
+
+
+class Writing:
+    """Tables being written aside.
+
+    Args:
+        folder: of the warehouse.
+        number: of this run; its folders bear it.
+
+    Attributes:
+        written: table name → what was written, and whether it adds to what is there.
+    """
+
+    def __init__(self, folder: str, number: int) -> None:
+        self._folder = folder
+        self.number = number
+        self.written: dict[str, tuple[Stored, bool]] = {}
+
+    def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
+        """Write a table in place of what is there, and come back with its number of rows."""
+        return self._write(table, frame, made_from or {}, adds=False)
+
+    def add(self, table: Table, frame: DataFrame) -> int:
+        """Write rows beside those that are there, and come back with their number."""
+        return self._write(table, frame, {}, adds=True)
+
+    def aside(self, name: str) -> str:
+        """A folder for what is needed only while this block lasts."""
+        return os.path.join(self._folder, name, f"run-{self.number:06d}")
+
+    def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str], *, adds: bool) -> int:
+        name = f"run-{self.number:06d}"
+        path = os.path.join(self._folder, table.name, name)
+        frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(path)
+        spark = frame.sparkSession
+        rows = spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path).count()
+        self.written[table.name] = (Stored((name,), rows, dict(table.columns), dict(made_from)), adds)
+        return rows
+
+
+def _writer(table: Table) -> str:
+    from rmqlb.pipeline.schemas import ASSIGNMENTS, HISTORY, LOADS, REFUSALS, SCORES, SEND_SHARES, SENDS
+
+    if table in HISTORY:
+        return "history"
+    if table in (ASSIGNMENTS, REFUSALS):
+        return "allocate"
+    if table in (LOADS, SCORES):
+        return "score"
+    if table in (SENDS, SEND_SHARES):
+        return "producers"
+    return "what-if" if table.name in ("what_if", "broker_losses") else "ingest"
+
+
+def _unwritable(folder: str, error: OSError) -> DataError:
+    return DataError(f"cannot write to {folder}: {error.strerror or error}", hint="choose another --warehouse")
