@@ -41,19 +41,23 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
     folders: tuple[str, ...]
     rows: int
     columns: dict[str, str]
-    made_from: dict[str, str] = {}  # noqa: RUF012 - msgspec copies defaults
+    made_from: dict[str, str] = {}
 
     @property
     def version(self) -> str:
         """Changes whenever the rows do."""
         return ",".join(self.folders)
 
+    def with_more(self, more: Stored) -> Stored:
+        """This table with another's rows beside its own."""
+        return msgspec.structs.replace(more, folders=(*self.folders, *more.folders), rows=self.rows + more.rows)
+
 
 class _Contents(msgspec.Struct, frozen=True, rename="camel"):
     schema: str = FORMAT
     format_version: int = VERSION
     last: int = 0
-    tables: dict[str, Stored] = {}  # noqa: RUF012 - likewise
+    tables: dict[str, Stored] = {}
 
 
 class Warehouse:
@@ -163,12 +167,7 @@ class Warehouse:
     def _publish(self, contents: _Contents, writing: Writing) -> None:
         tables = dict(contents.tables)
         for name, (stored, adds) in writing.written.items():
-            if adds and name in tables:
-                before = tables[name]
-                stored = msgspec.structs.replace(
-                    stored, folders=(*before.folders, *stored.folders), rows=before.rows + stored.rows
-                )
-            tables[name] = stored
+            tables[name] = tables[name].with_more(stored) if adds and name in tables else stored
         aside = os.path.join(self.folder, f".{_CONTENTS}")
         body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
         try:
