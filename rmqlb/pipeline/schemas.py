@@ -98,10 +98,13 @@ GROUPS = table(
     consumeFromWhere="string",
     members="int",
     hasSplitView="boolean",
+    strategy="string",
+    mixedStrategies="boolean",
     problem="string",
 )
-"""`members` counts processes, null when nobody looked; `problem` says why the group's queues are not its clients' to
-allocate, or why that is not known; null for all others."""
+"""`members` counts processes, null when nobody looked; `strategy` is what most members report (the first by client id
+of equals), null when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
+not known; null for all others."""
 
 MEMBERS = table(
     "members",
@@ -141,16 +144,16 @@ INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, 
 FLEET = table(
     "fleet",
     group="string",
+    strategy="string",
     members="array<string>",
-    strategies="array<string>",
     topics=(
         f"array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
         "lags: array<struct<place: int, lag: bigint>>, "
         "owners: array<struct<place: int, owners: array<string>>>>>"
     ),
 )
-"""`members`: client ids in the clients' order, duplicates kept; `strategies`: what each reports, or null. `topics` is
-sorted by name; `lags` and `owners` name only the queues of which something is known."""
+"""`strategy`: what the members report, or null; `members`: client ids in the clients' order, duplicates kept. `topics`
+is sorted by name; `lags` and `owners` name only the queues of which something is known."""
 
 # What the sweeps write.
 
@@ -176,11 +179,12 @@ LOADS = table(
     strategy="string",
     clientId="string",
     place="int",
+    processes="int",
     queues="int",
     lag="bigint",
     excess="double",
 )
-"""What a member gets from all its topics; `lag` null when that of one of its queues is not known; `excess`: queues
+"""What a client id gets from all its topics; `lag` null when that of one of its queues is not known; `excess`: queues
 beyond the mean of its group."""
 
 SCORES = table(
@@ -195,6 +199,7 @@ SCORES = table(
     idle="int",
     unowned="int",
     multiplyOwned="int",
+    sharedId="int",
     least="int",
     most="int",
     mean="double",
@@ -206,9 +211,10 @@ SCORES = table(
     firstIdBias="double",
 )
 """A group under a strategy. `runs`: the group runs it, as its members report, as its queues show, or by default
-(`origin`: reported, observed, assumed). `skew` is most / mean; `mostLag` the most that waits for one member; `drift`
-counts the `observed` queues whose owners are others; `firstIdBias` is what the first client id has beyond the mean,
-summed over the group's topics."""
+(`origin`: reported, observed, assumed). `members` counts client ids; `sharedId` the queues whose owner's id is that of
+several processes. `skew` is most / mean; `mostLag` the most that waits for one member; `drift` counts the `observed`
+queues whose owners are others; `firstIdBias` is what the first client id has beyond the mean, summed over the group's
+topics."""
 
 WHAT_IF = table(
     "what_if",

@@ -27,8 +27,8 @@ class ByMachineRoom:
         self._client_ids = client_ids
         self._indexes = first_indexes(client_ids)
         self._rooms = settings.consumer_idcs
-        self._rooms_missing = self._rooms is None and any(_room(queue) is not None for queue in queues)
-        self._inside = [queue for queue in queues if _room(queue) in (self._rooms or ())]
+        self._rooms_missing = self._rooms is None and any(room(queue.broker_name) is not None for queue in queues)
+        self._inside = [queue for queue in queues if room(queue.broker_name) in (self._rooms or ())]
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
@@ -41,8 +41,8 @@ class ByMachineRoom:
 
     def why(self, queue: MessageQueue) -> str:
         if queue not in self._inside:
-            room = _room(queue)
-            return f"room {room} is not listed" if room is not None else "the broker's name is not ROOM@NAME"
+            its_room = room(queue.broker_name)
+            return f"room {its_room} is not listed" if its_room is not None else "the broker's name is not ROOM@NAME"
         place, (size, _) = self._inside.index(queue), self._sizes()
         blocks = size * len(self._client_ids)
         if place >= blocks:
@@ -56,6 +56,11 @@ class ByMachineRoom:
         return divmod(len(self._inside), len(self._client_ids))
 
 
-def _room(queue: MessageQueue) -> str | None:
-    parts = split(queue.broker_name, "@")
+def room(broker_name: str) -> str | None:
+    """The room in a broker's name, `ROOM@NAME`; None when the name has another form.
+
+    >>> room("r1@broker-a"), room("broker-a")
+    ('r1', None)
+    """
+    parts = split(broker_name, "@")
     return parts[0] if len(parts) == 2 else None

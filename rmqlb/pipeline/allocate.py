@@ -1,0 +1,137 @@
+"""Who owns each queue of each group under each strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
+from rmqlb.pipeline.by_engine import DealtPair, deal_by_engine
+from rmqlb.pipeline.dealing import Dealing, has_kernel
+from rmqlb.pipeline.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.schemas import ASSIGNMENTS, KEY, REFUSALS
+
+_LEADING = (*KEY, "group")
+
+
+def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
+    """The owners of all queues, as rows of ASSIGNMENTS; a pair whose clients refuse a strategy has none.
+
+    Args:
+        fleet: rows of FLEET.
+        strategies: names of strategies.
+        settings: what the members' strategy objects were constructed with.
+    """
+    return fleet.mapInArrow(partial(_assignments, tuple(strategies), settings), ASSIGNMENTS.ddl)
+
+
+def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
+    """The pairs whose clients throw under a strategy, as rows of REFUSALS; the arguments are those of `assignments`."""
+    return fleet.mapInArrow(partial(_refusals, tuple(strategies), settings), REFUSALS.ddl)
+
+
+def _assignments(
+    strategies: Sequence[str], settings: Settings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for rows in batches:
+        batch = read_batch(rows)
+        dealing = Dealing(batch, settings)
+        for strategy in strategies:
+            deal = _by_kernel if has_kernel(strategy, settings) else _by_engine
+            columns = deal(batch, dealing, strategy, settings)
+            pairs = columns.pop("pair")
+            yield rows_of(
+                {
+                    **taken(rows, _LEADING, batch.group_of[pairs]),
+                    "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
+                    "strategy": all_of(full_name(strategy, settings.inner), len(pairs)),
+                    **columns,
+                },
+                ASSIGNMENTS,
+            )
+
+
+def _refusals(
+    strategies: Sequence[str], settings: Settings, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for rows in batches:
+        batch = read_batch(rows)
+        dealing = Dealing(batch, settings)
+        for strategy in strategies:
+            refused: Sequence[int] | None = None
+            if has_kernel(strategy, settings):
+                refused = np.flatnonzero(dealing.refused(strategy, dealing.pairs)).tolist()
+            # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
+            dealt = [pair for pair in deal_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
+            pairs = np.array([pair.pair for pair in dealt], np.int64)
+            yield rows_of(
+                {
+                    **taken(rows, _LEADING, batch.group_of[pairs]),
+                    "topic": pa.array([batch.topics[pair.pair] for pair in dealt], pa.string()),
+                    "strategy": all_of(full_name(strategy, settings.inner), len(dealt)),
+                    "reason": pa.array([pair.reason for pair in dealt], pa.string()),
+                },
+                REFUSALS,
+            )
+
+
+def _by_kernel(batch: GroupBatch, dealing: Dealing, strategy: str, settings: Settings) -> dict[str, Any]:  # noqa: ARG001
+    pairs = dealing.pairs
+    places = dealing.places(strategy, pairs)
+    owners = batch.named(places)
+    pair_of = batch.pair_of
+    kept = np.flatnonzero(~dealing.refused(strategy, pairs)[pair_of])
+    return {
+        "pair": pair_of[kept],
+        "brokerName": named(batch.brokers, batch.broker_of[kept]),
+        "queueId": batch.queue_ids[kept],
+        "owner": named(batch.client_ids, owners[kept]),
+        "owners": (owners >= 0)[kept],
+        "lag": known(batch.lags[kept], batch.lag_known[kept]),
+        "drifts": known(_drifts(batch, owners)[kept], batch.seen[kept]),
+    }
+
+
+def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
+    """Where those seen to hold a queue are others than its one owner; shape (sum of queues,)."""
+    holders = np.bincount(batch.held[:, 0], minlength=len(owners))
+    right = batch.held[batch.held[:, 1] == owners[batch.held[:, 0]], 0]
+    same = np.zeros(len(owners), np.bool_)
+    same[right] = True
+    as_dealt: Bools = np.where(owners < 0, holders == 0, same & (holders == 1))
+    return ~as_dealt
+
+
+def _by_engine(batch: GroupBatch, dealing: Dealing, strategy: str, settings: Settings) -> dict[str, Any]:  # noqa: ARG001
+    rows = [row for dealt in deal_by_engine(batch, strategy, settings) for row in _rows(batch, dealt)]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 7
+    kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())
+    names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "drifts")
+    arrays = {name: pa.array(values, kind) for name, values, kind in zip(names, columns, kinds, strict=True)}
+    return {**arrays, "pair": np.asarray(arrays["pair"])}
+
+
+def _rows(batch: GroupBatch, dealt: DealtPair) -> Iterator[tuple[Any, ...]]:
+    """A pair's rows: pair, broker name, queue id, owner, owners, lag, drifts."""
+    size = int(batch.queues[dealt.pair])
+    begin = int(batch.ends[dealt.pair]) - size
+    for index, (queue, owners) in enumerate(dealt.owners.items()):
+        lag, drifts = _seen(batch, begin + index, owners) if index < size else (None, None)
+        for owner in owners or (None,):
+            yield dealt.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, drifts
+
+
+def _seen(batch: GroupBatch, row: int, owners: Sequence[str]) -> tuple[int | None, bool | None]:
+    """A queue's lag, and whether it is held by others than these; None where nobody looked."""
+    first, last = np.searchsorted(batch.held[:, 0], (row, row + 1)).tolist()
+    holders = {batch.client_ids[number] for number in batch.held[first:last, 1].tolist()}
+    lag = int(batch.lags[row]) if batch.lag_known[row] else None
+    return lag, holders != set(owners) if batch.seen[row] else None

@@ -1,0 +1,186 @@
+"""A strategy with its settings over a batch of groups: the engine's rules by way of the kernels.
+
+Rules of this file:
+- Names become numbers here (rooms, zones, hashes); who gets what is the kernels' (`rmqlb.kernels.allocation`).
+- CONFIG, which may give a queue to several members, and wrappers that need more than one step have no kernel:
+  `has_kernel` says so, and the engine runs them group by group (`by_engine.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from rmqlb.engine.allocate import WRAPPERS, full_name
+from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.machine_room_nearby import resolve
+from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.kernels import allocation
+from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
+from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
+from rmqlb.pipeline.group_batch import GroupBatch
+
+_MOST_CACHED = 200_000
+
+
+def has_kernel(strategy: str, settings: Settings) -> bool:
+    """Whether kernels run the strategy: one that gives a queue to one member, or one wrapper around such a one."""
+    outer, _, inner = full_name(strategy, settings.inner).partition("-")
+    if outer not in WRAPPERS:
+        return outer != "CONFIG"
+    listed = inner == "MACHINE_ROOM" and settings.consumer_idcs is not None
+    return listed or inner in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+
+
+class Dealing:
+    """A batch of groups, ready to be dealt out under any strategy that `has_kernel`.
+
+    Args:
+        batch: the groups.
+        settings: what the members' strategy objects were constructed with.
+
+    Attributes:
+        pairs: all pairs of the batch, with all their members.
+        first: per member the place of the first process with its client id, −1 for an empty id.
+    """
+
+    def __init__(self, batch: GroupBatch, settings: Settings) -> None:
+        self._batch = batch
+        self._settings = settings
+        empty = np.array([not client_id for client_id in [*batch.client_ids, ""]], np.bool_)
+        self.first, self._processes = first_processes(np.where(empty[batch.ids], -1, batch.ids), batch.members)
+        self.pairs = Pairs.of(batch.queues, batch.members, batch.group_of, self.first)
+        self._pair_of = batch.pair_of
+        self._absent = self._keys(batch.absent[:, 0], batch.absent[:, 1])
+
+    def places(self, strategy: str, pairs: Pairs) -> Ints:
+        """The place of each queue's owner, −1 for nobody; −1 all over a pair that is `refused`.
+
+        Args:
+            strategy: name of the strategy.
+            pairs: those of the batch, or parts of them.
+
+        Returns:
+            Shape (queues of the pairs,).
+        """
+        places = self._strategy(full_name(strategy, self._settings.inner))(pairs)
+        if len(self._absent):
+            keys = self._keys(self._pair_of[pairs.rows], self._batch.named(places))
+            places = np.where(np.isin(keys, self._absent), -1, places)
+        return places
+
+    def refused(self, strategy: str, pairs: Pairs) -> Bools:
+        """The pairs where every client throws, and so keeps what it holds.
+
+        Returns:
+            Shape (pairs,).
+        """
+        name = full_name(strategy, self._settings.inner)
+        refused = self._has_only_empty_ids(pairs)
+        if name == "MACHINE_ROOM" and self._settings.consumer_idcs is None:
+            roomed = np.bincount(_pair_of(pairs)[self._has_room[pairs.rows]], minlength=len(pairs.queues)) > 0
+            refused |= roomed
+        if name.startswith("MACHINE_ROOM_NEARBY-"):
+            refused |= without_zone(pairs, *self._zones)
+        return refused & (pairs.queues > 0) & (pairs.members[pairs.groups] > 0)
+
+    def _strategy(self, name: str) -> allocation.Allocate:
+        outer, _, inner = name.partition("-")
+        if outer == "AVG":
+            return allocation.avg
+        if outer == "AVG_BY_CIRCLE":
+            return allocation.avg_by_circle
+        if outer == "MACHINE_ROOM":
+            return lambda pairs: allocation.machine_room(pairs, self._inside)
+        if outer == "CONSISTENT_HASH":
+            return self._consistent_hash
+        inside = self._strategy(inner)
+        if outer == "PIN":
+            return lambda pairs: allocation.pin(pairs, self._chosen, inside)
+        return lambda pairs: allocation.machine_room_nearby(pairs, *self._zones, inside)
+
+    def _consistent_hash(self, pairs: Pairs) -> Ints:
+        batch = self._batch
+        rings = build_rings(pairs, self._entries, lambda place: _utf8(batch.client_ids[batch.ids[place]]))
+        return allocation.consistent_hash(pairs, rings, self._hashes)
+
+    @cached_property
+    def _hashes(self) -> Hashes:
+        """Of each queue's text; a topic that many groups read is hashed once."""
+        batch = self._batch
+        begins = (np.diff(self._pair_of, prepend=-1) != 0) | (np.diff(batch.broker_of, prepend=-1) != 0)
+        new_run = np.flatnonzero(begins)
+        sizes = np.diff(np.append(new_run, len(batch.broker_of))).tolist()
+        pairs, brokers = self._pair_of[new_run].tolist(), batch.broker_of[new_run].tolist()
+        parts = [
+            _queue_hashes(batch.topics[pair], batch.brokers[broker], size)
+            for pair, broker, size in zip(pairs, brokers, sizes, strict=True)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+
+    @cached_property
+    def _entries(self) -> Hashes:
+        """Of each member's ring entries; shape (members, virtual nodes)."""
+        batch, nodes = self._batch, self._settings.virtual_nodes
+        single = self._processes == 0
+        used, where = np.unique(batch.ids, return_inverse=True)
+        names = [_utf8(batch.client_ids[number]) for number in used.tolist()]
+        entries = entry_hashes(names, np.zeros(len(names), np.int64), nodes)[where]
+        if not single.all():
+            others = np.flatnonzero(~single)
+            texts = [_utf8(batch.client_ids[number]) for number in batch.ids[others].tolist()]
+            entries[others] = entry_hashes(texts, self._processes[others], nodes)
+        return entries
+
+    @cached_property
+    def _has_room(self) -> Bools:
+        return np.array([room(name) is not None for name in self._batch.brokers], np.bool_)[self._batch.broker_of]
+
+    @cached_property
+    def _inside(self) -> Bools:
+        rooms = self._settings.consumer_idcs or frozenset()
+        return np.array([room(name) in rooms for name in self._batch.brokers], np.bool_)[self._batch.broker_of]
+
+    @cached_property
+    def _chosen(self) -> Bools:
+        hosts = self._settings.hosts or frozenset()
+        return np.array([host(name) in hosts for name in self._batch.client_ids], np.bool_)[self._batch.ids]
+
+    @cached_property
+    def _zones(self) -> tuple[Ints, Ints]:
+        """The zones of queues and of members by number, −1 for none."""
+        batch, settings = self._batch, self._settings
+        numbers: dict[str, int] = {}
+        of_brokers = [resolve(settings.broker_zones, name) for name in batch.brokers]
+        of_clients = [resolve(settings.client_zones, name) for name in batch.client_ids]
+        brokers, clients = (
+            np.array([numbers.setdefault(zone, len(numbers)) if zone else -1 for zone in zones], np.int64)
+            for zones in (of_brokers, of_clients)
+        )
+        return brokers[batch.broker_of], clients[batch.ids]
+
+    def _has_only_empty_ids(self, pairs: Pairs) -> Bools:
+        groups = np.repeat(np.arange(len(pairs.members)), pairs.members)
+        named = np.bincount(groups[self.first[pairs.places] >= 0], minlength=len(pairs.members))
+        only_empty: Bools = (named == 0)[pairs.groups]
+        return only_empty
+
+    def _keys(self, pairs: Ints, client_ids: Ints) -> Ints:
+        """A pair and a client id in one number; an owner that is nobody equals no key."""
+        return np.where(client_ids < 0, -1, pairs * (len(self._batch.client_ids) + 1) + client_ids)
+
+
+def _pair_of(pairs: Pairs) -> Ints:
+    return np.repeat(np.arange(len(pairs.queues)), pairs.queues)
+
+
+@lru_cache(_MOST_CACHED)
+def _queue_hashes(topic: str, broker_name: str, queues: int) -> Hashes:
+    return ring_hashes(queue_texts([topic], [broker_name], [queues]))
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,68 @@
+"""The fleet: each group with everything that decides who owns its queues, in one row.
+
+Later stages run kernels over such rows: a group's members are prepared once for all its topics, and a sweep needs no
+join of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.pipeline.schemas import FLEET, KEY
+
+_GROUP = (*KEY, "group")
+_PAIR = (*_GROUP, "topic")
+
+
+def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
+    """The groups whose clients allocate their queues, as rows of FLEET.
+
+    Args:
+        tables: table name → rows of the snapshots that are meant: topics, groups, members, subscriptions, owners,
+            offsets.
+        include_retry: the groups' %RETRY% topics too.
+    """
+    subscriptions = tables["subscriptions"].where(sql.col("hasRoute"))
+    if not include_retry:
+        subscriptions = subscriptions.where(~sql.col("topic").startswith(RETRY_PREFIX))
+    topics = tables["topics"].select(*KEY, "topic", "subscribe")
+    known = _known(tables["offsets"], tables["owners"])
+    pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*KEY, "topic"]).join(known, list(_PAIR), "left")
+    by_group = pairs.groupBy(*_GROUP).agg(
+        sql.sort_array(sql.collect_list(sql.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
+    )
+    groups = tables["groups"].where(sql.col("problem").isNull()).select(*_GROUP, "strategy")
+    return (
+        groups.join(_members(tables["members"]), list(_GROUP), "left")
+        .join(by_group, list(_GROUP))
+        .withColumn("members", sql.coalesce("members", sql.array().cast("array<string>")))
+        .select(*FLEET.columns)
+    )
+
+
+def _members(members: DataFrame) -> DataFrame:
+    """Client ids in the clients' order."""
+    ordered = members.groupBy(*_GROUP).agg(
+        sql.sort_array(sql.collect_list(sql.struct("place", "clientId"))).alias("placed")
+    )
+    return ordered.select(*_GROUP, sql.col("placed.clientId").alias("members"))
+
+
+def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:
+    """What is known of single queues of a pair; both tables go through one grouping."""
+    placed = sql.col("place").isNotNull()
+    lags = offsets.where(placed & sql.col("lag").isNotNull()).select(
+        *_PAIR, sql.struct("place", "lag").alias("lagged"), sql.lit(None).alias("owned")
+    )
+    held = owners.where(placed).select(
+        *_PAIR, sql.lit(None).alias("lagged"), sql.struct("place", "owners").alias("owned")
+    )
+    return (
+        lags.unionByName(held)
+        .groupBy(*_PAIR)
+        .agg(sql.collect_list("lagged").alias("lags"), sql.collect_list("owned").alias("owners"))
+    )

@@ -1,0 +1,180 @@
+"""Rows of FLEET as flat arrays: what the kernels take, and what their answers are turned back from.
+
+Rules of this file:
+- Names are numbered once a batch (`client_ids`, `brokers`); arrays hold the numbers, −1 for none.
+- A pair is one group on one topic. Queues of pair 0 come first, in the clients' order, then those of pair 1, …; members
+  likewise by group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rmqlb.kernels.lanes import Bools, Ints
+
+
+@dataclass(frozen=True)
+class GroupBatch:
+    """Some groups, their members and their topics.
+
+    Attributes:
+        groups: how many.
+        members: how many each group has; shape (groups,).
+        ids: the members' client ids by number; shape (sum of members,).
+        client_ids: number → client id.
+        group_of: each pair's group; shape (pairs,).
+        topics: each pair's topic; pairs names.
+        queues: how many each pair has; shape (pairs,).
+        broker_of: each queue's broker by number; shape (sum of queues,).
+        queue_ids: each queue's id on its broker; shape (sum of queues,).
+        brokers: number → broker name.
+        absent: (pair, client id number) of members known not to subscribe; shape (n, 2).
+        lags: messages not yet read, 0 where that is not known; shape (sum of queues,).
+        lag_known: shape (sum of queues,).
+        seen: somebody looked who holds the queue; shape (sum of queues,).
+        held: (queue, client id number) of owners seen, by queue; shape (n, 2).
+    """
+
+    groups: int
+    members: Ints
+    ids: Ints
+    client_ids: Sequence[str]
+    group_of: Ints
+    topics: Sequence[str]
+    queues: Ints
+    broker_of: Ints
+    queue_ids: Ints
+    brokers: Sequence[str]
+    absent: Ints
+    lags: Ints
+    lag_known: Bools
+    seen: Bools
+    held: Ints
+
+    def with_members(self, members: Ints, ids: Ints, client_ids: Sequence[str]) -> GroupBatch:
+        """The same topics with other members; the numbers of the client ids so far stay.
+
+        Args:
+            members: how many each group has; shape (groups,).
+            ids: by number; shape (sum of members,).
+            client_ids: number → client id.
+        """
+        return replace(self, members=members, ids=ids, client_ids=client_ids)
+
+    @cached_property
+    def pair_of(self) -> Ints:
+        """Each queue's pair; shape (sum of queues,)."""
+        return np.repeat(np.arange(len(self.queues)), self.queues)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Where each pair's queues end; shape (pairs,)."""
+        return np.cumsum(self.queues)
+
+    @cached_property
+    def member_ends(self) -> Ints:
+        """Where each group's members end; shape (groups,)."""
+        return np.cumsum(self.members)
+
+    def named(self, places: Ints) -> Ints:
+        """Members' places as numbers of their client ids; −1 stays.
+
+        Args:
+            places: shape (n,).
+        """
+        numbers: Ints = np.append(self.ids, -1)[places]
+        return numbers
+
+
+def read_batch(batch: pa.RecordBatch) -> GroupBatch:
+    """A batch of FLEET rows as arrays."""
+    members = batch.column("members")
+    topics = batch.column("topics")
+    pairs: Any = topics.flatten()
+    runs = pairs.field("subscribe")
+    run: Any = runs.flatten()
+    sizes = _ints(run.field("queues"))
+    brokers, broker_of_run = _numbered(run.field("brokerName"))
+    queues_of_pair = _sums(sizes, _lengths(runs))
+    absent = pairs.field("absent")
+    owned = pairs.field("owners")
+    owners: Any = owned.flatten()
+    holders = owners.field("owners")
+    numbered = pa.concat_arrays([members.flatten(), absent.flatten(), holders.flatten()])
+    client_ids, numbers = _numbered(numbered)
+    ids, absentees, holding = np.split(numbers, np.cumsum([len(members.flatten()), len(absent.flatten())]))
+    first_queue = _starts(queues_of_pair)
+    total = int(queues_of_pair.sum())
+    lags, lag_known = _placed_lags(pairs.field("lags"), first_queue, total)
+    at = np.repeat(first_queue, _lengths(owned)) + _ints(owners.field("place"))
+    seen = np.zeros(total, np.bool_)
+    seen[at] = True
+    return GroupBatch(
+        groups=batch.num_rows,
+        members=_lengths(members),
+        ids=ids,
+        client_ids=client_ids,
+        group_of=np.repeat(np.arange(batch.num_rows), _lengths(topics)),
+        topics=pairs.field("topic").to_pylist(),
+        queues=queues_of_pair,
+        broker_of=np.repeat(broker_of_run, sizes),
+        queue_ids=_ranges(np.zeros(len(sizes), np.int64), sizes),
+        brokers=brokers,
+        absent=np.column_stack((np.repeat(np.arange(len(absent)), _lengths(absent)), absentees)),
+        lags=lags,
+        lag_known=lag_known,
+        seen=seen,
+        held=_by_first(np.repeat(at, _lengths(holders)), holding),
+    )
+
+
+def _by_first(first: Ints, second: Ints) -> Ints:
+    """Two columns, in the order of the first."""
+    order = np.argsort(first, kind="stable")
+    return np.column_stack((first[order], second[order]))
+
+
+def _placed_lags(lags: Any, first_queue: Ints, total: int) -> tuple[Ints, Bools]:
+    placed: Any = lags.flatten()
+    at = np.repeat(first_queue, _lengths(lags)) + _ints(placed.field("place"))
+    values, known = np.zeros(total, np.int64), np.zeros(total, np.bool_)
+    values[at] = _ints(placed.field("lag"))
+    known[at] = True
+    return values, known
+
+
+def _numbered(names: Any) -> tuple[list[str], Ints]:
+    """The distinct names, and each one's number."""
+    coded = names.dictionary_encode()
+    return coded.dictionary.to_pylist(), _ints(coded.indices)
+
+
+def _lengths(lists: Any) -> Ints:
+    return _ints(lists.value_lengths().fill_null(0))
+
+
+def _ints(values: Any) -> Ints:
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _starts(sizes: Ints) -> Ints:
+    return np.cumsum(sizes) - sizes
+
+
+def _sums(values: Ints, sizes: Ints) -> Ints:
+    """The sums of neighbouring values, so many each."""
+    totals = np.concatenate((np.zeros(1, np.int64), np.cumsum(values)))
+    ends = np.cumsum(sizes)
+    sums: Ints = totals[ends] - totals[ends - sizes]
+    return sums
+
+
+def _ranges(starts: Ints, sizes: Ints) -> Ints:
+    """start, start + 1, … of each, so many."""
+    return np.arange(int(sizes.sum())) + np.repeat(starts - _starts(sizes), sizes)

@@ -1,0 +1,193 @@
+"""A batch of groups dealt out before and after changes, and each change in figures.
+
+A *case* is one group after one change. Its pairs are parts of the batch: other members, or fewer queues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rmqlb.engine.changes import made_up
+from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.kernels.lists import elements, numbers, starts
+from rmqlb.kernels.pairs import Pairs, counts, first_processes
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.pipeline.arrow import known
+from rmqlb.pipeline.group_batch import GroupBatch
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Members that are there, and made-up ones that may join.
+
+    Attributes:
+        batch: the groups with both kinds of members.
+        joins: which of the made-up ones a member is, from 1; 0 for one that is there; shape (members,).
+        behind: how many real members stand behind it; shape (members,).
+        is_id: it is the first process with its client id; shape (members,).
+    """
+
+    batch: GroupBatch
+    joins: Ints
+    behind: Ints
+    is_id: Bools
+
+    def present(self, change: int) -> Bools:
+        """Who is there after so many have joined (above 0) or the last so many have left (below 0)."""
+        there: Bools = self.joins <= max(change, 0)
+        return there & (self.behind >= -change) if change < 0 else there
+
+    def real(self) -> Ints:
+        """How many members each group has now; shape (groups,)."""
+        return np.bincount(numbers(self.batch.members)[self.joins == 0], minlength=self.batch.groups)
+
+
+def roster(batch: GroupBatch, joiners: int) -> Roster:
+    """The batch with so many made-up members in each group, where they sort (`rmqlb.engine.changes.made_up`)."""
+    codes = {client_id: number for number, client_id in enumerate(batch.client_ids)}
+    ids: list[int] = []
+    joins: list[int] = []
+    for end, size in zip(batch.member_ends.tolist(), batch.members.tolist(), strict=True):
+        names = [batch.client_ids[number] for number in batch.ids[end - size : end].tolist()]
+        new = {name: rank for rank, name in enumerate(made_up(joiners, names), 1)}
+        for name in sort_client_ids([*names, *new]):
+            ids.append(codes.setdefault(name, len(codes)))
+            joins.append(new.get(name, 0))
+    whole = batch.with_members(batch.members + joiners, np.array(ids, np.int64), list(codes))
+    joined = np.array(joins, np.int64)
+    real = (joined == 0).astype(np.int64)
+    up_to = np.cumsum(real)
+    last = np.append(up_to, 0)[whole.member_ends - 1]
+    behind = last[numbers(whole.members)] - up_to
+    first = first_processes(whole.ids, whole.members)[0]
+    return Roster(whole, joined, behind, first == np.arange(len(first)))
+
+
+@dataclass(frozen=True)
+class Cases:
+    """One change to many groups.
+
+    Attributes:
+        groups: each case's group in the batch; shape (cases,).
+        pairs: what is dealt out afterwards, case after case.
+        case_of: each pair's case; shape (pairs,).
+        removed: queues that are gone by then; shape (cases,).
+    """
+
+    groups: Ints
+    pairs: Pairs
+    case_of: Ints
+    removed: Ints
+
+    @property
+    def case_of_row(self) -> Ints:
+        """Each queue's case; shape (rows,)."""
+        return np.repeat(self.case_of, self.pairs.queues)
+
+    def having(self, marked: Bools) -> Bools:
+        """The cases that have a marked pair; shape (cases,).
+
+        Args:
+            marked: shape (pairs,).
+        """
+        return np.bincount(self.case_of[marked], minlength=len(self.groups)) > 0
+
+
+def every_group(pairs: Pairs, groups: int) -> Cases:
+    """A case for each group, with all its queues."""
+    return Cases(np.arange(groups), pairs, pairs.groups, np.zeros(groups, np.int64))
+
+
+def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
+    """A case for each group and each broker that has queues of it: what is left without the broker.
+
+    Args:
+        batch: the groups.
+        pairs: all pairs of the batch.
+
+    Returns:
+        The cases, and each one's broker by number; shape (cases,).
+    """
+    width = len(batch.brokers) + 1
+    groups, brokers = np.divmod(np.unique(batch.group_of[batch.pair_of] * width + batch.broker_of), width)
+    pairs_of_group = np.bincount(batch.group_of, minlength=batch.groups)
+    pair = elements(pairs_of_group, groups)
+    case = np.repeat(np.arange(len(groups)), pairs_of_group[groups])
+    row, case_of_row = elements(batch.queues, pair), np.repeat(case, batch.queues[pair])
+    stays = batch.broker_of[row] != brokers[case_of_row]
+    left = np.bincount(numbers(batch.queues[pair])[stays], minlength=len(pair))
+    removed = np.bincount(case_of_row[~stays], minlength=len(groups))
+    part = Pairs(left, pairs.groups[pair], pairs.members, row[stays], pairs.places, pairs.owners)
+    return Cases(groups, part, case, removed), brokers
+
+
+def figures(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> dict[str, Any]:
+    """What happens to the cases' queues, as columns of WHAT_IF.
+
+    Args:
+        batch: the groups.
+        cases: the cases.
+        before: the place of each queue's owner; shape (queues of the batch,).
+        after: likewise afterwards; shape (rows of the cases,).
+    """
+    rows, case_of_row, number = cases.pairs.rows, cases.case_of_row, len(cases.groups)
+    was = before[rows]
+
+    def count(where: Bools) -> Ints:
+        return np.bincount(case_of_row[where], minlength=number)
+
+    moved = (was >= 0) & (after >= 0) & (was != after)
+    lag = np.zeros(number, np.int64)
+    np.add.at(lag, case_of_row[moved], batch.lags[rows[moved]])
+    stay = np.bincount(case_of_row, minlength=number)
+    return {
+        "queuesBefore": stay + cases.removed,
+        "queuesAfter": stay,
+        "moved": count(moved),
+        "assigned": count((was < 0) & (after >= 0)),
+        "unassigned": count((was >= 0) & (after < 0)),
+        "removed": cases.removed,
+        "unownedAfter": count(after < 0),
+        "multiplyOwnedAfter": np.zeros(number, np.int64),
+        "lagMoved": known(lag, count(moved & ~batch.lag_known[rows]) == 0),
+    }
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """How the cases' queues lie on their client ids (`rmqlb.model.plan.Spread`); each of shape (cases,)."""
+
+    members: Ints
+    idle: Ints
+    owned: Ints
+    least: Ints
+    most: Ints
+
+
+def spreads(cases: Cases, places: Ints, is_id: Bools) -> Spreads:
+    """Measure an assignment of the cases' queues.
+
+    Args:
+        cases: the cases.
+        places: the place of each queue's owner; shape (rows,).
+        is_id: as in the roster.
+    """
+    pairs, number = cases.pairs, len(cases.groups)
+    queues = np.bincount(cases.case_of_row, minlength=number)
+    whole = Pairs(queues, cases.groups, pairs.members, pairs.rows, pairs.places, pairs.owners)
+    ids = is_id[pairs.places[elements(pairs.members, cases.groups)]]
+    owned = counts(whole, places)[ids]
+    case = numbers(pairs.members[cases.groups])[ids]
+    members = np.bincount(case, minlength=number)
+    least, most = np.zeros(number, np.int64), np.zeros(number, np.int64)
+    filled = np.flatnonzero(members)
+    if len(filled):
+        begins = starts(members)[:-1][filled]
+        least[filled] = np.minimum.reduceat(owned, begins)
+        most[filled] = np.maximum.reduceat(owned, begins)
+    idle = np.bincount(case[owned == 0], minlength=number)
+    total = np.bincount(case, owned, minlength=number).astype(np.int64)
+    return Spreads(members, idle, total, least, most)

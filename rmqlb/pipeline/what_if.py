@@ -1,0 +1,159 @@
+"""What would happen to every group: with more or fewer members, without a broker, under another strategy.
+
+Rules of this file:
+- A sweep is the same batch with other members or queues (`Pairs`), dealt out once more; nothing is joined or rebuilt.
+- Figures are those of `plan-rebalance`'s summary (`rmqlb.engine.rebalance`), group by group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.kernels.lanes import Ints
+from rmqlb.kernels.pairs import among
+from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
+from rmqlb.pipeline.dealing import Dealing, has_kernel
+from rmqlb.pipeline.group_batch import read_batch
+from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, WHAT_IF
+from rmqlb.pipeline.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
+
+_LEADING = (*KEY, "group")
+
+
+def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
+    """Every group after every change, as rows of WHAT_IF.
+
+    The changes: one to so many made-up members more, and members fewer, taken from the end of the sorted list, as far
+    as there are any; each of the brokers that hold queues of the group lost; each other strategy. Strategies without a
+    kernel (`has_kernel`) and pairs that refuse one are left out.
+
+    Args:
+        fleet: rows of FLEET.
+        strategies: names of strategies.
+        settings: what the members' strategy objects were constructed with.
+        members: how many members more or fewer at most.
+    """
+    return fleet.mapInArrow(partial(_sweep, tuple(strategies), settings, members), WHAT_IF.ddl)
+
+
+def broker_losses(topics: DataFrame) -> DataFrame:
+    """What each topic has left when a broker is lost, as rows of BROKER_LOSSES.
+
+    Args:
+        topics: rows of TOPICS.
+    """
+    reads = _by_broker(topics, "subscribe").withColumnRenamed("queues", "reads")
+    writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
+    both = reads.join(writes, [*KEY, "topic", "brokerName"], "full")
+    total = topics.select(*KEY, "topic", _total("subscribe").alias("allReads"), _total("publish").alias("allWrites"))
+    none = sql.lit(0)
+    return (
+        both.join(total, [*KEY, "topic"])
+        .select(
+            *KEY,
+            "brokerName",
+            "topic",
+            sql.col("allReads").alias("readQueuesBefore"),
+            (sql.col("allReads") - sql.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
+            sql.col("allWrites").alias("writeQueuesBefore"),
+            (sql.col("allWrites") - sql.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
+        )
+        .select(*BROKER_LOSSES.columns)
+    )
+
+
+def _by_broker(topics: DataFrame, column: str) -> DataFrame:
+    runs = topics.select(*KEY, "topic", sql.explode(column).alias("run"))
+    return runs.groupBy(*KEY, "topic", sql.col("run.brokerName").alias("brokerName")).agg(
+        sql.sum("run.queues").cast("int").alias("queues")
+    )
+
+
+def _total(column: str) -> Column:
+    """Queues in all runs; null when the list is not known."""
+    return sql.aggregate(column, sql.lit(0), lambda total, run: total + run["queues"])
+
+
+def _sweep(
+    strategies: Sequence[str], settings: Settings, members: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    names = [full_name(name, settings.inner) for name in strategies if has_kernel(name, settings)]
+    for rows in batches:
+        yield from _Swept(rows, names, settings, members).results()
+
+
+class _Swept:
+    """One batch under every strategy and change.
+
+    Args:
+        rows: rows of FLEET.
+        strategies: full names of strategies that have kernels.
+        settings: what the members' strategy objects were constructed with.
+        members: how many members more or fewer at most.
+    """
+
+    def __init__(self, rows: pa.RecordBatch, strategies: Sequence[str], settings: Settings, members: int) -> None:
+        self._rows = rows
+        self._strategies = strategies
+        self._changes = [change for change in range(-members, members + 1) if change]
+        self._roster = roster(read_batch(rows), members)
+        self._batch = self._roster.batch
+        self._dealing = Dealing(self._batch, settings)
+        self._now = every_group(among(self._dealing.pairs, self._roster.present(0)), self._batch.groups)
+        self._before = {name: self._dealing.places(name, self._now.pairs) for name in strategies}
+        self._spread = {name: self._spreads(self._now, places) for name, places in self._before.items()}
+        self._refused = {name: self._refuses(name, self._now) for name in strategies}
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        real = self._roster.real()
+        brokers, lost = every_broker(self._batch, self._now.pairs)
+        for name in self._strategies:
+            for change in self._changes:
+                pairs = among(self._dealing.pairs, self._roster.present(change))
+                subject = all_of(f"{change:+d}", self._batch.groups)
+                cases = every_group(pairs, self._batch.groups)
+                yield self._case(name, name, "members", subject, cases, real >= -change)
+            yield self._case(name, name, "broker-lost", named(self._batch.brokers, lost), brokers)
+            for other in self._strategies:
+                if other != name:
+                    subject = all_of(other, self._batch.groups)
+                    yield self._case(name, other, "strategy", subject, self._now)
+
+    def _case(
+        self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Any = True
+    ) -> pa.RecordBatch:
+        after = self._before[other] if cases is self._now else self._dealing.places(other, cases.pairs)
+        was, becomes = self._spread[name], self._spreads(cases, after)
+        some = becomes.members > 0
+        columns = {
+            "strategy": all_of(name, len(cases.groups)),
+            "change": all_of(change, len(cases.groups)),
+            "subject": subject,
+            "strategyAfter": all_of(other, len(cases.groups)),
+            "membersBefore": was.members[cases.groups],
+            "membersAfter": becomes.members,
+            "idleBefore": was.idle[cases.groups],
+            "idleAfter": becomes.idle,
+            "leastAfter": known(becomes.least, some),
+            "mostAfter": known(becomes.most, some),
+            "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
+            **figures(self._batch, cases, self._before[name], after),
+        }
+        whole = rows_of({**taken(self._rows, _LEADING, cases.groups), **columns}, WHAT_IF)
+        keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
+        return whole.filter(pa.array(keep))
+
+    def _spreads(self, cases: Cases, places: Ints) -> Spreads:
+        return spreads(cases, places, self._roster.is_id)
+
+    def _refuses(self, name: str, cases: Cases) -> Any:
+        return cases.having(self._dealing.refused(name, cases.pairs))

@@ -1,0 +1,137 @@
+"""Every row of ASSIGNMENTS and REFUSALS equals what the engine says of the group by itself; no Spark yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assign import Members, assign
+from rmqlb.errors import AllocationError
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.pipeline.allocate import _assignments, _refusals
+from rmqlb.pipeline.by_engine import EVERY_TOPIC
+
+from .fleets import Group, Topic, fleet_rows
+
+STRATEGIES = (
+    "AVG",
+    "AVG_BY_CIRCLE",
+    "CONSISTENT_HASH",
+    "MACHINE_ROOM",
+    "MACHINE_ROOM_NEARBY-AVG",
+    "MACHINE_ROOM_NEARBY-CONSISTENT_HASH",
+    "MACHINE_ROOM_NEARBY-MACHINE_ROOM",
+    "PIN-AVG_BY_CIRCLE",
+    "PIN-MACHINE_ROOM_NEARBY-AVG",
+    "CONFIG",
+)
+NAMES = ("a", "b@x", "r1@b", "r2@b", "\ue000", "\U0001f600", "broker-a", "broker-10", "@", "r1@")
+IDS = ("10.0.0.1@1", "10.0.0.1@2", "10.0.0.10@1", "r2x", "", "\U0001f600@1", "\ue000@1", "é", "r1y", "10.0.0.9@1")
+CONFIG = {
+    "10.0.0.1@1": [MessageQueue("T0", "broker-a", 0), MessageQueue("T1", "nowhere", 7)],
+    "r2x": [MessageQueue("T0", "broker-a", 0), MessageQueue("T1", "a", 1)],
+}
+SETTINGS = (
+    Settings(
+        virtual_nodes=3,
+        consumer_idcs=frozenset({"r1", "b"}),
+        config=CONFIG,
+        broker_zones={name: name[:1] for name in NAMES},
+        client_zones={name: name[:1] or "r" for name in IDS},
+        hosts=frozenset({"10.0.0.1", "r2x"}),
+    ),
+    Settings(
+        virtual_nodes=0,
+        broker_zones={name: "z" for name in NAMES if name != "a"},
+        client_zones=dict.fromkeys(IDS[1:], "z"),
+    ),
+    Settings(config=[MessageQueue("T0", "a", 0), MessageQueue("T0", "a", 1)], broker_zones="(.)", client_zones="(.)"),
+)
+
+
+def brokers() -> st.SearchStrategy[dict[str, int]]:
+    counts = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 9), max_size=4)
+    return counts.map(lambda found: {name: found[name] for name in sorted(found, key=sort_key)})
+
+
+@st.composite
+def topics(draw: st.DrawFn, name: str, members: list[str]) -> Topic:
+    on = draw(brokers())
+    number = sum(on.values())
+    places = st.integers(0, number - 1)
+    some = st.lists(st.sampled_from(IDS), max_size=3, unique=True)
+    return Topic(
+        name,
+        on,
+        absent=draw(st.none() | st.lists(st.sampled_from(members), unique=True)) if members else None,
+        lags=draw(st.dictionaries(places, st.integers(0, 10**12))) if number else {},
+        owners=draw(st.dictionaries(places, some)) if number else {},
+    )
+
+
+@st.composite
+def groups(draw: st.DrawFn, name: str) -> Group:
+    members = sort_client_ids(draw(st.lists(st.sampled_from(IDS), max_size=12)))
+    number = draw(st.integers(1, 3))
+    return Group(name, members, [draw(topics(f"T{index}", members)) for index in range(number)])
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[Group]:
+    return [draw(groups(f"g{index}")) for index in range(draw(st.integers(1, 5)))]
+
+
+def expected(fleet: list[Group], strategy: str, with_: Settings) -> tuple[list[Any], list[Any]]:
+    """What the engine says: rows of ASSIGNMENTS, and of REFUSALS, from the group's name on."""
+    rows, refused = [], []
+    name = full_name(strategy, with_.inner)
+    for group in fleet:
+        for topic in group.topics:
+            datas = tuple(QueueData(broker, number, number, 6) for broker, number in topic.brokers.items())
+            subscribed: dict[str, frozenset[str]] = {client_id: frozenset() for client_id in topic.absent or ()}
+            members = Members(tuple(group.members), strategy, with_, subscribed=subscribed)
+            try:
+                found = assign(TopicRouteData(topic.topic, datas, ()), members)
+            except AllocationError as error:
+                reason = error.message.removeprefix(f"topic {topic.topic}: ")
+                refused.append((group.group, topic.topic, name, reason))
+                continue
+            for place, queue in enumerate(found.queues):
+                owners = found.owners[queue]
+                seen = place < sum(topic.brokers.values()) and place in topic.owners
+                drifts = set(topic.owners[place]) != set(owners) if seen else None
+                lag = topic.lags.get(place) if place < sum(topic.brokers.values()) else None
+                for owner in owners or (None,):
+                    known = (owner, len(owners), lag, drifts)
+                    rows.append((group.group, topic.topic, queue.broker_name, queue.queue_id, name, *known))
+    return rows, refused
+
+
+def written(step: Any, fleet: list[Group], strategy: str, with_: Settings) -> list[Any]:
+    batches: Iterator[Any] = step((strategy,), with_, iter([fleet_rows(fleet)]))
+    return [tuple(row.values())[3:] for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("with_", SETTINGS, ids=("all", "none", "lists"))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=60)
+@given(fleet=fleets())
+def test_every_cell_is_the_engines(strategy: str, with_: Settings, fleet: list[Group]) -> None:
+    rows, refused = expected(fleet, strategy, with_)
+    assert written(_assignments, fleet, strategy, with_) == rows
+    assert written(_refusals, fleet, strategy, with_) == refused
+
+
+def test_a_config_entry_without_a_topic_is_meant_for_each() -> None:
+    fleet = [Group("g", ["x"], [Topic("T0", {"a": 1}), Topic("T1", {"a": 2})])]
+    config = Settings(config={"x": [MessageQueue(EVERY_TOPIC, "a", 1)]})
+    rows = [(row[1], row[3], row[5]) for row in written(_assignments, fleet, "CONFIG", config)]
+    assert rows == [("T0", 0, None), ("T0", 1, "x"), ("T1", 0, None), ("T1", 1, "x")]
