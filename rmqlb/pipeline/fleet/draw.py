@@ -5,8 +5,8 @@ Sizes are heavy-tailed: most topics and groups are small, a few are large, and a
 
 from __future__ import annotations
 
+import itertools
 import math
-from itertools import accumulate
 from random import Random
 
 import msgspec
@@ -118,7 +118,7 @@ def _subscriptions(random: Random, groups: int, pairs: int, topics: int) -> list
     weights = np.array([random.paretovariate(1.5) for _ in range(groups)])
     counts = 1 + _dealt(pairs - groups, weights, topics - 1)
     order = random.sample(range(topics), topics)
-    popularity = list(accumulate((rank + 1) ** -_POPULARITY for rank in range(topics)))
+    popularity = list(itertools.accumulate((rank + 1) ** -_POPULARITY for rank in range(topics)))
     return [_chosen(random, order, popularity, count) for count in counts.tolist()]
 
 
@@ -151,7 +151,7 @@ def _topics(shape: FleetShape, random: Random, readers: Ints, queues: int | None
     spans = np.array([shape.brokers if random.random() < 0.6 else random.randint(1, shape.brokers) for _ in readers])
     spans, per_broker = _sized(wish, spans, readers, queues)
     left = 0 if queues is None else queues - int((spans * per_broker * readers).sum())
-    topics = []
+    topics, odd_kinds = [], itertools.count(random.randrange(len(names.ODD)))
     for number in range(count):
         span, each = int(spans[number]), int(per_broker[number])
         more = 0
@@ -161,7 +161,7 @@ def _topics(shape: FleetShape, random: Random, readers: Ints, queues: int | None
         brokers = sorted(random.sample(range(shape.brokers), span))
         counts = tuple((broker, each + (place < more)) for place, broker in enumerate(brokers))
         odd = random.random() < shape.odd_names
-        name = names.odd_name(number) if odd else names.topic_name(number)
+        name = names.odd_name(next(odd_kinds), number) if odd else names.topic_name(number)
         topics.append(FleetTopic(name, counts, _topic_kind(random, number)))
     return tuple(topics)
 
@@ -200,6 +200,7 @@ def _groups(
 ) -> tuple[FleetGroup, ...]:
     """The groups; faults go round, starting where the clusters before have left off."""
     groups: list[FleetGroup] = []
+    odd_kinds = itertools.count(random.randrange(len(names.ODD)))
     kinds = list(Fault)
     ill_before = math.ceil(before * shape.faults)
     waiting = kinds[ill_before % len(kinds) :] + kinds[: ill_before % len(kinds)]
@@ -216,10 +217,10 @@ def _groups(
         odd = random.random() < shape.odd_names
         groups.append(
             FleetGroup(
-                name=names.odd_name(number) if odd else names.group_name(number),
+                name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
                 topics=its,
                 size=size,
-                strategy=random.choices(_STRATEGIES, (80, 10, 10))[0],
+                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(_STRATEGIES, (80, 10, 10))[0],
                 id_kind="odd" if odd else "grpc" if fault is Fault.GRPC else random.choices(_ID_KINDS, (6, 3, 1))[0],
                 fault=fault,
             )

@@ -99,7 +99,7 @@ def _restarted(random: Random, member: FleetMember, group: FleetGroup) -> FleetM
 
 def _client_id(random: Random, group: FleetGroup, ip: str, place: int) -> str:
     if group.id_kind == "odd":
-        return f"10.1.1.1@{names.odd_name(place)}"
+        return f"10.1.1.1@{names.odd_name(place, place)}"
     if group.id_kind == "named":
         return f"{ip}@{group.name}-{place}"
     if group.id_kind == "grpc":

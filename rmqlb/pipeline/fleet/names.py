@@ -45,9 +45,9 @@ def letters(number: int) -> str:
     return text
 
 
-def odd_name(number: int) -> str:
-    """An odd name of its own for each number."""
-    return f"{ODD[number % len(ODD)]}-{number}"
+def odd_name(kind: int, number: int) -> str:
+    """An odd name of its own for each number; the kinds go round."""
+    return f"{ODD[kind % len(ODD)]}-{number}"
 
 
 def topic_name(number: int) -> str:

@@ -101,7 +101,10 @@ def sizes(shape: FleetShape) -> Sizes:
     topics = shape.topics or max(pairs // 5, 1)
     rows = shape.queues or pairs * _QUEUES_A_PAIR
     clusters = shape.clusters or min(max(3, -(-rows // _ROWS_A_CLUSTER)), groups, topics)
-    return Sizes(clusters, topics, groups, pairs, shape.queues)
+    asked = Sizes(clusters, topics, groups, pairs, shape.queues)
+    if shape.pairs is None and topics >= clusters <= groups <= pairs:
+        return msgspec.structs.replace(asked, pairs=min(pairs, sum(_room(asked))))
+    return asked
 
 
 def chance(seed: int, *purpose: object) -> Random:
@@ -113,7 +116,7 @@ def share_out(total: int, clusters: int) -> list[int]:
     """So many things over the clusters, the first ones getting up to twice as many as the last.
 
     >>> share_out(10, 3), share_out(3, 3)
-    ([4, 3, 3], [1, 1, 1])
+    ([5, 3, 2], [1, 1, 1])
     """
     weights = [2 - number / max(clusters - 1, 1) for number in range(clusters)]
     rest = total - clusters
@@ -129,9 +132,7 @@ def _check_sizes(asked: Sizes) -> None:
             raise UsageError(f"{number} {name} in {asked.clusters} clusters", hint="each cluster needs one")
     if asked.pairs < asked.groups:
         raise UsageError(f"{asked.pairs} pairs for {asked.groups} groups", hint="each group needs a topic")
-    topics, groups = share_out(asked.topics, asked.clusters), share_out(asked.groups, asked.clusters)
-    room = [a * b for a, b in zip(topics, groups, strict=True)]
-    if any(pairs > most for pairs, most in zip(share_pairs(asked), room, strict=True)):
+    if asked.pairs > sum(_room(asked)):
         raise UsageError(
             f"{asked.pairs} pairs are more than {asked.groups} groups and {asked.topics} topics in {asked.clusters} "
             "clusters make",
@@ -144,10 +145,19 @@ def _check_sizes(asked: Sizes) -> None:
 
 
 def share_pairs(asked: Sizes) -> list[int]:
-    """The pairs of each cluster: one for each of its groups, and its part of the rest."""
-    groups = share_out(asked.groups, asked.clusters)
+    """The pairs of each cluster: one for each of its groups, and its part of the rest, as far as its topics go."""
+    groups, room = share_out(asked.groups, asked.clusters), _room(asked)
     more = share_out(asked.pairs - asked.groups + asked.clusters, asked.clusters)
-    return [group + extra - 1 for group, extra in zip(groups, more, strict=True)]
+    parts = [min(group + extra - 1, most) for group, extra, most in zip(groups, more, room, strict=True)]
+    for number, most in enumerate(room):
+        parts[number] += min(most - parts[number], asked.pairs - sum(parts))
+    return parts
+
+
+def _room(asked: Sizes) -> list[int]:
+    """The most pairs that each cluster can have: every group on every topic."""
+    groups, topics = share_out(asked.groups, asked.clusters), share_out(asked.topics, asked.clusters)
+    return [a * b for a, b in zip(groups, topics, strict=True)]
 
 
 def _within(name: str, value: float | None, least: float, most: float) -> None:
