@@ -1,0 +1,234 @@
+"""A cluster as it is before its first night: brokers, topics, groups, and who reads what.
+
+Sizes are heavy-tailed: most topics and groups are small, a few are large, and a few topics are read by many groups.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from random import Random
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rmqlb.pipeline.fleet import names
+from rmqlb.pipeline.fleet.faults import MORE_THAN_ONE, Fault
+from rmqlb.pipeline.fleet.shape import MOST_MEMBERS, MOST_QUEUES, FleetShape, chance, share_out, share_pairs, sizes
+
+Ints = npt.NDArray[np.int64]
+
+_POPULARITY = 0.7
+_MEDIAN_QUEUES = 8.0
+_MOST_IDLE_QUEUES = 60
+ORDER, STATIC, DISAGREED, SHRINKING = "order", "static", "disagreed", "shrinking"
+TOPIC_KINDS = (ORDER, STATIC, DISAGREED, SHRINKING)
+_ID_KINDS = ("process", "container", "named")
+_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+
+
+class FleetBroker(msgspec.Struct, frozen=True):
+    """A broker group; `ip` is its master's, a slave's is the next address."""
+
+    name: str
+    ip: str
+    has_slave: bool
+    has_master: bool = True
+    read_only: bool = False
+
+
+class FleetTopic(msgspec.Struct, frozen=True):
+    """A topic: how many read queues it has on which brokers (by number), and what is special about it."""
+
+    name: str
+    queues: tuple[tuple[int, int], ...]
+    kind: str | None = None
+
+    @property
+    def size(self) -> int:
+        """All its read queues."""
+        return sum(count for _, count in self.queues)
+
+
+class FleetGroup(msgspec.Struct, frozen=True):
+    """A group: its topics (by number), how many members it starts with, and what is wrong with it."""
+
+    name: str
+    topics: tuple[int, ...]
+    size: int
+    strategy: str
+    id_kind: str
+    fault: Fault | None = None
+
+
+class FleetCluster(msgspec.Struct, frozen=True):
+    """A cluster; `number` is its place in the fleet."""
+
+    name: str
+    number: int
+    brokers: tuple[FleetBroker, ...]
+    topics: tuple[FleetTopic, ...]
+    groups: tuple[FleetGroup, ...]
+
+
+def draw_cluster(shape: FleetShape, number: int) -> FleetCluster:
+    """The so many-th cluster of a fleet, from 0."""
+    asked = sizes(shape)
+    random = chance(shape.seed, number)
+    topics = share_out(asked.topics, asked.clusters)[number]
+    groups = share_out(asked.groups, asked.clusters)
+    pairs = share_pairs(asked)
+    subscriptions = _subscriptions(random, groups[number], pairs[number], topics)
+    readers = np.bincount(np.fromiter((t for its in subscriptions for t in its), np.int64), minlength=topics)
+    queues = None if asked.queues is None else _part(asked.queues, pairs, number)
+    drawn = _topics(shape, random, readers, queues)
+    return FleetCluster(
+        name=f"fleet-{names.letters(number)}",
+        number=number,
+        brokers=_brokers(shape, random, number),
+        topics=drawn,
+        groups=_groups(shape, random, subscriptions, drawn, sum(groups[:number])),
+    )
+
+
+def _part(total: int, weights: list[int], number: int) -> int:
+    """The so many-th part of a total by weight; together the parts are the total."""
+    before, whole = sum(weights[:number]), sum(weights)
+    return total * (before + weights[number]) // whole - total * before // whole
+
+
+def _brokers(shape: FleetShape, random: Random, number: int) -> tuple[FleetBroker, ...]:
+    """Every other cluster has a broker without master, and one that only serves reads."""
+    last, ill = shape.brokers - 1, shape.faults > 0 and number % 2 == 0
+    odd = shape.odd_names > 0 and number == 0 and shape.brokers > 2
+    return tuple(
+        FleetBroker(
+            name=names.broker_name(i, rooms=number % 3 == 1, odd=odd and i >= last - 1),
+            ip=f"10.{number % 100}.{i}.1",
+            has_slave=random.random() < 0.5 or (ill and i == last),
+            has_master=not (ill and last > 0 and i == last),
+            read_only=ill and last > 1 and i == last - 1,
+        )
+        for i in range(shape.brokers)
+    )
+
+
+def _subscriptions(random: Random, groups: int, pairs: int, topics: int) -> list[tuple[int, ...]]:
+    weights = np.array([random.paretovariate(1.5) for _ in range(groups)])
+    counts = 1 + _dealt(pairs - groups, weights, topics - 1)
+    order = random.sample(range(topics), topics)
+    popularity = list(itertools.accumulate((rank + 1) ** -_POPULARITY for rank in range(topics)))
+    return [_chosen(random, order, popularity, count) for count in counts.tolist()]
+
+
+def _dealt(total: int, weights: npt.NDArray[np.float64], most: int) -> Ints:
+    """A total in parts by weight, none above the most; there is room for all of it."""
+    parts = np.zeros(len(weights), np.int64)
+    while (left := total - int(parts.sum())) > 0:
+        part = np.where(parts < most, weights, 0.0)
+        add = np.floor(left * part / part.sum()).astype(np.int64)
+        if not add.any():
+            add[np.argsort(-part, kind="stable")[:left]] = 1
+        parts = np.minimum(parts + add, most)
+    return parts
+
+
+def _chosen(random: Random, order: list[int], popularity: list[float], count: int) -> tuple[int, ...]:
+    """So many topics, no topic twice; popular ones more often."""
+    chosen: set[int] = set()
+    for _ in range(20):
+        chosen.update(random.choices(order, cum_weights=popularity, k=count - len(chosen)))
+        if len(chosen) == count:
+            return tuple(sorted(chosen))
+    rest = [topic for topic in order if topic not in chosen]
+    return tuple(sorted((*chosen, *rest[: count - len(chosen)])))
+
+
+def _topics(shape: FleetShape, random: Random, readers: Ints, queues: int | None) -> tuple[FleetTopic, ...]:
+    count = len(readers)
+    wish = np.exp([random.gauss(0, 1) for _ in range(count)])
+    spans = np.array([shape.brokers if random.random() < 0.6 else random.randint(1, shape.brokers) for _ in readers])
+    spans, per_broker = _sized(wish, spans, readers, queues)
+    left = 0 if queues is None else queues - int((spans * per_broker * readers).sum())
+    topics, odd_kinds = [], itertools.count(random.randrange(len(names.ODD)))
+    for number in range(count):
+        span, each = int(spans[number]), int(per_broker[number])
+        more = 0
+        if readers[number] and left > 0:
+            more = min(left // int(readers[number]), span if span * (each + 1) <= MOST_QUEUES else 0)
+            left -= more * int(readers[number])
+        brokers = sorted(random.sample(range(shape.brokers), span))
+        counts = tuple((broker, each + (place < more)) for place, broker in enumerate(brokers))
+        odd = random.random() < shape.odd_names
+        name = names.odd_name(next(odd_kinds), number) if odd else names.topic_name(number)
+        topics.append(FleetTopic(name, counts, _topic_kind(random, number)))
+    return tuple(topics)
+
+
+def _sized(wish: npt.NDArray[np.float64], spans: Ints, readers: Ints, queues: int | None) -> tuple[Ints, Ints]:
+    """Brokers of each topic, and queues on each of them; not more than asked for over all pairs, and not far below."""
+
+    def at(scale: float) -> tuple[Ints, Ints]:
+        size = np.clip(wish * scale, 1, MOST_QUEUES)
+        span = np.minimum(spans, size.astype(np.int64))
+        return span, (size / span).astype(np.int64)
+
+    if queues is None:
+        return at(_MEDIAN_QUEUES)
+    low, high = 1e-6, 1e6
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        span, each = at(middle)
+        low, high = (middle, high) if int((span * each * readers).sum()) <= queues else (low, middle)
+    return at(low)
+
+
+def _topic_kind(random: Random, number: int) -> str | None:
+    """The second to fifth topic of each cluster are of one kind each, later ones now and then."""
+    if 1 <= number <= len(TOPIC_KINDS):
+        return TOPIC_KINDS[number - 1]
+    return random.choice(TOPIC_KINDS) if random.random() < 0.03 else None
+
+
+def _groups(
+    shape: FleetShape,
+    random: Random,
+    subscriptions: list[tuple[int, ...]],
+    topics: tuple[FleetTopic, ...],
+    before: int,
+) -> tuple[FleetGroup, ...]:
+    """The groups; faults go round, starting where the clusters before have left off."""
+    groups: list[FleetGroup] = []
+    odd_kinds = itertools.count(random.randrange(len(names.ODD)))
+    kinds = list(Fault)
+    ill_before = math.ceil(before * shape.faults)
+    waiting = kinds[ill_before % len(kinds) :] + kinds[: ill_before % len(kinds)]
+    count = math.ceil((before + len(subscriptions)) * shape.faults) - ill_before
+    ill = set(random.sample(range(len(subscriptions)), count))
+    for number, its in enumerate(subscriptions):
+        largest = max(topics[topic].size for topic in its)
+        fault = next((kind for kind in waiting if _fits(kind, its, largest)), None) if number in ill else None
+        if fault is not None:
+            waiting.remove(fault)
+            waiting.append(fault)
+        size = min(max(round(random.lognormvariate(math.log(shape.members) - 0.5, 1.0)), 1), MOST_MEMBERS)
+        size = max(size, 3) if fault in MORE_THAN_ONE else largest + 2 if fault is Fault.IDLE_MEMBERS else size
+        odd = random.random() < shape.odd_names
+        groups.append(
+            FleetGroup(
+                name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
+                topics=its,
+                size=size,
+                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(_STRATEGIES, (80, 10, 10))[0],
+                id_kind="odd" if odd else "grpc" if fault is Fault.GRPC else random.choices(_ID_KINDS, (6, 3, 1))[0],
+                fault=fault,
+            )
+        )
+    return tuple(groups)
+
+
+def _fits(fault: Fault, topics: tuple[int, ...], largest: int) -> bool:
+    if fault is Fault.MISSING_SUBSCRIPTION:
+        return len(topics) > 1
+    return fault is not Fault.IDLE_MEMBERS or largest <= _MOST_IDLE_QUEUES

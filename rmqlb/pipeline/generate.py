@@ -1,0 +1,154 @@
+"""Writes a generated fleet: a snapshot of every cluster and night, as `fetch-routes` would have written it.
+
+Rules of this file:
+- Equal shapes give equal bytes: no clock, no machine's name, gzip without a time.
+- One snapshot is in memory at a time, and a file is there whole or not at all.
+- Damaged documents stand among the good ones and are listed in the summary.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import msgspec
+from msgspec.structs import replace
+
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.fleet.draw import draw_cluster
+from rmqlb.pipeline.fleet.files import BadFile, FleetFiles
+from rmqlb.pipeline.fleet.nights import nights
+from rmqlb.pipeline.fleet.shape import FleetShape, sizes
+from rmqlb.sources.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
+from rmqlb.sources.source import Progress, no_progress
+
+LARGEST = 60_000_000
+"""Bytes of one document, unpacked; rmqlb reads no larger ones unless told to."""
+
+
+class FleetSummary(msgspec.Struct, frozen=True, rename="camel"):
+    """What was written; all but clusters counts every night.
+
+    Attributes:
+        folder: where.
+        clusters: clusters.
+        files: files, damaged ones included.
+        snapshots: good documents.
+        topics: topics with a route.
+        groups: groups.
+        pairs: subscriptions of groups to topics with a route, `%RETRY%` topics left out.
+        queues: (group, topic, queue) rows of these pairs.
+        observed: queues of groups that have offsets in the files, `%RETRY%` ones included.
+        bytes: of all files.
+        faults: kind of fault → groups that have it, counted once.
+        bad_files: the damaged documents.
+    """
+
+    folder: str
+    clusters: int
+    files: int
+    snapshots: int
+    topics: int
+    groups: int
+    pairs: int
+    queues: int
+    observed: int
+    bytes: int
+    faults: dict[str, int]
+    bad_files: tuple[BadFile, ...]
+
+
+def generate(shape: FleetShape, folder: str, progress: Progress = no_progress) -> FleetSummary:
+    """Write a fleet into a folder that is empty or not there yet.
+
+    Args:
+        shape: the fleet.
+        folder: gets `cluster=NAME/date=YYYY-MM-DD/snapshot.json.gz`, or `cluster=NAME/snapshots.jsonl`.
+        progress: told of every snapshot.
+
+    Raises:
+        UsageError: the folder is not empty or cannot be written, or a snapshot becomes too large to be read.
+    """
+    try:
+        if os.path.isdir(folder) and os.listdir(folder):
+            raise UsageError(f"{folder} is not empty", hint="name a new folder, so that two fleets do not mix")
+        return _write(shape, folder, progress)
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
+    clusters = sizes(shape).clusters
+    total, done = clusters * shape.days, 0
+    files = FleetFiles(folder, shape.layout)
+    counts: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for number in range(clusters):
+        cluster = draw_cluster(shape, number)
+        faults.update(str(group.fault) for group in cluster.groups if group.fault)
+        with files.of(cluster.name):
+            for day, snapshot in nights(shape, cluster):
+                files.add(day, _body(snapshot))
+                first = -(-done * shape.bad_files // total)
+                for bad in range(first, -(-(done + 1) * shape.bad_files // total)):
+                    files.add_damaged(day, _body(_part(snapshot)), bad)
+                counts.update(_counts(snapshot))
+                done += 1
+                progress("snapshots", done, total)
+    return FleetSummary(
+        folder=folder,
+        clusters=clusters,
+        files=files.files,
+        snapshots=total,
+        topics=counts["topics"],
+        groups=counts["groups"],
+        pairs=counts["pairs"],
+        queues=counts["queues"],
+        observed=counts["observed"],
+        bytes=files.bytes,
+        faults=dict(sorted(faults.items())),
+        bad_files=tuple(files.bad),
+    )
+
+
+def _body(snapshot: ClusterSnapshot) -> bytes:
+    taken_at = snapshot.taken_at
+    body = msgspec.json.encode(
+        {
+            "schema": SCHEMA,
+            "formatVersion": FORMAT_VERSION,
+            "command": "fetch-routes",
+            "source": {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": taken_at},
+            "data": to_document(snapshot),
+            "warnings": [],
+        }
+    )
+    if len(body) > LARGEST:
+        raise UsageError(
+            f"a snapshot would have {len(body) // 10**6} MB, and no more than {LARGEST // 10**6} MB are read",
+            hint="spread the fleet over more clusters",
+        )
+    return body
+
+
+def _part(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Enough of a snapshot to be damaged."""
+    return replace(
+        snapshot,
+        routes=dict(list(snapshot.routes.items())[:2]),
+        groups=dict(list(snapshot.groups.items())[:2]),
+        unread=(),
+    )
+
+
+def _counts(snapshot: ClusterSnapshot) -> dict[str, int]:
+    queues = {topic: len(sighting.route.subscribe_queues()) for topic, sighting in snapshot.routes.items()}
+    read = [topic for group in snapshot.groups.values() for topic in group.topics or () if topic in queues]
+    return {
+        "topics": len(snapshot.routes),
+        "groups": len(snapshot.groups),
+        "pairs": len(read),
+        "queues": sum(queues[topic] for topic in read),
+        "observed": sum(len(group.queues) for group in snapshot.groups.values()),
+    }
