@@ -1,0 +1,70 @@
+"""Spark Connect: a session on a server far away, over gRPC, without Java.
+
+Rule of this file: what a `sc://` master lacks is said in one line before any work begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rmqlb.errors import EndpointError, UsageError
+from rmqlb.pipeline.package import package_zip
+from rmqlb.pipeline.settings import SessionSettings, session_conf
+from rmqlb.pipeline.spark_errors import plain_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECT_SECONDS = 10
+_ENABLED = "SPARK_CONNECT_MODE_ENABLED"  # pyspark sets it, and would never again start a session of another kind
+
+
+@contextmanager
+def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
+    """A session on the server of a `sc://` master, released at the end; the server gets the code of rmqlb.
+
+    Raises:
+        UsageError: the packages that Spark Connect needs are not installed, or the address is malformed.
+        EndpointError: no server of Spark Connect answers there.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own library writes to the terminal; read at its import
+    _must_answer(settings.master)
+    from pyspark.sql import SparkSession
+
+    with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
+        try:
+            spark = SparkSession.builder.remote(settings.master).config(map={**session_conf(settings)}).getOrCreate()
+        finally:
+            os.environ.pop(_ENABLED, None)
+        try:
+            if (archive := package_zip(folder)) is not None:
+                spark.addArtifacts(archive, pyfile=True)
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _must_answer(master: str) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        import grpc  # type: ignore[import-untyped]
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+    except ImportError as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"--master {master}: {reason}", hint="pip install 'pyspark[connect]'") from None
+    try:
+        channel = DefaultChannelBuilder(master).toChannel()
+    except (PySparkException, ValueError) as error:
+        raise UsageError(f"--master {master}: {error}", hint="such as sc://host:15002") from None
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
+    except grpc.FutureTimeoutError:
+        text = f"{master}: no Spark Connect server answered within {_CONNECT_SECONDS} s"
+        raise EndpointError(text, hint="is it running there, and is the port right? 15002 is the usual one") from None
+    finally:
+        channel.close()

