@@ -1,0 +1,173 @@
+"""The producers stage: what becomes of every topic's messages while brokers fail.
+
+Rules of this file:
+- TOPICS → jobs → outcomes → SENDS and SEND_SHARES. A job is a shape and a scenario; each is simulated once, however
+  many topics have that shape.
+- Every topic comes out: one that cannot be sent to, or of which nobody can tell what fails, with 0 trials and nulls.
+- Equal topics, schedule and seed give equal rows, in whatever partitions they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
+from rmqlb.pipeline.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from rmqlb.pipeline.warehouse import Writing
+
+    Batches = Iterator[pa.RecordBatch]
+
+PARTITIONS = 64
+"""Some dozens of jobs each where there are thousands; a job takes about a tenth of a second."""
+
+JOBS = Table("send_jobs", {"shape": "string", "scenario": "string"})
+"""What is simulated: a `shape` (`send_rows.SendShape` as JSON), under a scenario."""
+
+OUTCOMES = Table(
+    "send_outcomes",
+    {
+        **JOBS.columns,
+        **{name: kind for name, kind in SENDS.columns.items() if name not in (*KEY, "topic", "scenario")},
+        "shares": "array<struct<brokerName: string, attempts: double, failures: double, share: double>>",
+    },
+)
+"""A job and what came of it; `shares` has an entry for each of the shape's brokers, null where nothing was simulated.
+
+`attempts` are requests for each message, `lost` is a share of messages, `share` one of the messages that were stored,
+null when no trial stored any. `attempts` and `failures` of a broker are null: the engine's report does not have them.
+"""
+
+
+def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PARTITIONS) -> DataFrame:
+    """TOPICS → JOBS: each shape with each of its scenarios, once.
+
+    Args:
+        topics: the topics, of one snapshot each.
+        schedule: what fails.
+        partitions: so many tasks simulate. Spark would put the few bytes of all jobs into one.
+
+    Raises:
+        UsageError: the schedule cannot be simulated for all topics.
+    """
+    check_schedule(schedule)
+    shapes = topics.select(_shape().alias("shape")).distinct()
+    jobs = shapes.mapInArrow(_job_maker(schedule), JOBS.ddl)
+    return jobs.repartition(partitions, "shape", "scenario")
+
+
+def simulate_sends(jobs: DataFrame, schedule: SendSchedule) -> DataFrame:
+    """JOBS → OUTCOMES, by the engine's `simulate_trials`; all of the stage's work is here.
+
+    Raises:
+        UsageError: the schedule cannot be simulated for all topics.
+    """
+    check_schedule(schedule)
+    return jobs.mapInArrow(_simulator(schedule), OUTCOMES.ddl)
+
+
+def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """TOPICS and OUTCOMES → SENDS: a row for each topic and scenario."""
+    return _by_topic(topics, outcomes).select(*SENDS.columns)
+
+
+def send_shares(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """TOPICS and OUTCOMES → SEND_SHARES: a row for each topic, scenario and broker, where anything was simulated."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    broker = F.explode("shares").alias("broker")
+    rows = _by_topic(topics, outcomes).select(*KEY, "topic", "scenario", "latencyFault", broker)
+    return rows.select(*KEY, "topic", "scenario", "latencyFault", "broker.*").select(*SEND_SHARES.columns)
+
+
+def write_sends(
+    topics: DataFrame,
+    schedule: SendSchedule,
+    writing: Writing,
+    *,
+    made_from: Mapping[str, str] | None = None,
+    partitions: int = PARTITIONS,
+) -> tuple[int, int]:
+    """Simulate once, and write SENDS and SEND_SHARES.
+
+    Args:
+        topics: TOPICS, of one snapshot each.
+        schedule: what fails.
+        writing: of the warehouse; the outcomes lie aside in it meanwhile.
+        made_from: as `Writing.replace` takes it.
+        partitions: so many tasks simulate.
+
+    Returns:
+        The numbers of rows of both tables.
+
+    Raises:
+        UsageError: the schedule cannot be simulated for all topics.
+    """
+    aside = writing.aside(OUTCOMES.name)
+    simulate_sends(send_jobs(topics, schedule, partitions=partitions), schedule).write.parquet(aside)
+    outcomes = topics.sparkSession.read.schema(OUTCOMES.ddl).parquet(aside)
+    rows = writing.replace(SENDS, sends(topics, outcomes), made_from)
+    return rows, writing.replace(SEND_SHARES, send_shares(topics, outcomes), made_from)
+
+
+def _shape() -> Column:
+    """A topic's `SendShape` as JSON, equal for equal shapes; a null list of queues is left out."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    none = F.array().cast("array<string>")
+    publish, subscribe = (F.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
+    is_ordered = F.coalesce(F.col("orderTopicConf") != "", F.lit(False))  # noqa: FBT003
+    is_static = F.col("isStatic") & F.col("orderTopicConf").isNull()
+    return F.to_json(
+        F.struct(
+            "publish",
+            F.when(is_static, none).otherwise(F.array_sort(F.array_except(subscribe, publish))).alias("others"),
+            (is_ordered | is_static).alias("fixed"),
+            is_static.alias("isStatic"),
+        )
+    )
+
+
+def _by_topic(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
+    return topics.select(*KEY, "topic", _shape().alias("shape")).join(outcomes, "shape")
+
+
+def _job_maker(schedule: SendSchedule) -> Callable[[Batches], Batches]:
+    def make(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        kind = pa.schema({"shape": pa.string(), "scenario": pa.string()})
+        for batch in batches:
+            rows = [row for text in batch.column("shape").to_pylist() for row in jobs_of(text, schedule)]
+            yield pa.RecordBatch.from_pylist(rows, kind)
+
+    return make
+
+
+def _simulator(schedule: SendSchedule) -> Callable[[Batches], Batches]:
+    """A batch a job: what is done is on its way at once."""
+
+    def simulate(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        kind = _outcome_kind()
+        for batch in batches:
+            for job in batch.to_pylist():
+                yield pa.RecordBatch.from_pylist([outcome_of(job["shape"], job["scenario"], schedule)], kind)
+
+    return simulate
+
+
+def _outcome_kind() -> pa.Schema:
+    """`OUTCOMES` as Arrow has it."""
+    import pyarrow as pa
+
+    of = {"string": pa.string(), "boolean": pa.bool_(), "int": pa.int32(), "double": pa.float64()}
+    share = [(name, of[SEND_SHARES.columns[name]]) for name in ("brokerName", "attempts", "failures", "share")]
+    shares = pa.list_(pa.struct(share))
+    return pa.schema([(name, of.get(kind, shares)) for name, kind in OUTCOMES.columns.items()])
