@@ -1,0 +1,57 @@
+"""Members that come and go."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from rmqlb.pipeline.schemas import CHURN
+from rmqlb.pipeline.timeline import conform, place
+
+_MOMENT = ("cluster", "group", "index")
+
+
+def churn(timeline: DataFrame, groups: DataFrame, members: DataFrame) -> DataFrame:
+    """Who joined and who left each group, day by day.
+
+    Compared are moments that follow each other among those at which the group's members were observed (`groups.members`
+    is not null). Processes that share a client id count each: three where there were two is one that joined. What was
+    before the first observation is not known: alone on its day, it has null for `joined` and `left`.
+
+    Args:
+        timeline: TIMELINE.
+        groups: GROUPS.
+        members: MEMBERS.
+
+    Returns:
+        CHURN: sums over the moments of a day; `members` is how many processes its last moment shows.
+    """
+    by_time = Window.partitionBy("cluster", "group").orderBy("index")
+    now, before = F.col("processes"), F.col("before")
+    observed = _observed(timeline, groups).join(_processes(timeline, members), list(_MOMENT), "left")
+    compared = observed.withColumn("processes", F.coalesce(now, F.array().cast("array<string>"))).withColumn(
+        "before", F.lag(now).over(by_time)
+    )
+    by_day = compared.groupBy("cluster", "group", "date").agg(
+        F.max_by(F.array_size(now), "index").alias("members"),
+        F.sum(F.array_size(F.array_except(now, before))).alias("joined"),
+        F.sum(F.array_size(F.array_except(before, now))).alias("left"),
+    )
+    return conform(by_day, CHURN)
+
+
+def _observed(timeline: DataFrame, groups: DataFrame) -> DataFrame:
+    looked = groups.where(F.col("members").isNotNull())
+    return place(looked, timeline).select(*_MOMENT, "date").distinct()
+
+
+def _processes(timeline: DataFrame, members: DataFrame) -> DataFrame:
+    """A group's processes at a moment, each by a name of its own: "2 10.0.0.1@7" is the second that has the id.
+
+    As plain text, for Spark compares lists of structs pair by pair. The set over the snapshots of one moment has each
+    id as often as the snapshot that shows it most often.
+    """
+    same_id = Window.partitionBy("cluster", "snapshot", "group", "clientId").orderBy("place")
+    name = F.concat_ws(" ", F.row_number().over(same_id).cast("string"), "clientId")
+    named = place(members, timeline).withColumn("process", name)
+    return named.groupBy(*_MOMENT).agg(F.collect_set("process").alias("processes"))

@@ -1,0 +1,49 @@
+"""Stage 6: what many snapshots tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from rmqlb.pipeline.churn import churn
+from rmqlb.pipeline.moves import days, flapping, moves
+from rmqlb.pipeline.schemas import CHURN, DOCUMENTS, FLAPPING, GROUPS, MEMBERS, MOVES, OFFSETS, OWNERS, SESSIONS, TREND
+from rmqlb.pipeline.sessions import sessions
+from rmqlb.pipeline.timeline import timeline
+from rmqlb.pipeline.trend import trend
+
+READS = (DOCUMENTS, OWNERS, GROUPS, MEMBERS, OFFSETS)
+"""The tables that `history` is made from."""
+
+
+@contextmanager
+def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
+    """The tables of the history, to be written inside the block.
+
+    Sessions and days are what takes long, and several tables are made from them: Spark keeps them on disk from the
+    first table that needs them until the block ends.
+
+    Args:
+        tables: those of `READS`, by name.
+
+    Yields:
+        Table name → its rows, for each of `schemas.HISTORY`, in the order in which they are best written.
+    """
+    order = timeline(tables[DOCUMENTS.name])
+    owners, groups, members = (tables[table.name] for table in (OWNERS, GROUPS, MEMBERS))
+    held = sessions(order, owners).persist(StorageLevel.DISK_ONLY)
+    by_day = days(order, owners, groups).persist(StorageLevel.DISK_ONLY)
+    try:
+        yield {
+            SESSIONS.name: held,
+            MOVES.name: moves(by_day),
+            FLAPPING.name: flapping(by_day, held),
+            CHURN.name: churn(order, groups, members),
+            TREND.name: trend(order, owners, groups, members, tables[OFFSETS.name]),
+        }
+    finally:
+        held.unpersist()
+        by_day.unpersist()

@@ -1,0 +1,160 @@
+"""How often queues change hands, and which groups are restless.
+
+Rules of this file:
+- A *step* leads from one moment at which a group was observed to the next such moment, however long that takes. A queue
+  counts in a step when it was sighted at both ends.
+- Groups that were ever seen BROADCASTING are left out: their members do not share queues, so none can move.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from rmqlb.model.group import BROADCASTING
+from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table
+from rmqlb.pipeline.timeline import QUEUE_OF_GROUP, conform, sightings
+
+DAYS = Table(
+    "days",
+    {
+        "cluster": "string",
+        "date": "date",
+        "group": "string",
+        "moved": "int",
+        "unassigned": "int",
+        "assigned": "int",
+        "observed": "int",
+        "snapshots": "int",
+        "restless": "int",
+        "newlyMoved": "int",
+        "queues": "int",
+    },
+)
+"""A group's day, as MOVES; also a day with its first observation alone (`snapshots` 0). `restless` counts the steps in
+which a queue moved, `newlyMoved` the queues that moved for the first time, `queues` the most sighted at one moment."""
+
+_COUNTED = ("moved", "unassigned", "assigned", "observed", "newlyMoved")
+
+
+def days(timeline: DataFrame, owners: DataFrame, groups: DataFrame) -> DataFrame:
+    """What happened to a group's queues, day by day.
+
+    In a step a queue *moved* when it has owners before and after, and others: another set of client ids. It was
+    *unassigned* when it had owners and has none, *assigned* when it had none and has some.
+
+    Args:
+        timeline: TIMELINE.
+        owners: OWNERS.
+        groups: GROUPS.
+
+    Returns:
+        DAYS; a step belongs to the date of its later moment.
+    """
+    by_step = (
+        _changes(sightings(timeline, owners))
+        .groupBy("cluster", "group", "step", "date")
+        .agg(F.count("*").alias("queues"), *(F.sum(F.col(name).cast("int")).alias(name) for name in _COUNTED))
+    )
+    by_day = by_step.groupBy("cluster", "group", "date").agg(
+        F.max("queues").alias("queues"),
+        F.count_if(F.col("step") > 1).alias("snapshots"),
+        F.count_if(F.col("moved") > 0).alias("restless"),
+        *(F.sum(name).alias(name) for name in _COUNTED),
+    )
+    broadcasting = groups.where(F.col("messageModel") == BROADCASTING).select("cluster", "group").distinct()
+    return conform(by_day.join(broadcasting, ["cluster", "group"], "left_anti"), DAYS)
+
+
+def moves(days: DataFrame) -> DataFrame:
+    """A group's moves by date.
+
+    Args:
+        days: DAYS.
+
+    Returns:
+        MOVES: the days on which a step ends; `snapshots` is the number of steps.
+    """
+    return conform(days.where(F.col("snapshots") > 0), MOVES)
+
+
+def flapping(
+    days: DataFrame,
+    sessions: DataFrame,
+    *,
+    least: int = 2,
+    days_a_return: float = 14.0,
+    moved_share: float = 0.5,
+) -> DataFrame:
+    """Which groups are restless.
+
+    `moves` is the sum of MOVES.moved, `days` the nights from the group's first observation to its last, at least 1. A
+    queue *returns* when it goes to a client that held it before and had lost it, also when nobody held it in between; a
+    queue that returns to two clients at one moment returns once.
+
+    A group flaps when, by itself or by its surroundings, it does not come to rest:
+
+    - queues go back and forth: they returned at `least` moments or more, and on average once in `days_a_return` days;
+    - or they hardly ever stay: queues moved in `least` steps or more, and on a day (`movesADay`) at least `moved_share`
+      of the group's queues.
+
+    So one deployment, or one client that was away for a night, is no flapping, however many queues it moved.
+
+    Args:
+        days: DAYS.
+        sessions: SESSIONS.
+        least: moments or steps; fewer are an incident.
+        days_a_return: days; a return that is rarer is maintenance.
+        moved_share: share of the most queues that were sighted at one moment.
+
+    Returns:
+        FLAPPING: each group of `days`.
+    """
+    nights = F.datediff(F.max("date"), F.min("date"))
+    in_all = days.groupBy("cluster", "group").agg(
+        F.sum("moved").alias("moves"),
+        F.sum("newlyMoved").alias("queues"),
+        F.sum("restless").alias("restless"),
+        F.max("queues").alias("most"),
+        F.greatest(nights, F.lit(1)).alias("days"),
+    )
+    known = in_all.join(_returns(sessions), ["cluster", "group"], "left").fillna(0, ["returns", "moments"])
+    back_and_forth = (F.col("moments") >= least) & (F.col("moments") * days_a_return >= F.col("days"))
+    never_still = (F.col("restless") >= least) & (F.col("movesADay") >= F.col("most") * moved_share)
+    rated = known.withColumn("movesADay", F.col("moves") / F.col("days"))
+    return conform(rated.withColumn("flaps", back_and_forth | never_still), FLAPPING)
+
+
+def _changes(seen: DataFrame) -> DataFrame:
+    """Each sighting, with what the group's step that ends there has done to the queue."""
+    # Ranked before the queues are put in order: partitioned by group, the rows need no second shuffle for that.
+    group = Window.partitionBy("cluster", "group").orderBy("index")
+    queue = Window.partitionBy(*QUEUE_OF_GROUP).orderBy("index")
+    before, after = F.col("before"), F.col("owners")
+    had, has = F.size(before) > 0, F.size(after) > 0
+    compared = seen.withColumn("step", F.dense_rank().over(group)).select(
+        "*",
+        F.lag("owners").over(queue).alias("before"),
+        F.lag("step").over(queue).eqNullSafe(F.col("step") - 1).alias("observed"),
+    )
+    counted = compared.select(
+        "*",
+        (F.col("observed") & had & has & (before != after)).alias("moved"),
+        (F.col("observed") & had & ~has).alias("unassigned"),
+        (F.col("observed") & ~had & has).alias("assigned"),
+    )
+    so_far = F.count_if("moved").over(queue.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return counted.withColumn("newlyMoved", F.col("moved") & (so_far == 1))
+
+
+def _returns(sessions: DataFrame) -> DataFrame:
+    """Per group: how often a queue went back to an owner, and at how many moments any did."""
+    one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("since")
+    again = sessions.withColumn("nth", F.row_number().over(one_owner)).where(F.col("nth") > 1)
+    by_moment = (
+        again.select("cluster", "group", *QUEUE, "since")
+        .distinct()
+        .groupBy("cluster", "group", "since")
+        .agg(F.count("*").alias("returns"))
+    )
+    return by_moment.groupBy("cluster", "group").agg(F.sum("returns").alias("returns"), F.count("*").alias("moments"))

@@ -1,0 +1,80 @@
+"""From when to when a client held a queue."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from rmqlb.pipeline.schemas import SESSIONS
+from rmqlb.pipeline.timeline import QUEUE_OF_GROUP, conform, sightings
+
+
+def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
+    """Ownership as sessions.
+
+    A session of a client and a queue is a run of the queue's sightings, one after the other, all of which show the
+    client as an owner; a queue with several owners has a session for each. Moments at which the queue was not sighted
+    are passed over: an owner seen before and after such a gap has one session.
+
+    What ends a session is the first moment after its last sighting that
+
+    - sights the queue without the client: `endedBy` is moved when others hold it, unowned when nobody does;
+    - or, when the queue is never sighted again, observes the group on other queues: `endedBy` is unobserved.
+
+    `until` is that moment. Without one the session lasts, as far as anybody knows: `until` and `endedBy` are null, also
+    for a group that is not observed any more at all; `lastSeen` says how old that knowledge is.
+
+    Args:
+        timeline: TIMELINE.
+        owners: OWNERS.
+
+    Returns:
+        SESSIONS; `snapshots` counts the moments that show the client.
+    """
+    seen = sightings(timeline, owners)
+    last = ["cluster", "group", "index"]
+    ended = _runs(seen).join(_next_observations(seen), last, "left")
+    by = (
+        F.when(F.col("nextOwners") > 0, "moved")
+        .when(F.col("nextOwners") == 0, "unowned")
+        .when(F.col("observedAgain").isNotNull(), "unobserved")
+    )
+    until = F.coalesce("nextSighting", "observedAgain")
+    return conform(ended.select("*", until.alias("until"), by.alias("endedBy")), SESSIONS)
+
+
+def _runs(seen: DataFrame) -> DataFrame:
+    """Runs of a queue's sightings that show the same owner, with the queue's sighting after each run.
+
+    `index` is that of the run's last moment.
+    """
+    queue = Window.partitionBy(*QUEUE_OF_GROUP).orderBy("index")
+    numbered = seen.select(
+        "*",
+        F.row_number().over(queue).alias("sighting"),
+        F.lead("takenAt").over(queue).alias("nextSighting"),
+        F.lead(F.size("owners")).over(queue).alias("nextOwners"),
+    )
+    # Along a run both numbers grow by one; at a sighting without the owner only the queue's does.
+    one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("sighting")
+    held = numbered.withColumn("owner", F.explode("owners"))
+    run = F.col("sighting") - F.row_number().over(one_owner)
+    return (
+        held.withColumn("run", run)
+        .groupBy(*QUEUE_OF_GROUP, "owner", "run")
+        .agg(
+            F.min("takenAt").alias("since"),
+            F.max("takenAt").alias("lastSeen"),
+            F.max("index").alias("index"),
+            F.count("*").alias("snapshots"),
+            F.max_by("nextSighting", "sighting").alias("nextSighting"),
+            F.max_by("nextOwners", "sighting").alias("nextOwners"),
+        )
+    )
+
+
+def _next_observations(seen: DataFrame) -> DataFrame:
+    """Each moment at which a group was observed, and the time of the next one."""
+    group = Window.partitionBy("cluster", "group").orderBy("index")
+    moments = seen.select("cluster", "group", "index", "takenAt").distinct()
+    return moments.select("cluster", "group", "index", F.lead("takenAt").over(group).alias("observedAgain"))

@@ -1,0 +1,124 @@
+"""When each snapshot was taken, and what it shows of a queue: what all of the history is made from.
+
+Rules of this file:
+- A cluster's snapshots are in the order of `takenAt`. One without a time has no place in it: it is left out, and
+  `untimed` names it.
+- Snapshots of one cluster with the same time are one moment: no time passes between them, so nothing can have changed.
+  A queue's owners at that moment are all that any of them shows; likewise a group's members.
+- A queue is *sighted* at a moment when somebody looked for its owners, that is, when it has a row in `owners`; a group
+  is *observed* when one of its queues is sighted. Where nobody looked, nothing is known, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from rmqlb.pipeline.schemas import QUEUE, Table
+
+TIMELINE = Table(
+    "timeline",
+    {
+        "cluster": "string",
+        "snapshot": "string",
+        "date": "date",
+        "takenAt": "timestamp",
+        "index": "int",
+        "shared": "boolean",
+    },
+)
+"""One snapshot with a time. `index` counts the cluster's moments from 1; `shared`: others have the same moment."""
+
+UNTIMED = Table("untimed", {"cluster": "string", "snapshot": "string", "documents": "int"})
+"""One snapshot without a time, and how many documents it is made of."""
+
+SIGHTINGS = Table(
+    "sightings",
+    {
+        "cluster": "string",
+        "group": "string",
+        **QUEUE,
+        "index": "int",
+        "takenAt": "timestamp",
+        "date": "date",
+        "owners": "array<string>",
+    },
+)
+"""Who held a queue at a moment: `owners` sorted, without duplicates."""
+
+QUEUE_OF_GROUP = ("cluster", "group", *QUEUE)
+
+
+def timeline(documents: DataFrame) -> DataFrame:
+    """The order of each cluster's snapshots.
+
+    Args:
+        documents: DOCUMENTS. A snapshot made of several is as old as the newest of them.
+
+    Returns:
+        TIMELINE, without the snapshots of which no document has a time.
+    """
+    timed = _snapshots(documents).where(F.col("takenAt").isNotNull())
+    moment = Window.partitionBy("cluster", "takenAt")
+    placed = timed.select(
+        "cluster",
+        "snapshot",
+        F.min("date").over(moment).alias("date"),
+        "takenAt",
+        F.dense_rank().over(Window.partitionBy("cluster").orderBy("takenAt")).alias("index"),
+        (F.count("*").over(moment) > 1).alias("shared"),
+    )
+    return conform(placed, TIMELINE)
+
+
+def untimed(documents: DataFrame) -> DataFrame:
+    """The snapshots that the history leaves out, as nothing tells when they were taken.
+
+    Args:
+        documents: DOCUMENTS.
+
+    Returns:
+        UNTIMED.
+    """
+    return conform(_snapshots(documents).where(F.col("takenAt").isNull()), UNTIMED)
+
+
+def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
+    """Who was seen to hold a queue, moment by moment.
+
+    Args:
+        timeline: TIMELINE.
+        owners: OWNERS.
+
+    Returns:
+        SIGHTINGS; one row for a queue and moment.
+    """
+    seen = place(owners.where(F.col("owners").isNotNull()), timeline)
+    # Only where two snapshots share a moment is there anything to put together; all others need no shuffle for it.
+    alone = seen.where(~F.col("shared")).withColumn("owners", F.array_sort(F.array_distinct("owners")))
+    everyone = F.array_sort(F.array_distinct(F.flatten(F.collect_list("owners"))))
+    together = (
+        seen.where(F.col("shared")).groupBy(*QUEUE_OF_GROUP, "index", "takenAt", "date").agg(everyone.alias("owners"))
+    )
+    return conform(alone, SIGHTINGS).unionByName(conform(together, SIGHTINGS))
+
+
+def place(rows: DataFrame, timeline: DataFrame) -> DataFrame:
+    """Rows of a table from snapshots with the date, time and index of their snapshot; those without a time go.
+
+    Args:
+        rows: of any table with `cluster`, `date` and `snapshot`.
+        timeline: TIMELINE; small beside `rows`.
+    """
+    return rows.drop("date").join(F.broadcast(timeline), ["cluster", "snapshot"])
+
+
+def conform(rows: DataFrame, table: Table) -> DataFrame:
+    """The table's columns in its order and types."""
+    return rows.select(*(F.col(name).cast(kind).alias(name) for name, kind in table.columns.items()))
+
+
+def _snapshots(documents: DataFrame) -> DataFrame:
+    return documents.groupBy("cluster", "snapshot").agg(
+        F.max("takenAt").alias("takenAt"), F.max("date").alias("date"), F.count("*").alias("documents")
+    )

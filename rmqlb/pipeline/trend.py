@@ -1,0 +1,87 @@
+"""How evenly a group was seen to hold its queues, snapshot by snapshot."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from rmqlb.pipeline.schemas import QUEUE, TREND
+from rmqlb.pipeline.timeline import conform, place
+
+_GROUP = ("cluster", "snapshot", "group")
+
+
+def trend(
+    timeline: DataFrame, owners: DataFrame, groups: DataFrame, members: DataFrame, offsets: DataFrame
+) -> DataFrame:
+    """The balance of each observed group over time.
+
+    `most`, `mean` and `idle` are those of `rmqlb.engine.balance.spread`: over the group's client ids, each of which
+    counts once, with the queues that it holds; an owner that is no member does not count. When the members were not
+    observed, `members`, `mean`, `skew` and `idle` are null, and `most` is over the owners seen. `skew` is most / mean,
+    null when no member holds a queue.
+
+    Args:
+        timeline: TIMELINE.
+        owners: OWNERS.
+        groups: GROUPS.
+        members: MEMBERS.
+        offsets: OFFSETS.
+
+    Returns:
+        TREND: a row for each group with a queue whose owners were looked for, in each snapshot with a time. `members`
+        counts processes; `lag` sums over those queues, and is null when that of one is not known.
+    """
+    in_time = timeline.select("cluster", "snapshot")
+    seen = place(owners.where(F.col("owners").isNotNull()), in_time).select(
+        *_GROUP, *QUEUE, F.array_distinct("owners").alias("owners")
+    )
+    known = F.col("members").isNotNull()
+    mean = F.when(known, F.try_divide("heldByMembers", "ids"))
+    most = F.when(known, F.col("mostOfMembers")).otherwise(F.col("mostOfOwners"))
+    whole = (
+        _totals(seen, offsets)
+        .join(groups.select(*_GROUP, "members"), list(_GROUP), "left")
+        .join(_spread(seen, members), list(_GROUP), "left")
+        .select("*", mean.alias("mean"), most.alias("most"))
+        .withColumn("skew", F.try_divide("most", "mean"))
+        .withColumn("idle", F.when(known, F.coalesce("idleIds", F.lit(0))))
+    )
+    return conform(place(whole, timeline), TREND)
+
+
+def _totals(seen: DataFrame, offsets: DataFrame) -> DataFrame:
+    """Per group and snapshot: its queues, those without an owner, and the lag of all."""
+    queues = seen.select(*_GROUP, *QUEUE, (F.size("owners") == 0).alias("isUnowned"))
+    lags = offsets.select(*_GROUP, *QUEUE, "lag")
+    every_lag_is_known = F.count("lag") == F.count("*")
+    return (
+        queues.join(lags, [*_GROUP, *QUEUE], "left")
+        .groupBy(*_GROUP)
+        .agg(
+            F.count("*").alias("queues"),
+            F.count_if("isUnowned").alias("unowned"),
+            F.when(every_lag_is_known, F.try_sum("lag")).alias("lag"),
+        )
+    )
+
+
+def _spread(seen: DataFrame, members: DataFrame) -> DataFrame:
+    """Per group and snapshot: what its client ids hold, and what all hold who were seen to."""
+    holds = seen.select(*_GROUP, F.explode("owners").alias("clientId"), F.lit(1).alias("held"))
+    listed = members.select(*_GROUP, "clientId", F.lit(0).alias("held"))
+    # One union, and so one shuffle, in place of an outer join of holdings and members.
+    by_id = (
+        holds.withColumn("listed", F.lit(0))
+        .unionByName(listed.withColumn("listed", F.lit(1)))
+        .groupBy(*_GROUP, "clientId")
+        .agg(F.sum("held").alias("held"), (F.max("listed") == 1).alias("isMember"))
+    )
+    of_member = F.when(F.col("isMember"), F.col("held"))
+    return by_id.groupBy(*_GROUP).agg(
+        F.max("held").alias("mostOfOwners"),
+        F.max(of_member).alias("mostOfMembers"),
+        F.sum(of_member).alias("heldByMembers"),
+        F.count_if("isMember").alias("ids"),
+        F.count_if(of_member == 0).alias("idleIds"),
+    )
