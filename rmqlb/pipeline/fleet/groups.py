@@ -7,7 +7,8 @@ from random import Random
 
 import msgspec
 
-from rmqlb.engine.allocate import JAVA_CLASSES
+from rmqlb.engine.allocate import JAVA_CLASSES, prepare
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.model.group import (
     BROADCASTING,
@@ -21,7 +22,7 @@ from rmqlb.model.group import (
     QueueState,
     Seen,
 )
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.pipeline.fleet.draw import FleetGroup
 from rmqlb.pipeline.fleet.faults import NOBODY, WITHOUT_OWNERS, WITHOUT_REPORTS, Fault, Owners, disturb, silent_member
@@ -30,6 +31,8 @@ from rmqlb.pipeline.fleet.members import FleetMember
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
 _FOREIGN_CLASS = "AllocateMessageQueueByWeight"
 _UNKNOWN_OWNERS = frozenset({Fault.UNSEEN_MEMBERS, Fault.GRPC})
+_UNLIKE_MEMBERS = frozenset({Fault.MIXED_STRATEGIES, Fault.MISSING_SUBSCRIPTION})
+_SETTINGS = Settings()
 
 
 class GroupLook(msgspec.Struct, frozen=True):
@@ -85,23 +88,37 @@ def seen_group(look: GroupLook, queues: Mapping[MessageQueue, QueueState]) -> Co
     )
 
 
-def owners_of(route: TopicRouteData, look: GroupLook) -> list[Owners]:
-    """Who holds each of the route's subscribe queues, if all goes well."""
-    group = look.group
-    if group.fault in WITHOUT_OWNERS:
-        return [NOBODY for _ in route.subscribe_queues()]
-    if group.fault in _UNKNOWN_OWNERS:
-        return [None for _ in route.subscribe_queues()]
-    mixed = group.fault is Fault.MIXED_STRATEGIES
-    lacking = look.lacking
+def owners_of(route: TopicRouteData, queues: Sequence[MessageQueue], look: GroupLook) -> list[Owners]:
+    """Who holds each of the route's subscribe queues, if all goes well.
+
+    Args:
+        route: a topic's.
+        queues: its subscribe queues, made once for all groups.
+        look: the group.
+    """
+    fault = look.group.fault
+    if fault in WITHOUT_OWNERS:
+        return [NOBODY] * len(queues)
+    if fault in _UNKNOWN_OWNERS:
+        return [None] * len(queues)
+    if fault in _UNLIKE_MEMBERS:
+        return _owners_of_unlike_members(route, look)
+    client_ids = sort_client_ids(look.client_ids)
+    strategy = prepare(look.group.strategy, queues, client_ids, _SETTINGS)
+    alone = {client_id: frozenset((client_id,)) for client_id in client_ids}
+    holders = {queue: its for client_id, its in alone.items() for queue in strategy.share(client_id)}
+    return [holders.get(queue, NOBODY) for queue in queues]
+
+
+def _owners_of_unlike_members(route: TopicRouteData, look: GroupLook) -> list[Owners]:
+    mixed, lacking = look.group.fault is Fault.MIXED_STRATEGIES, look.lacking
     members = Members(
         client_ids=look.client_ids,
-        strategy=group.strategy,
+        strategy=look.group.strategy,
         strategy_of={member.client_id: member.strategy for member in look.members} if mixed else {},
         subscribed={lacking[0]: frozenset(look.topics) - {lacking[1]}} if lacking else {},
     )
-    sets: dict[tuple[str, ...], frozenset[str]] = {}
-    return [sets.setdefault(its, frozenset(its)) for its in assign(route, members).owners.values()]
+    return [frozenset(its) for its in assign(route, members).owners.values()]
 
 
 def owners_seen(owners: list[Owners], look: GroupLook, random: Random) -> list[Owners]:

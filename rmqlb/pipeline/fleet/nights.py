@@ -135,7 +135,7 @@ class _Life:
             if its is None or not self._offsets:
                 continue
             written = self._offsets.topic_start[topic]
-            owners = owners_seen(self._owners(place, its.data, look), look, random)
+            owners = owners_seen(self._owners(place, its, look), look, random)
             for queue, at, its_owners in zip(its.queues, its.places, owners, strict=True):
                 states[queue] = QueueState(
                     its_owners,
@@ -144,18 +144,19 @@ class _Life:
                     offsets.last_timestamp[first + at],
                 )
         if self._shape.retry_queues:
-            retry = retry_route(self._cluster, look.group.name, state)
+            data = retry_route(self._cluster, look.group.name, state)
+            retry = _Route(data, data.subscribe_queues(), [])
             owners = owners_seen(self._owners(place, retry, look), look, random)
-            pairs = zip(retry.subscribe_queues(), owners, strict=True)
+            pairs = zip(retry.queues, owners, strict=True)
             states.update((queue, QueueState(its_owners, 0, 0, 0)) for queue, its_owners in pairs)
         return states
 
-    def _owners(self, place: int, data: TopicRouteData, look: GroupLook) -> list[Owners]:
+    def _owners(self, place: int, its: _Route, look: GroupLook) -> list[Owners]:
         """Reckoned anew only when the members or the brokers have changed."""
         settled = self._settled[place]
-        if data.topic not in settled:
-            settled[data.topic] = owners_of(data, look)
-        return settled[data.topic]
+        if its.data.topic not in settled:
+            settled[its.data.topic] = owners_of(its.data, its.queues, look)
+        return settled[its.data.topic]
 
     def _unread(self, night: int) -> Iterator[Unread]:
         for group, members in zip(self._cluster.groups, self._members, strict=True):
