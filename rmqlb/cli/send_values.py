@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
@@ -119,15 +121,31 @@ def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None)
     Raises:
         UsageError: it is malformed, no broker fits, or the window ends before it starts.
     """
+    pattern = failure(text, brokers, notices)
+    name = pattern.broker_name
+    fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
+    if not fitting:
+        hint = suggestion("brokers", name, brokers)
+        raise UsageError(f"--fail {text}: topic {topic} has no broker {name}", hint=hint)
+    return [replace(pattern, broker_name=broker) for broker in fitting]
+
+
+def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
+    """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands.
+
+    Args:
+        text: the option's value.
+        brokers: names that are known, which may hold an @ or a colon.
+        notices: `--nameserver-notices`, or None.
+
+    Raises:
+        UsageError: it is malformed, or the window ends before it starts.
+    """
     option = f"--fail {text}"
     name, window, kind = _split_failure(text, brokers)
     start, end = _window(window, option)
     reaction = _reaction(kind, option)
-    fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
-    if not fitting:
-        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
-    notices_us = _notices(notices, reaction)
-    return [Failure(broker, reaction, start, end, notices_us) for broker in fitting]
+    return Failure(name, reaction, start, end, _notices(notices, reaction))
 
 
 def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:

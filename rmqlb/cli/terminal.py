@@ -150,12 +150,13 @@ class Progress:
         if what != self._stage:
             self._stage, self._began = what, now
             if self._manner == "stages":
-                sys.stderr.write(visible(f"{self._verb} {what}: {total}") + "\n")
+                count = f": {total}" if total else ""
+                sys.stderr.write(visible(f"{self._verb} {what}{count}") + "\n")
         if self._manner == "live":
             left = (now - self._began) / done * (total - done) if done and total else 0.0
             eta = f", about {left:.0f} s left" if left >= 1 else ""
-            whole = f" of {total}" if total else ""
-            line = visible(f"{self._verb} {what}: {done + 1}{whole}{eta}")
+            count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
+            line = visible(f"{self._verb} {what}{count}{eta}")
             sys.stderr.write("\r" + line.ljust(self._shown))
             sys.stderr.flush()
             self._shown = len(line)

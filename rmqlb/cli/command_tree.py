@@ -1,0 +1,70 @@
+"""A group of commands, each in a module of its own.
+
+A command's module is imported when the command is called, or when all of them are listed: building the options of
+every command would cost each of them its start-up.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar
+
+import typer
+from typer import _click as click
+
+from rmqlb.cli.boundary import BoundedGroup
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+class CommandTree(BoundedGroup):
+    """The commands of a package, loaded when they are asked for.
+
+    Attributes:
+        home: the package.
+        names: of the commands, in the order of the help; each is a function of its own name in a module of its own
+            name, or a package with an `app` of its own.
+    """
+
+    home: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names, in the order of the help."""
+        return list(self.names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """The command of that name, or None."""
+        if cmd_name in self.names and cmd_name not in self.commands:
+            self.add_command(_load(self.home, cmd_name), cmd_name)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command to run; all of them are loaded when the name is wrong, so that one can be suggested."""
+        if args[0] not in self.names:
+            for name in self.names:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
+def grouped(name: str, tree: type[CommandTree]) -> typer.Typer:
+    """An app whose commands are the tree's; it still needs a callback."""
+    return typer.Typer(
+        name=name,
+        cls=tree,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings=CONTEXT,
+    )
+
+
+def _load(home: str, name: str) -> click.Command:
+    function = name.replace("-", "_")
+    module = import_module(f"{home}.{function}")
+    if hasattr(module, "app"):
+        return typer.main.get_command(module.app)
+    single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
+    single.command(name)(getattr(module, function))
+    return typer.main.get_command(single)

@@ -1,0 +1,104 @@
+"""What options say, as a `Plan`."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date
+from typing import Any
+
+from msgspec.structs import replace
+
+from rmqlb.cli import send_values
+from rmqlb.cli.gather import settings
+from rmqlb.cli.option_groups import StrategyOptions
+from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions, StrategiesOptions, WarehouseOptions
+from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+from rmqlb.errors import UsageError
+from rmqlb.model.sending import Failure
+from rmqlb.pipeline.by_engine import EVERY_TOPIC
+from rmqlb.pipeline.only import parse_only
+from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.send_rows import DIES, LOAD, SendSchedule, check_schedule
+
+_MOST_TRIALS = 100_000
+
+
+def plan_for(
+    where: WarehouseOptions,
+    only: OnlyOptions,
+    as_of: AsOfOptions | None = None,
+    strategies: StrategiesOptions | None = None,
+    strategy_options: StrategyOptions | None = None,
+    schedule: ScheduleOptions | None = None,
+    **rest: Any,
+) -> Plan:
+    """The plan.
+
+    Args:
+        where: whether to write anew.
+        only: which part of the fleet.
+        as_of: which snapshots.
+        strategies: which strategies.
+        strategy_options: what they are constructed with.
+        schedule: what the producers are put through.
+        rest: further attributes of the plan.
+
+    Raises:
+        UsageError: an option is malformed.
+        DataError: a file that an option names is.
+    """
+    changes = dict(rest)
+    if as_of is not None and as_of.as_of is not None:
+        changes["as_of"] = _date(as_of.as_of)
+    if strategies is not None and strategy_options is not None:
+        changes |= _strategies(strategies, strategy_options)
+    if schedule is not None:
+        changes |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
+    return Plan(only=parse_only(only.only or ()), force=where.force, **changes)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--as-of {text}: not a date", hint="write YYYY-MM-DD") from None
+
+
+def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:
+    """The strategies by full name, each once, with what they are constructed with."""
+    inner = options.inner.upper()
+    names = tuple(dict.fromkeys(full_name(name.upper(), inner) for name in which.strategy or WITHOUT_SETTINGS))
+    nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
+    if nearby and not (options.broker_zone and options.client_zone):
+        raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
+    text = repr(options)
+    if options.config is not None:
+        with open(options.config, "rb") as file:
+            text += hashlib.sha256(file.read()).hexdigest()
+    return {"strategies": names, "settings": settings(options, [EVERY_TOPIC]), "settings_text": text}
+
+
+def _schedule(options: ScheduleOptions) -> SendSchedule:
+    """The schedule; without `--fail` each broker dies in turn."""
+    failing = tuple(send_values.failure(text, (), options.nameserver_notices) for text in options.fail or ())
+    scenario = replace(
+        LOAD,
+        client_version=options.client,
+        latency_fault=send_values.on_or_off(options.latency_fault, "--latency-fault"),
+        threads=options.threads,
+        retries=options.retries,
+        timeout_ms=send_values.duration_us(options.timeout, "--timeout") // 1000,
+        seed=options.seed,
+        rate=send_values.rate(options.rate, "--rate"),
+        duration_us=send_values.duration_us(options.for_, "--for"),
+    )
+    trials = send_values.count(options.trials, "--trials", most=_MOST_TRIALS, least=2)
+    if not failing:
+        failing = (_dies(options.nameserver_notices),)
+    schedule = SendSchedule(scenario, failing, in_turn=options.each or not options.fail, trials=trials)
+    check_schedule(schedule)
+    return schedule
+
+
+def _dies(notices: str | None) -> Failure:
+    return DIES if notices is None else send_values.failure("*@30s-", (), notices)

@@ -1,0 +1,32 @@
+"""What `pipeline generate` does with its options."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from rmqlb.cli.option_groups import OutputOptions
+from rmqlb.cli.terminal import Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.fleet.shape import FleetShape
+from rmqlb.pipeline.generate import generate
+from rmqlb.views.fleet_view import fleet_report
+
+
+def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> None:
+    """Write the fleet and show its summary.
+
+    Raises:
+        UsageError: the numbers contradict each other, or the folder cannot be written.
+    """
+    terminal = Terminal("pipeline generate", output)
+    try:
+        first = date.fromisoformat(shape["first"])
+    except ValueError:
+        raise UsageError(f"--first {shape['first']}: not a date", hint="write YYYY-MM-DD") from None
+    with terminal.progress(verb="writing") as progress:
+        summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
+    terminal.show(fleet_report(folder, msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())

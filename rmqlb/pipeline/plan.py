@@ -1,0 +1,54 @@
+"""What a run of the pipeline is asked for, beside its tables."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import date
+
+from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.pipeline.only import Only
+from rmqlb.pipeline.send_rows import SendSchedule
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to look at, and with what in mind.
+
+    Attributes:
+        inputs: files, folders, patterns and URLs to ingest.
+        cluster: the name under which they are ingested; None takes it from each document.
+        strategies: those that are compared.
+        settings: what the members' strategy objects are taken to be constructed with.
+        settings_text: where the settings come from, for a later run to see whether they are the same.
+        as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
+        only: which clusters, groups and topics.
+        include_retry: the groups' %RETRY% topics too.
+        members: how many members more or fewer a what-if goes.
+        schedule: what the producers are put through.
+        schedule_text: where the schedule comes from, likewise.
+        report_to: the folder of the report; None for `report` in the warehouse.
+        top: how many rows the report's lists have.
+        force: write tables anew even if they were made from just this.
+    """
+
+    inputs: tuple[str, ...] = ()
+    cluster: str | None = None
+    strategies: tuple[str, ...] = WITHOUT_SETTINGS
+    settings: Settings = Settings()
+    settings_text: str = ""
+    as_of: date | None = None
+    only: Only = field(default_factory=Only)
+    include_retry: bool = False
+    members: int = 2
+    schedule: SendSchedule = SendSchedule()
+    schedule_text: str = ""
+    report_to: str | None = None
+    top: int = 20
+    force: bool = False
+
+    def digest(self, *names: str) -> str:
+        """A short text that is equal only when these attributes are."""
+        said = repr([(name, getattr(self, name)) for name in names])
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]

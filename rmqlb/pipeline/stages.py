@@ -1,0 +1,207 @@
+"""The stages: each reads tables of the warehouse and writes others, all of them or none.
+
+Rules of this file:
+- A stage whose tables were made from just the tables and the plan that are there now has nothing to do; so a rerun
+  goes on where an earlier run stopped.
+- What is computed is said in the steps' own modules; here is only what is read, what is written, and when.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqlb.model.stage import StageReport
+from rmqlb.pipeline import schemas
+from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.schemas import Table
+from rmqlb.pipeline.warehouse import Warehouse, Writing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Written = Mapping[str, int]
+"""Table → rows."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every stage gets.
+
+    Attributes:
+        spark: the session.
+        warehouse: the tables.
+        plan: what is asked for.
+    """
+
+    spark: SparkSession
+    warehouse: Warehouse
+    plan: Plan
+
+    def read(self, table: Table) -> DataFrame:
+        """A table, as far as it is looked at."""
+        return self.plan.only.filter(self.warehouse.read(self.spark, table))
+
+    def latest(self, *tables: Table) -> dict[str, DataFrame]:
+        """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
+        from rmqlb.pipeline.ingest import latest
+
+        # The date is left out: one that is not known would equal no other.
+        key = ["cluster", "snapshot"]
+        chosen = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).select(*key)
+        return {table.name: self.read(table).join(chosen, key, "left_semi") for table in tables}
+
+
+def ingest(run: Run) -> StageReport:
+    """Snapshots and routes → the tables of `schemas.INGESTED`, and what could not be read → QUARANTINE."""
+    from rmqlb.pipeline.ingest import ingest as read_in
+
+    began = time.monotonic()
+    report = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
+    del report
+    return StageReport("ingest", time.monotonic() - began, {})
+
+
+def allocate(run: Run) -> StageReport:
+    """The last snapshots → FLEET, ASSIGNMENTS and REFUSALS."""
+    from rmqlb.pipeline.allocate import assignments, refusals
+    from rmqlb.pipeline.fleet import fleet
+
+    reads = (
+        schemas.TOPICS,
+        schemas.GROUPS,
+        schemas.MEMBERS,
+        schemas.SUBSCRIPTIONS,
+        schemas.OWNERS,
+        schemas.OFFSETS,
+    )
+    plan = run.plan
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+        rows = fleet(run.latest(*reads), include_retry=plan.include_retry)
+        yield schemas.FLEET, writing.replace(schemas.FLEET, rows, made_from)
+        groups = writing.read(run.spark, schemas.FLEET)
+        dealt = assignments(groups, plan.strategies, plan.settings)
+        yield schemas.ASSIGNMENTS, writing.replace(schemas.ASSIGNMENTS, dealt, made_from)
+        refused = refusals(groups, plan.strategies, plan.settings)
+        yield schemas.REFUSALS, writing.replace(schemas.REFUSALS, refused, made_from)
+
+    asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
+    writes = (schemas.FLEET, schemas.ASSIGNMENTS, schemas.REFUSALS)
+    return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), writes, asked, write)
+
+
+def score(run: Run) -> StageReport:
+    """ASSIGNMENTS → LOADS and SCORES."""
+    from rmqlb.pipeline.score import loads, scores
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+        dealt, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
+        yield schemas.LOADS, writing.replace(schemas.LOADS, loads(dealt, groups), made_from)
+        carried = writing.read(run.spark, schemas.LOADS)
+        yield schemas.SCORES, writing.replace(schemas.SCORES, scores(dealt, carried, groups), made_from)
+
+    reads, writes = (schemas.ASSIGNMENTS, schemas.FLEET), (schemas.LOADS, schemas.SCORES)
+    return _stage(run, "score", reads, writes, run.plan.digest("only"), write)
+
+
+def what_if(run: Run) -> StageReport:
+    """FLEET → WHAT_IF, TOPICS → BROKER_LOSSES."""
+    from rmqlb.pipeline.what_if import broker_losses
+    from rmqlb.pipeline.what_if import what_if as sweep
+
+    plan = run.plan
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+        rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.members)
+        yield schemas.WHAT_IF, writing.replace(schemas.WHAT_IF, rows, made_from)
+        losses = broker_losses(run.latest(schemas.TOPICS)[schemas.TOPICS.name])
+        yield schemas.BROKER_LOSSES, writing.replace(schemas.BROKER_LOSSES, losses, made_from)
+
+    asked = plan.digest("strategies", "settings_text", "as_of", "only", "members")
+    reads, writes = (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), (schemas.WHAT_IF, schemas.BROKER_LOSSES)
+    return _stage(run, "what-if", reads, writes, asked, write)
+
+
+def producers(run: Run) -> StageReport:
+    """TOPICS → SENDS and SEND_SHARES."""
+    from rmqlb.pipeline.producers import write_sends
+
+    plan = run.plan
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+        topics = run.latest(schemas.TOPICS)[schemas.TOPICS.name]
+        sends, shares = write_sends(topics, plan.schedule, writing, made_from=made_from)
+        yield schemas.SENDS, sends
+        yield schemas.SEND_SHARES, shares
+
+    asked = plan.digest("schedule_text", "as_of", "only")
+    reads, writes = (schemas.DOCUMENTS, schemas.TOPICS), (schemas.SENDS, schemas.SEND_SHARES)
+    return _stage(run, "producers", reads, writes, asked, write)
+
+
+def history(run: Run) -> StageReport:
+    """All snapshots → the tables of `schemas.HISTORY`."""
+    from rmqlb.pipeline.history import READS
+    from rmqlb.pipeline.history import history as over_time
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+        with over_time({table.name: run.read(table) for table in READS}) as frames:
+            for table in schemas.HISTORY:
+                yield table, writing.replace(table, frames[table.name], made_from)
+
+    return _stage(run, "history", READS, schemas.HISTORY, run.plan.digest("only"), write)
+
+
+def report(run: Run) -> StageReport:
+    """All tables → CSV, Parquet and one page in the report's folder."""
+    from rmqlb.pipeline.report.write import write_report
+
+    began = time.monotonic()
+    folder = run.plan.report_to or os.path.join(run.warehouse.folder, "report")
+    summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
+    del summary
+    return StageReport("report", time.monotonic() - began, {})
+
+
+STAGES: Mapping[str, Callable[[Run], StageReport]] = {
+    "ingest": ingest,
+    "allocate": allocate,
+    "score": score,
+    "what-if": what_if,
+    "producers": producers,
+    "history": history,
+    "report": report,
+}
+"""The stages by name, in the order in which `run` does them."""
+
+
+def _stage(
+    run: Run,
+    name: str,
+    reads: tuple[Table, ...],
+    writes: tuple[Table, ...],
+    asked: str,
+    write: Callable[[Writing, Mapping[str, str]], Iterator[tuple[Table, int]]],
+) -> StageReport:
+    """Write a stage's tables, unless they are there and made from the same.
+
+    Args:
+        run: the run.
+        name: of the stage.
+        reads: the tables that it reads.
+        writes: the tables that it writes.
+        asked: what of the plan it depends on.
+        write: writes the tables, one after the other.
+    """
+    began = time.monotonic()
+    warehouse = run.warehouse
+    made_from = {**warehouse.versions(*reads), "plan": asked}
+    if not run.plan.force and all(warehouse.is_made_from(table, made_from) for table in writes):
+        return StageReport(name, time.monotonic() - began, warehouse.rows(*writes), changed=False)
+    with warehouse.writing() as writing:
+        rows = {table.name: number for table, number in write(writing, made_from)}
+    return StageReport(name, time.monotonic() - began, rows)

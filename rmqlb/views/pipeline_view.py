@@ -1,0 +1,71 @@
+"""What the stages of a pipeline have done, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rmqlb.model.stage import StageReport
+from rmqlb.views.report import Column, Report, Section
+
+_COLUMNS = (
+    Column("Stage", "stage"),
+    Column("Table", "table"),
+    Column("Rows", "rows", "number"),
+    Column("State", "state"),
+    Column("Took", "ms", "ms"),
+)
+
+
+def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
+    """The stages and their tables.
+
+    Args:
+        warehouse: the folder of the tables.
+        stages: in the order in which they ran.
+    """
+    rows = tuple(row for stage in stages for row in _rows(stage))
+    return Report(
+        schema="rmqlb/pipeline",
+        data={
+            "warehouse": warehouse,
+            "stages": [
+                {
+                    "stage": stage.stage,
+                    "state": _state(stage),
+                    "seconds": round(stage.seconds, 3),
+                    "tables": [{"table": name, "rows": number} for name, number in stage.tables.items()],
+                    "counts": dict(stage.counts),
+                }
+                for stage in stages
+            ],
+        },
+        facts=(f"warehouse {warehouse}", *(_counted(stage) for stage in stages if stage.counts)),
+        sections=(Section("stages", "Stages", _COLUMNS, rows),),
+        labels={},
+    )
+
+
+def _rows(stage: StageReport) -> list[tuple[str | int | float | None, ...]]:
+    took = round(stage.seconds * 1000)
+    tables = list(stage.tables.items()) or [(None, None)]
+    return [
+        (stage.stage, name, number, _state(stage), took if index == 0 else None)
+        for index, (name, number) in enumerate(tables)
+    ]
+
+
+def _state(stage: StageReport) -> str:
+    return "written" if stage.changed else "unchanged"
+
+
+def _counted(stage: StageReport) -> str:
+    return f"{stage.stage}: " + ", ".join(f"{number} {_words(name)}" for name, number in stage.counts.items())
+
+
+def _words(name: str) -> str:
+    """A camelCase name as words.
+
+    >>> _words("badFiles")
+    'bad files'
+    """
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
