@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -36,21 +36,29 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
         rows: how many.
         columns: column → type, as it was written.
         made_from: what it was made from, by name, for a later run to see whether it still holds.
+        left_out: folder → snapshots whose rows in it are shown no more, because a later folder has them anew.
     """
 
     folders: tuple[str, ...]
     rows: int
     columns: dict[str, str]
     made_from: dict[str, str] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
 
     @property
     def version(self) -> str:
         """Changes whenever the rows do."""
         return ",".join(self.folders)
 
-    def with_more(self, more: Stored) -> Stored:
-        """This table with another's rows beside its own."""
-        return msgspec.structs.replace(more, folders=(*self.folders, *more.folders), rows=self.rows + more.rows)
+    def with_more(self, more: Stored, gone: int, snapshots: tuple[str, ...]) -> Stored:
+        """This table with another's rows beside its own, less those (so many) of some snapshots."""
+        left_out = dict(self.left_out)
+        if gone:
+            for folder in self.folders:
+                left_out[folder] = tuple(sorted({*left_out.get(folder, ()), *snapshots}))
+        return msgspec.structs.replace(
+            more, folders=(*self.folders, *more.folders), rows=self.rows - gone + more.rows, left_out=left_out
+        )
 
 
 class _Contents(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,7 +115,13 @@ class Warehouse:
         if not paths:
             return spark.createDataFrame([], table.ddl)
         # Each folder has its own cluster=…/date=… below it, so it is a base of its own.
-        frames = [spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path) for path in paths]
+        frames = [
+            _without(
+                spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path),
+                stored.left_out.get(folder, ()),
+            )
+            for folder, path in zip(stored.folders, paths, strict=True)
+        ]
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.unionByName(frame)
@@ -140,7 +154,7 @@ class Warehouse:
         with self._locked():
             self._remove_left_overs()
             contents = self._contents()
-            writing = Writing(self.folder, contents.last + 1)
+            writing = Writing(self, contents.last + 1)
             try:
                 yield writing
                 self._publish(contents, writing)
@@ -166,8 +180,12 @@ class Warehouse:
 
     def _publish(self, contents: _Contents, writing: Writing) -> None:
         tables = dict(contents.tables)
-        for name, (stored, adds) in writing.written.items():
-            tables[name] = tables[name].with_more(stored) if adds and name in tables else stored
+        for name, written in writing.written.items():
+            stored = written.stored
+            if not written.adds or name not in tables:
+                tables[name] = stored
+            elif stored.rows or written.gone:
+                tables[name] = tables[name].with_more(stored, written.gone, written.instead_of)
         aside = os.path.join(self.folder, f".{_CONTENTS}")
         body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
         try:
@@ -209,42 +227,78 @@ class Warehouse:
             os.close(lock)
 
 
+class Written(msgspec.Struct, frozen=True):
+    """A table that was written aside.
+
+    Attributes:
+        stored: what was written.
+        adds: to the rows that are there; else it takes their place.
+        instead_of: snapshots whose rows of before are shown no more.
+        gone: how many rows these are.
+    """
+
+    stored: Stored
+    adds: bool = False
+    instead_of: tuple[str, ...] = ()
+    gone: int = 0
+
+
 class Writing:
     """Tables being written aside.
 
     Args:
-        folder: of the warehouse.
+        warehouse: into which they go.
         number: of this run; its folders bear it.
 
     Attributes:
-        written: table name → what was written, and whether it adds to what is there.
+        written: table name → what was written.
     """
 
-    def __init__(self, folder: str, number: int) -> None:
-        self._folder = folder
+    def __init__(self, warehouse: Warehouse, number: int) -> None:
+        self._warehouse = warehouse
+        self._folder = warehouse.folder
         self.number = number
-        self.written: dict[str, tuple[Stored, bool]] = {}
+        self.written: dict[str, Written] = {}
 
     def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
         """Write a table in place of what is there, and come back with its number of rows."""
-        return self._write(table, frame, made_from or {}, adds=False)
+        stored = self._write(table, frame, made_from or {})
+        self.written[table.name] = Written(stored)
+        return stored.rows
 
-    def add(self, table: Table, frame: DataFrame) -> int:
-        """Write rows beside those that are there, and come back with their number."""
-        return self._write(table, frame, {}, adds=True)
+    def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
+        """Write rows beside those that are there, and come back with their number.
+
+        No rows change nothing; a table that is not there is made by them all the same.
+
+        Args:
+            table: with a column `snapshot`, when rows are to go.
+            frame: the rows.
+            instead_of: snapshots whose rows of before are to be shown no more.
+        """
+        stored = self._write(table, frame, {})
+        gone = 0
+        if instead_of:
+            before = self._warehouse.read_or_empty(frame.sparkSession, table)
+            gone = before.filter(before["snapshot"].isin(list(instead_of))).count()
+        self.written[table.name] = Written(stored, adds=True, instead_of=tuple(instead_of), gone=gone)
+        return stored.rows
 
     def aside(self, name: str) -> str:
         """A folder for what is needed only while this block lasts."""
         return os.path.join(self._folder, name, f"run-{self.number:06d}")
 
-    def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str], *, adds: bool) -> int:
+    def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
         name = f"run-{self.number:06d}"
         path = os.path.join(self._folder, table.name, name)
         frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(path)
         spark = frame.sparkSession
         rows = spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path).count()
-        self.written[table.name] = (Stored((name,), rows, dict(table.columns), dict(made_from)), adds)
-        return rows
+        return Stored((name,), rows, dict(table.columns), dict(made_from))
+
+
+def _without(frame: DataFrame, snapshots: tuple[str, ...]) -> DataFrame:
+    return frame.filter(~frame["snapshot"].isin(list(snapshots))) if snapshots else frame
 
 
 def _writer(table: Table) -> str:

@@ -32,6 +32,14 @@ class _GroupPieces:
     held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
     reports: dict[str, MemberReport] = field(default_factory=dict)
 
+    def take(self, later: _GroupPieces) -> None:
+        """Add what other documents say, as if they had been read after these."""
+        self.connections += later.connections
+        self.items += later.items
+        self.queues.update(later.queues)
+        self.held.update(later.held)
+        self.reports.update(later.reports)
+
 
 class Pieces:
     """What the documents of one dump have said so far.
@@ -85,6 +93,19 @@ class Pieces:
                     f"{where} is another route that does not name its topic", hint="read one of them at a time"
                 )
         self._add_route(document, topic, where)
+
+    @property
+    def snapshots(self) -> tuple[ClusterSnapshot, ...]:
+        """Those of the documents that are snapshots of their own."""
+        return tuple(self._snapshots)
+
+    def take(self, later: Pieces) -> None:
+        """Add what another dump's documents say, as if they had been read after these."""
+        self._routes.update(later._routes)
+        for name, pieces in later._groups.items():
+            self._pieces(name).take(pieces)
+        self._snapshots += later._snapshots
+        self.notes += later.notes
 
     def snapshot(self) -> ClusterSnapshot:
         """Everything said so far, as one value."""

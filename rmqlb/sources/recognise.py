@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources import snapshot_file
 from rmqlb.sources.documents import parse_documents
 from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, read_table, without_noise
 from rmqlb.sources.pieces import Pieces
@@ -17,6 +16,14 @@ from rmqlb.sources.pieces import Pieces
 
 def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
     """The wanted parts of a dump of any kind.
+
+    Args and errors: as `read_pieces`.
+    """
+    return read_pieces(body, where, wanted).snapshot()
+
+
+def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
+    """A dump of any kind, for its pieces to be put together with those of others.
 
     Args:
         body: the dump, unpacked.
@@ -38,8 +45,8 @@ def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
     elif start[:1] in ("{", "["):
         _add_json(text.encode(), where, pieces)
     else:
-        return _yaml(text, where, wanted)
-    return pieces.snapshot()
+        _add_yaml(text, where, pieces)
+    return pieces
 
 
 def _text(body: bytes, where: str) -> str:
@@ -57,7 +64,7 @@ def _add_json(body: bytes, where: str, pieces: Pieces) -> None:
         pieces.add(document, where if len(documents) == 1 else f"{where}, document {number}")
 
 
-def _yaml(text: str, where: str, wanted: Wanted) -> ClusterSnapshot:
+def _add_yaml(text: str, where: str, pieces: Pieces) -> None:
     from rmqlb.sources.yaml_text import read_yaml
 
     value = read_yaml(text, where)
@@ -66,11 +73,7 @@ def _yaml(text: str, where: str, wanted: Wanted) -> ClusterSnapshot:
             f"{where}: neither JSON nor a YAML mapping, but {_kind(value)}",
             hint="expected a snapshot, a route or a Dashboard response",
         )
-    if value.get("schema") == snapshot_file.SCHEMA:
-        return snapshot_file.read_value(value, where, wanted)
-    pieces = Pieces(where, wanted)
     pieces.add(value, where)
-    return pieces.snapshot()
 
 
 def _kind(value: object) -> str:

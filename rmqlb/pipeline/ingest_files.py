@@ -1,0 +1,169 @@
+"""Which files ingest reads, and what their paths tell.
+
+Rules of this file:
+- Files of this machine are listed here, with Python: a name with a colon or a bracket in it, such as a time of day,
+  is a name like any other, which Spark's own listing cannot say. What has a scheme (`s3a://…`) is left to Spark.
+- Names that begin with `.` or `_` are passed over in folders, as Spark does, and counted; a file that is named itself
+  is read.
+- A folder `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` or `group=NAME` in a path tells what a document does not;
+  of two of one key, the one nearest to the file. NAME may be percent-encoded, as Spark writes it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from urllib.parse import unquote
+
+from rmqlb.errors import DataError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_TOLD = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
+_NAMES = ("topic", "group")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file's path tells.
+
+    Attributes:
+        folder: where the file is, without the folders that name a topic or group: all pieces in it belong together.
+        cluster: the name, or None.
+        date: or None.
+        topic: the topic of a route that does not name it, or None.
+        group: the group of an answer that does not name it, or None.
+    """
+
+    folder: str
+    cluster: str | None = None
+    date: date | None = None
+    topic: str | None = None
+    group: str | None = None
+
+    @property
+    def names(self) -> str:
+        """What distinguishes equal bytes that are about two topics or groups; empty when the path names none."""
+        return "".join(f"{key}={value}\0" for key in _NAMES if (value := getattr(self, key)) is not None)
+
+
+def told_by(path: str) -> Told:
+    """What a path tells.
+
+    >>> told_by("/dumps/cluster=pay%2Feu/date=2026-11-21/topic=Orders/route.json")
+    Told(folder='/dumps/cluster=pay%2Feu/date=2026-11-21', cluster='pay/eu', date=datetime.date(2026, 11, 21), \
+topic='Orders', group=None)
+    """
+    *folders, _ = path.split("/")
+    found: dict[str, str] = {}
+    kept: list[str] = []
+    for folder in folders:
+        match = _TOLD.fullmatch(folder)
+        if match:
+            found[match[1]] = unquote(match[2])
+        if not match or match[1] not in _NAMES:
+            kept.append(folder)
+    return Told("/".join(kept), found.get("cluster"), _date(found.get("date")), found.get("topic"), found.get("group"))
+
+
+def _date(text: str | None) -> date | None:
+    if text is None or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the inputs stand for.
+
+    Attributes:
+        files: of this machine, each once, sorted by path.
+        sizes: bytes of each, as it is stored.
+        hidden: how many were passed over for their name.
+        urls: inputs with a scheme, for Spark.
+    """
+
+    files: tuple[str, ...]
+    sizes: tuple[int, ...]
+    hidden: int
+    urls: tuple[str, ...]
+
+
+def find(inputs: Iterable[str]) -> Found:
+    """The files that the inputs stand for: files, folders with all below them, globs (`**` too), URLs.
+
+    Raises:
+        DataError: an input stands for no file.
+    """
+    files: set[str] = set()
+    hidden: set[str] = set()
+    urls: list[str] = []
+    for given in inputs:
+        path = _without_file_scheme(given)
+        if _SCHEME.match(path):
+            urls.append(given)
+            continue
+        taken, passed_over = _local(path)
+        if not taken:
+            raise _nothing(given, len(passed_over))
+        files |= taken
+        hidden |= passed_over
+    ordered = sorted(files)
+    return Found(tuple(ordered), tuple(_size(path) for path in ordered), len(hidden - files), tuple(urls))
+
+
+def nothing_at(given: str) -> DataError:
+    """The error for an input that stands for no file."""
+    return _nothing(given, 0)
+
+
+def _nothing(given: str, hidden: int) -> DataError:
+    reason = "there is no file to read"
+    if hidden:
+        reason += f" but {hidden} whose names begin with . or _"
+    return DataError(f"{given}: {reason}", hint="name files, folders, globs or URLs that Spark can read")
+
+
+def _local(path: str) -> tuple[set[str], set[str]]:
+    roots = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
+    taken: set[str] = set()
+    hidden: set[str] = set()
+    for root in map(os.path.abspath, roots):
+        if not os.path.isdir(root):
+            taken.add(root)
+            continue
+        for file, is_hidden in _below(root):
+            (hidden if is_hidden else taken).add(file)
+    return taken, hidden
+
+
+def _below(root: str) -> Iterator[tuple[str, bool]]:
+    for folder, folders, names in os.walk(root):
+        inside = folder[len(root) :]
+        hidden = any(_is_hidden(part) for part in inside.split("/") if part)
+        folders.sort()
+        for name in names:
+            yield os.path.join(folder, name), hidden or _is_hidden(name)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _without_file_scheme(given: str) -> str:
+    if not given.startswith("file:/"):
+        return given
+    return "/" + given.removeprefix("file:").lstrip("/")

@@ -1,0 +1,62 @@
+"""What came of an ingest, and the check that counts in equal counts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rmqlb.errors import DataError
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What came of an ingest.
+
+    Attributes:
+        files: read, those included that could not be.
+        hidden: files passed over because their names begin with `.` or `_`.
+        found: documents in the files; each is ingested, known, quarantined or passed over.
+        ingested: those that the warehouse did not have.
+        known: those that it had, or that came twice.
+        quarantined: those that cannot be read, whether they were put aside before or not.
+        passed_over: those that `only` leaves out.
+        rows: table → rows written.
+    """
+
+    files: int
+    hidden: int
+    found: int
+    ingested: int
+    known: int
+    quarantined: int
+    passed_over: int
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two numbers that must be equal, each counted in its own way.
+
+    Attributes:
+        what: is counted.
+        before: what went in.
+        after: what came out.
+    """
+
+    what: str
+    before: int
+    after: int
+
+
+def check(*pairs: Pair) -> None:
+    """Refuse a loss.
+
+    Raises:
+        DataError: two numbers differ.
+    """
+    for pair in pairs:
+        if pair.before != pair.after:
+            raise DataError(
+                f"{pair.what}: {pair.before} went in and {pair.after} came out; the warehouse is as it was",
+                hint="did files change while they were read? run it again",
+            )

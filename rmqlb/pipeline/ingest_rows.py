@@ -1,0 +1,215 @@
+"""A snapshot's rows in the tables that ingest writes. No Spark here.
+
+Rules of this file:
+- A row is a tuple in the order of the table's columns in `schemas.py`, without cluster, date and snapshot.
+- What is RocketMQ's to decide (the clients' queue lists and their order, who takes part in a rebalance) is asked of
+  the model and the engine.
+- Rows come one after another, so that a large snapshot is not in memory twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rmqlb.engine.members import rebalanced_members, reported_strategies
+from rmqlb.errors import DataError
+from rmqlb.model.group import Connection, ConsumerGroup
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.schemas import BROKERS, GROUPS, MEMBERS, OFFSETS, OWNERS, QUEUES, SUBSCRIPTIONS, TOPICS, Table
+
+Row = tuple[Any, ...]
+Runs = list[dict[str, Any]]
+_Places = Mapping[str, tuple[int, int]]
+"""Broker name → the place of its first queue among the subscribe queues, and how many it has there."""
+
+
+def rows_of(snapshot: ClusterSnapshot) -> Iterator[tuple[Table, Iterator[Row]]]:
+    """Each table with its rows of a snapshot, topics and groups by name.
+
+    Raises:
+        DataError: the subscribe queues of a route do not stand in runs; raised before the first row.
+    """
+    routes = [sighting.route for _, sighting in sorted(snapshot.routes.items())]
+    groups = [group for _, group in sorted(snapshot.groups.items())]
+    subscribe = {route.topic: _subscribe_runs(route) for route in routes}
+    places = {topic: _places(found) for topic, found in subscribe.items()}
+    yield TOPICS, (_topic_row(route, subscribe[route.topic]) for route in routes)
+    yield QUEUES, (row for route in routes for row in _queue_rows(route))
+    yield BROKERS, iter(_broker_rows(snapshot))
+    yield GROUPS, (_group_row(group) for group in groups)
+    yield MEMBERS, (row for group in groups for row in _member_rows(group))
+    yield SUBSCRIPTIONS, (row for group in groups for row in _subscription_rows(group, snapshot))
+    yield OWNERS, (row for group in groups for row in _owner_rows(group, places))
+    yield OFFSETS, (row for group in groups for row in _offset_rows(group, places))
+
+
+def runs(queues: Iterable[MessageQueue]) -> Runs | None:
+    """Queues in runs of one broker's 0, 1, …; None when they do not stand in such runs.
+
+    >>> runs([MessageQueue("T", "a", 0), MessageQueue("T", "a", 1), MessageQueue("T", "b", 0)])
+    [{'brokerName': 'a', 'queues': 2}, {'brokerName': 'b', 'queues': 1}]
+    >>> runs([MessageQueue("T", "a", 1)]) is None
+    True
+    """
+    found: Runs = []
+    broker_name, after = None, 0
+    for queue in queues:
+        if queue.broker_name == broker_name and queue.queue_id == after:
+            found[-1]["queues"] += 1
+        elif queue.queue_id == 0:
+            found.append({"brokerName": queue.broker_name, "queues": 1})
+        else:
+            return None
+        broker_name, after = queue.broker_name, queue.queue_id + 1
+    return found
+
+
+def _subscribe_runs(route: TopicRouteData) -> Runs:
+    found = runs(route.subscribe_queues())
+    if found is None:
+        raise DataError(
+            f"topic {route.topic}: two scopes of a static topic make one name, so its queues are not distinct"
+        )
+    return found
+
+
+def _places(subscribe: Runs) -> _Places:
+    places: dict[str, tuple[int, int]] = {}
+    start = 0
+    for run in subscribe:
+        places[run["brokerName"]] = (start, run["queues"])
+        start += run["queues"]
+    return places
+
+
+def _place(queue: MessageQueue, places: Mapping[str, _Places]) -> int | None:
+    """The queue's index among its topic's subscribe queues; None when the route does not have it, or is not there."""
+    start, count = places.get(queue.topic, {}).get(queue.broker_name, (0, 0))
+    return start + queue.queue_id if 0 <= queue.queue_id < count else None
+
+
+def _publish_queues(route: TopicRouteData) -> tuple[list[MessageQueue], str | None]:
+    """The producers' queues; none, and why, when a client cannot make them of the route."""
+    try:
+        return route.publish_queues(), None
+    except DataError as error:
+        return [], error.message
+
+
+def _topic_row(route: TopicRouteData, subscribe: Runs) -> Row:
+    queues, problem = _publish_queues(route)
+    publish = None if problem else runs(queues)
+    if publish is None and problem is None:
+        problem = f"the queues of topic {route.topic} alternate between the scopes of a static topic"
+    return route.topic, subscribe, publish, problem, route.order_topic_conf, route.is_static
+
+
+def _queue_rows(route: TopicRouteData) -> Iterator[Row]:
+    """The queues that consumers see, in their order, then those that only producers see, in theirs."""
+    publish: dict[tuple[str, int], int] = {}
+    for index, queue in enumerate(_publish_queues(route)[0]):
+        publish.setdefault((queue.broker_name, queue.queue_id), index)
+    for index, queue in enumerate(route.subscribe_queues()):
+        place = publish.pop((queue.broker_name, queue.queue_id), None)
+        yield route.topic, queue.broker_name, queue.queue_id, index, place
+    for (broker_name, queue_id), place in publish.items():
+        yield route.topic, broker_name, queue_id, None, place
+
+
+def _broker_rows(snapshot: ClusterSnapshot) -> list[Row]:
+    """Each broker once, as the route tells it that was seen last; of routes seen at one time, the last by topic."""
+    sightings = sorted(
+        snapshot.routes.items(), key=lambda item: (item[1].seen.at is not None, str(item[1].seen.at), item[0])
+    )
+    brokers: dict[tuple[str, str], BrokerData] = {}
+    for _, sighting in sightings:
+        for broker in sighting.route.broker_datas:
+            brokers[broker.broker_name, broker.cluster] = broker
+    return [
+        (name, cluster or None, sorted(broker.broker_addrs.items()), broker.has_master)
+        for (name, cluster), broker in sorted(brokers.items())
+    ]
+
+
+def _group_row(group: ConsumerGroup) -> Row:
+    ids = group.client_ids
+    return (
+        group.group,
+        group.consume_type,
+        group.message_model,
+        group.consume_from_where,
+        None if ids is None else len(ids),
+        group.has_split_view,
+        _problem(group),
+    )
+
+
+def _problem(group: ConsumerGroup) -> str | None:
+    try:
+        rebalanced_members(group)
+    except DataError as error:
+        return error.message
+    return None
+
+
+def _member_rows(group: ConsumerGroup) -> Iterator[Row]:
+    strategies = reported_strategies(group)
+    connections = _connections(group)
+    nth: dict[str, int] = {}
+    for place, client_id in enumerate(group.client_ids or ()):
+        index = nth[client_id] = nth.get(client_id, -1) + 1
+        connection = connections[client_id][index]
+        report = group.reports.get(client_id)
+        yield (
+            group.group,
+            place,
+            client_id,
+            connection.language,
+            connection.version,
+            strategies.get(client_id),
+            None if report is None else report.strategy_class,
+        )
+
+
+def _connections(group: ConsumerGroup) -> dict[str, list[Connection]]:
+    """Client id → its channels at the broker that lists it most often, as `client_ids` counts them."""
+    most: dict[str, list[Connection]] = {}
+    for view in group.views or ():
+        here: dict[str, list[Connection]] = {}
+        for connection in view.connections:
+            here.setdefault(connection.client_id, []).append(connection)
+        for client_id, found in here.items():
+            if len(found) > len(most.get(client_id, ())):
+                most[client_id] = found
+    return most
+
+
+def _subscription_rows(group: ConsumerGroup, snapshot: ClusterSnapshot) -> Iterator[Row]:
+    members = group.reports.keys() if group.client_ids is None else set(group.client_ids)
+    reported = {
+        client_id: report.topics
+        for client_id, report in group.reports.items()
+        if report.topics is not None and client_id in members
+    }
+    ids = sorted(reported, key=sort_key)
+    for topic in dict.fromkeys(group.topics or ()):
+        absent = [client_id for client_id in ids if topic not in reported[client_id]]
+        yield group.group, topic, topic in snapshot.routes, absent
+
+
+def _owner_rows(group: ConsumerGroup, places: Mapping[str, _Places]) -> Iterator[Row]:
+    for queue, state in group.queues.items():
+        if state.owners is not None:
+            owners = sorted(state.owners, key=sort_key)
+            yield group.group, queue.topic, queue.broker_name, queue.queue_id, _place(queue, places), owners
+
+
+def _offset_rows(group: ConsumerGroup, places: Mapping[str, _Places]) -> Iterator[Row]:
+    for queue, state in group.queues.items():
+        known = (state.broker_offset, state.consumer_offset, state.lag, state.last_timestamp)
+        if known != (None, None, None, None):
+            yield group.group, queue.topic, queue.broker_name, queue.queue_id, _place(queue, places), *known
