@@ -1,15 +1,15 @@
-"""Spark tests are asked for by ``--spark`` and deselected without it."""
+"""Spark tests are asked for by ``--spark`` and deselected without it. With it, missing Java or pyspark is an error."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from .spark_servers import ConnectServer, StandaloneCluster, connect_server_process, standalone_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,32 +18,45 @@ HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    with suppress(ValueError):
+    with suppress(ValueError):  # the conftest above has it already; this one is read early only when named
         parser.addoption("--spark", action="store_true", help="also run the tests that start Spark")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "spark: starts Spark; runs with --spark only")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     ours = [item for item in items if HERE in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.spark)
     if ours and not config.getoption("--spark", default=False):
         config.hook.pytest_deselected(items=ours)
         items[:] = [item for item in items if HERE not in item.path.parents]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Provisional: the session's own module replaces this."""
-    from pyspark.sql import SparkSession
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local session for all tests; whatever calls `spark_session` in this process gets it too."""
+    from rmqlb.pipeline.session import spark_session
+    from rmqlb.pipeline.settings import SessionSettings
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+    log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")
+    with spark_session(SessionSettings("local[2]", conf, log_file, "rmqlb-tests")) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A Spark master and one worker of two cores on loopback, from the installed pyspark."""
+    with standalone_processes(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A server of Spark Connect on loopback, from the installed pyspark; needs pyspark[connect]."""
+    pytest.importorskip("grpc", reason="Spark Connect is an extra: pip install 'pyspark[connect]'")
+    with connect_server_process(tmp_path_factory.mktemp("connect")) as server:
+        yield server

@@ -1,0 +1,140 @@
+"""Servers of Spark on loopback, from the installed pyspark: a standalone cluster, and Spark Connect.
+
+Each runs under a small guard that reads a pipe from us and, when it closes, kills its whole process group, executors
+included: even a killed pytest leaves nothing behind. Ports are the system's choice, read from each server's log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rmqlb.pipeline.driver import launch_command, spark_home
+from rmqlb.pipeline.java import find_java
+
+START_DEADLINE = 90.0
+POLL = 0.1
+_LOG4J2 = """\
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n%ex
+"""
+_GUARD = """\
+import os, signal, subprocess, sys
+subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+sys.stdin.read()
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+@dataclass(frozen=True)
+class StandaloneCluster:
+    """A running master and its worker.
+
+    Attributes:
+        master: its `spark://` address.
+        folder: where the worker keeps its executors' folders and logs.
+    """
+
+    master: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class ConnectServer:
+    """A running server of Spark Connect.
+
+    Attributes:
+        master: its `sc://` address.
+    """
+
+    master: str
+
+
+@contextmanager
+def standalone_processes(folder: Path) -> Iterator[StandaloneCluster]:
+    package = "org.apache.spark.deploy"
+    here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    work = folder / "work"
+    with _server([f"{package}.master.Master", *here], folder, "master") as master_log:
+        address = _said(master_log, r"Starting Spark master at (spark://\S+)")
+        _said(master_log, r"I have been elected leader")
+        room = ["--cores", "2", "--memory", "1g", "--work-dir", str(work)]
+        with _server([f"{package}.worker.Worker", *here, *room, address], folder, "worker") as worker_log:
+            _said(worker_log, r"Successfully registered with master")
+            yield StandaloneCluster(address, work)
+
+
+@contextmanager
+def connect_server_process(folder: Path) -> Iterator[ConnectServer]:
+    conf = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    settings = [argument for key, value in conf.items() for argument in ("--conf", f"{key}={value}")]
+    program = ["org.apache.spark.deploy.SparkSubmit", *settings]
+    program += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with _server(program, folder, "connect") as log:
+        port = _said(log, r"Spark Connect server started at: \S*:(\d+)")
+        yield ConnectServer(f"sc://localhost:{port}")
+
+
+@contextmanager
+def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
+    """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
+    (folder / "conf").mkdir(exist_ok=True)
+    (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "SPARK_HOME": spark_home(),
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_NO_DAEMONIZE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    command = launch_command(find_java(os.environ), program, environ)
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        guard = subprocess.Popen(
+            [sys.executable, "-c", _GUARD, *command],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environ,
+            cwd=folder,
+            start_new_session=True,
+        )
+    try:
+        yield log
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(guard.pid, signal.SIGKILL)
+        guard.communicate()
+
+
+def _said(log: Path, pattern: str) -> str:
+    """Wait until the log has a line that matches; the pattern's group, or all of the match."""
+    deadline = time.monotonic() + START_DEADLINE
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_text(encoding="utf-8", errors="replace")):
+            return found[1] if found.groups() else found[0]
+        time.sleep(POLL)
+    raise AssertionError(f"{log.name} never said {pattern!r}:\n{log.read_text(encoding='utf-8', errors='replace')}")

@@ -1,0 +1,112 @@
+"""Real failures of a real Spark, each in one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
+from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    Step = Callable[[Iterator[object]], NoReturn]
+
+WHERE = "the whole story is in spark.log"
+
+
+def raising(error: Exception) -> Step:
+    def step(_: Iterator[object]) -> NoReturn:
+        raise error
+
+    return step
+
+
+def raising_while_handling(_: Iterator[object]) -> NoReturn:
+    try:
+        raise DataError("the first")
+    except DataError as error:
+        raise DocumentError("a.json: line 3: rmqlb.errors are odd: topic is missing") from error
+
+
+def dying(_: Iterator[object]) -> NoReturn:
+    os._exit(9)
+
+
+def through(spark: SparkSession, step: Step) -> DataFrame:
+    return spark.range(4).mapInArrow(step, "id long")
+
+
+def failure(run: Callable[[], object]) -> RmqlbError:
+    """The plain error of whatever this raises."""
+    with pytest.raises(RmqlbError) as raised, plain_errors("spark.log"):
+        run()
+    assert "\n" not in raised.value.message
+    return raised.value
+
+
+def test_an_error_of_ours_in_a_worker_comes_back_as_itself(spark: SparkSession) -> None:
+    error = failure(through(spark, raising(DataError("topic T: it has no queues"))).collect)
+    assert type(error) is DataError
+    assert error.message == "topic T: it has no queues"
+
+
+def test_of_two_errors_of_ours_the_last_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+    frame = through(spark, raising_while_handling)
+    error = failure(lambda: frame.write.parquet(str(tmp_path / "table")))
+    assert type(error) is DocumentError
+    assert error.message == "a.json: line 3: rmqlb.errors are odd: topic is missing"
+
+
+def test_another_error_in_a_worker_is_said_with_the_log(spark: SparkSession) -> None:
+    error = failure(through(spark, raising(ValueError("odd"))).collect)
+    assert type(error) is RmqlbError
+    assert (error.message, error.hint) == ("Spark failed: ValueError: odd", WHERE)
+
+
+def test_a_full_disk_is_said(spark: SparkSession) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    error = failure(through(spark, raising(full)).collect)
+    assert error.message == "the disk is full"
+    assert WHERE in (error.hint or "")
+
+
+def test_a_package_that_executors_lack_is_named(spark: SparkSession) -> None:
+    error = failure(through(spark, raising(ModuleNotFoundError("No module named 'msgspec'"))).collect)
+    assert error.message == "the Python package msgspec is missing where Spark's executors run"
+
+
+def test_a_worker_that_dies_is_said(spark: SparkSession) -> None:
+    assert failure(through(spark, dying).collect).message == "a Python process of Spark was killed or crashed"
+
+
+def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession) -> None:
+    error = failure(lambda: spark.range(4).write.parquet("/proc/none/table"))
+    assert type(error) is UsageError
+    assert error.message == "/proc/none/table: cannot be created"
+
+
+def test_a_path_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    error = failure(lambda: spark.read.parquet(f"{tmp_path}/none"))
+    assert type(error) is DataError
+    assert error.message == f"{tmp_path}/none: no such file or folder"
+
+
+def test_an_error_of_analysis_is_said_without_its_plan(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    error = failure(lambda: spark.range(4).select("nope"))
+    assert error.message.startswith("Spark failed: [UNRESOLVED_COLUMN")
+    assert error.message.endswith("[`id`].")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("error", [ValueError("ours"), DataError("ours"), ConnectionRefusedError("a dashboard's")])
+def test_an_error_that_is_not_sparks_is_left_alone(error: Exception) -> None:
+    assert plain_error(error, "spark.log") is None
+    with pytest.raises(type(error)), plain_errors("spark.log"):
+        raise error
