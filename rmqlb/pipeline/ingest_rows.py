@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -137,6 +138,7 @@ def _broker_rows(snapshot: ClusterSnapshot) -> list[Row]:
 
 def _group_row(group: ConsumerGroup) -> Row:
     ids = group.client_ids
+    strategies = Counter(reported_strategies(group).values())
     return (
         group.group,
         group.consume_type,
@@ -144,6 +146,8 @@ def _group_row(group: ConsumerGroup) -> Row:
         group.consume_from_where,
         None if ids is None else len(ids),
         group.has_split_view,
+        strategies.most_common(1)[0][0] if strategies else None,
+        len(strategies) > 1,
         _problem(group),
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rmqlb.model.finding import Finding
 from rmqlb.model.stage import StageReport
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.plan import Plan
@@ -60,9 +61,20 @@ def ingest(run: Run) -> StageReport:
     from rmqlb.pipeline.ingest import ingest as read_in
 
     began = time.monotonic()
-    report = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
-    del report
-    return StageReport("ingest", time.monotonic() - began, {})
+    found = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
+    counts = {
+        "found": found.found,
+        "ingested": found.ingested,
+        "known": found.known,
+        "quarantined": found.quarantined,
+        "passedOver": found.passed_over,
+    }
+    findings = ()
+    if found.quarantined:
+        text = f"{found.quarantined} of {found.found} documents could not be read; table quarantine says which and why"
+        findings = (Finding("quarantined", text),)
+    changed = any(found.rows.values())
+    return StageReport("ingest", time.monotonic() - began, found.rows, changed, counts, findings)
 
 
 def allocate(run: Run) -> StageReport:

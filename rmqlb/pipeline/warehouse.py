@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMAT, VERSION = "rmqlb/warehouse", 1
-_CONTENTS, _LOCK = "tables.json", ".lock"
+_CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
 
 
 class Stored(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,24 +114,18 @@ class Warehouse:
             raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint="write it anew, with --force")
         if not paths:
             return spark.createDataFrame([], table.ddl)
-        # Each folder has its own cluster=…/date=… below it, so it is a base of its own.
-        frames = [
-            _without(
-                spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path),
-                stored.left_out.get(folder, ()),
-            )
-            for folder, path in zip(stored.folders, paths, strict=True)
-        ]
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionByName(frame)
-        return whole.select(*table.columns)
+        return _read(spark, table, root, stored)
 
     def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
         """A table's rows; none when the table is not there."""
         if self.stored(table.name) is None:
             return spark.createDataFrame([], table.ddl)
         return self.read(spark, table)
+
+    def rows(self, *tables: Table) -> dict[str, int]:
+        """Table → how many rows it has, of those that are there."""
+        contents = self._contents().tables
+        return {table.name: contents[table.name].rows for table in tables if table.name in contents}
 
     def versions(self, *tables: Table) -> dict[str, str]:
         """Table → its version, of those that are there: what a table made from them was made from."""
@@ -205,7 +199,7 @@ class Warehouse:
                 continue
             known = tables[entry.name].folders if entry.name in tables else ()
             for below in os.scandir(entry.path):
-                if below.name.startswith("run-") and below.name not in known:
+                if below.name.startswith(f"{_RUN}=") and below.name not in known:
                     shutil.rmtree(below.path, ignore_errors=True)
 
     @contextmanager
@@ -286,19 +280,33 @@ class Writing:
 
     def aside(self, name: str) -> str:
         """A folder for what is needed only while this block lasts."""
-        return os.path.join(self._folder, name, f"run-{self.number:06d}")
+        return os.path.join(self._folder, name, _folder(self.number))
+
+    def read(self, spark: SparkSession, table: Table) -> DataFrame:
+        """The rows of a table that this block has written."""
+        return _read(spark, table, os.path.join(self._folder, table.name), self.written[table.name].stored)
 
     def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
-        name = f"run-{self.number:06d}"
-        path = os.path.join(self._folder, table.name, name)
-        frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(path)
-        spark = frame.sparkSession
-        rows = spark.read.schema(ddl(table.columns)).option("basePath", path).parquet(path).count()
-        return Stored((name,), rows, dict(table.columns), dict(made_from))
+        root, name = os.path.join(self._folder, table.name), _folder(self.number)
+        frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(os.path.join(root, name))
+        stored = Stored((name,), 0, dict(table.columns), dict(made_from))
+        return msgspec.structs.replace(stored, rows=_read(frame.sparkSession, table, root, stored).count())
 
 
-def _without(frame: DataFrame, snapshots: tuple[str, ...]) -> DataFrame:
-    return frame.filter(~frame["snapshot"].isin(list(snapshots))) if snapshots else frame
+def _folder(number: int) -> str:
+    """A run's folder, below each of its tables; as Spark reads it, `run` is one more column."""
+    return f"{_RUN}={number:06d}"
+
+
+def _read(spark: SparkSession, table: Table, root: str, stored: Stored) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    reader = spark.read.schema(ddl({**table.columns, _RUN: "int"})).option("basePath", root)
+    frame = reader.parquet(*(os.path.join(root, folder) for folder in stored.folders))
+    for folder, snapshots in stored.left_out.items():
+        gone = (fn.col(_RUN) == int(folder.partition("=")[2])) & fn.col("snapshot").isin(list(snapshots))
+        frame = frame.filter(~gone)
+    return frame.select(*table.columns)
 
 
 def _writer(table: Table) -> str:
