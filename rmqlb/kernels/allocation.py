@@ -62,7 +62,7 @@ def machine_room(pairs: Pairs, inside: Bools) -> Ints:
     rank = before[:-1] - np.repeat(before[begins[:-1]], pairs.queues)
     rest = rank - np.repeat(size * members, pairs.queues)
     rank //= np.repeat(np.maximum(size, 1), pairs.queues)
-    places = _of_places(pairs, np.where(listed, np.where(rest < 0, rank, rest), 0))
+    places = _of_places(pairs, np.where(rest < 0, rank, rest))
     places[~listed] = -1
     return places
 
