@@ -27,6 +27,7 @@ def avg(pairs: Pairs) -> Ints:
     [0, 0, 0, 1, 1, 2, 2]
     """
     size, extra = np.divmod(pairs.queues, _divisors(pairs))
+    # Divided as if all blocks were long, and as if only the first `extra` were: the larger answer is the right one.
     place = offsets(pairs.queues)
     short = place - np.repeat(extra, pairs.queues)
     place //= np.repeat(size + 1, pairs.queues)
