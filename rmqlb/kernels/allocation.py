@@ -27,6 +27,7 @@ def avg(pairs: Pairs) -> Ints:
     [0, 0, 0, 1, 1, 2, 2]
     """
     size, extra = np.divmod(pairs.queues, _divisors(pairs))
+    # Divided as if all blocks were long, and as if only the first `extra` were: the larger answer is the right one.
     place = offsets(pairs.queues)
     short = place - np.repeat(extra, pairs.queues)
     place //= np.repeat(size + 1, pairs.queues)
@@ -62,7 +63,7 @@ def machine_room(pairs: Pairs, inside: Bools) -> Ints:
     rank = before[:-1] - np.repeat(before[begins[:-1]], pairs.queues)
     rest = rank - np.repeat(size * members, pairs.queues)
     rank //= np.repeat(np.maximum(size, 1), pairs.queues)
-    places = _of_places(pairs, np.where(listed, np.where(rest < 0, rank, rest), 0))
+    places = _of_places(pairs, np.where(rest < 0, rank, rest))
     places[~listed] = -1
     return places
 

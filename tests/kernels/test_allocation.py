@@ -184,6 +184,11 @@ def test_pairs_without_members_are_nobodys_and_pairs_without_queues_give_nothing
     assert machine_room(ODD_PAIRS, bools([False] * 7)).tolist() == [-1] * 7
 
 
+def test_no_queue_behind_the_listed_ones_leads_past_the_last_member() -> None:
+    assert machine_room(Pairs.of(ints([2]), ints([0])), bools([True, False])).tolist() == [-1, -1]
+    assert machine_room(Pairs.of(ints([2]), ints([1])), bools([True, False])).tolist() == [0, -1]
+
+
 def test_an_empty_batch_is_answered_by_an_empty_one() -> None:
     none = ints([])
     assert avg(EMPTY).tolist() == avg_by_circle(EMPTY).tolist() == machine_room(EMPTY, bools([])).tolist() == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from bisect import bisect_left
 
 import numpy as np
@@ -123,6 +125,23 @@ def test_queues_go_to_the_owners_of_entries_that_meet_as_in_the_engine(client_id
     batch = Batch([Group(["x"], [QUEUES], settings), Group(client_ids, [QUEUES], settings)])
     strategy = ConsistentHash(QUEUES, client_ids, settings)
     assert batch.shares(batch.allocate("CONSISTENT_HASH"))[1] == {i: strategy.share(i) for i in client_ids}
+
+
+def test_what_falls_to_the_empty_id_is_nobodys_where_entries_meet_too() -> None:
+    client_ids = ["", MEETS_ITSELF, MEETS_ITSELF]
+    batch = Batch([Group(client_ids, [QUEUES], Settings(virtual_nodes=50))])
+    (shares,) = batch.shares(batch.allocate("CONSISTENT_HASH"))
+    assert shares == {MEETS_ITSELF: ConsistentHash(QUEUES, client_ids, Settings(virtual_nodes=50)).share(MEETS_ITSELF)}
+    assert 0 < len(shares[MEETS_ITSELF]) < len(QUEUES)
+
+
+def test_an_interpreter_without_its_own_md5_hashes_the_same() -> None:
+    code = (
+        "import sys; sys.modules['_md5'] = None\n"
+        "from rmqlb.kernels.hash_ring import ring_hashes; print(ring_hashes([b'10.0.0.1@2-0']).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[3774039039]\n"
 
 
 FEW = st.integers(0, 15) | st.sampled_from([2**32 - 1, 2**31])

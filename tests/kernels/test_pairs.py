@@ -69,6 +69,12 @@ def test_a_zone_with_members_keeps_its_queues_and_the_others_are_dealt_to_all() 
     assert lists == [[0, 1, 2], [0, 2], [0, 1, 2]]
 
 
+def test_a_zone_with_members_of_another_group_only_is_dealt_to_all() -> None:
+    pairs = Pairs.of(ints([1, 1]), ints([1, 1]))
+    part, _ = by_zone(pairs, queue_zones=ints([0, 0]), member_zones=ints([1, 5]))
+    assert part.places[part.groups].tolist() == [0, 1]
+
+
 def test_a_pair_whose_zones_are_not_all_known_has_no_part() -> None:
     pairs = Pairs.of(ints([1, 1, 1]), ints([1, 1]), ints([0, 0, 1]))
     part, at = by_zone(pairs, queue_zones=ints([1, -1, 1]), member_zones=ints([1, -1]))
