@@ -11,10 +11,10 @@ from rmqlb.engine.members import is_grpc, member_findings, reported_strategies
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.fleet.draw import draw_cluster
-from rmqlb.pipeline.fleet.faults import Fault
-from rmqlb.pipeline.fleet.shape import FleetShape
-from rmqlb.pipeline.generate import generate
+from rmqlb.pipeline.made_up.draw import draw_cluster
+from rmqlb.pipeline.made_up.faults import Fault
+from rmqlb.pipeline.made_up.generate import generate
+from rmqlb.pipeline.made_up.shape import FleetShape
 from tests.generate.reading import good, moves_of
 
 SHAPE = FleetShape(seed=3, groups=240, topics=60, days=2, churn=0)

@@ -15,9 +15,9 @@ from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.fleet.damage import Damage
-from rmqlb.pipeline.fleet.shape import FleetShape
-from rmqlb.pipeline.generate import FleetSummary, generate
+from rmqlb.pipeline.made_up.damage import Damage
+from rmqlb.pipeline.made_up.generate import FleetSummary, generate
+from rmqlb.pipeline.made_up.shape import FleetShape
 from rmqlb.views.machine import envelope
 from rmqlb.views.report import Report
 from tests.generate.reading import files, good, moves_of, read

@@ -202,8 +202,8 @@ def test_a_queue_moves_for_the_first_time_once(spark: SparkSession) -> None:
 
 # Flapping: group, moves, returns, queues, days, movesADay, flaps.
 
-FOUR = {n: "A" for n in range(4)}
-OTHER_FOUR = {n: "B" for n in range(4)}
+FOUR = dict.fromkeys(range(4), "A")
+OTHER_FOUR = dict.fromkeys(range(4), "B")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ OTHER_FOUR = {n: "B" for n in range(4)}
         pytest.param([FOUR, {**FOUR, 0: "B"}] * 3, ("g", 5, 4, 1, 5, 1.0, True), id="back and forth"),
         pytest.param([FOUR, {**FOUR, 0: ""}] * 3, ("g", 0, 2, 0, 5, 0.0, True), id="dropped and taken again"),
         pytest.param(["AB", "C", "AB", "AB", "AB", "AB"], ("g", 2, 1, 1, 5, 0.4, False), id="two owners return once"),
-        pytest.param([FOUR, OTHER_FOUR, {n: "C" for n in range(4)}], ("g", 8, 0, 4, 2, 4.0, True), id="never still"),
+        pytest.param([FOUR, OTHER_FOUR, dict.fromkeys(range(4), "C")], ("g", 8, 0, 4, 2, 4.0, True), id="never still"),
     ],
 )
 def test_flapping(spark: SparkSession, owners: list[Any], expected: tuple[Any, ...]) -> None:

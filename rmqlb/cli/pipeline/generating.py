@@ -11,8 +11,8 @@ from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.fleet.shape import FleetShape
-from rmqlb.pipeline.generate import generate
+from rmqlb.pipeline.made_up.generate import generate
+from rmqlb.pipeline.made_up.shape import FleetShape
 from rmqlb.views.fleet_view import fleet_report
 
 

@@ -24,9 +24,9 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
-from rmqlb.pipeline.fleet.draw import FleetGroup
-from rmqlb.pipeline.fleet.faults import NOBODY, WITHOUT_OWNERS, WITHOUT_REPORTS, Fault, Owners, disturb, silent_member
-from rmqlb.pipeline.fleet.members import FleetMember
+from rmqlb.pipeline.made_up.draw import FleetGroup
+from rmqlb.pipeline.made_up.faults import NOBODY, WITHOUT_OWNERS, WITHOUT_REPORTS, Fault, Owners, disturb, silent_member
+from rmqlb.pipeline.made_up.members import FleetMember
 
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
 _FOREIGN_CLASS = "AllocateMessageQueueByWeight"

@@ -7,10 +7,10 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.pipeline.fleet import names
-from rmqlb.pipeline.fleet.draw import FleetGroup
-from rmqlb.pipeline.fleet.faults import Fault
-from rmqlb.pipeline.fleet.shape import MOST_MEMBERS
+from rmqlb.pipeline.made_up import names
+from rmqlb.pipeline.made_up.draw import FleetGroup
+from rmqlb.pipeline.made_up.faults import Fault
+from rmqlb.pipeline.made_up.shape import MOST_MEMBERS
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 _MIXED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")

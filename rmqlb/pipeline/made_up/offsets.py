@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rmqlb.pipeline.fleet.draw import FleetCluster
-from rmqlb.pipeline.fleet.faults import Fault
+from rmqlb.pipeline.made_up.draw import FleetCluster
+from rmqlb.pipeline.made_up.faults import Fault
 
 Ints = npt.NDArray[np.int64]
 

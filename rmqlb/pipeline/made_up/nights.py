@@ -12,13 +12,13 @@ from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
-from rmqlb.pipeline.fleet.draw import DISAGREED, FleetCluster, FleetTopic
-from rmqlb.pipeline.fleet.faults import Fault, Owners, silent_member
-from rmqlb.pipeline.fleet.groups import GroupLook, owners_of, owners_seen, seen_group
-from rmqlb.pipeline.fleet.members import first_members, next_members, present
-from rmqlb.pipeline.fleet.offsets import NightOffsets, Offsets
-from rmqlb.pipeline.fleet.routes import BrokerState, broker_data, broker_states, retry_route, route
-from rmqlb.pipeline.fleet.shape import FleetShape, chance
+from rmqlb.pipeline.made_up.draw import DISAGREED, FleetCluster, FleetTopic
+from rmqlb.pipeline.made_up.faults import Fault, Owners, silent_member
+from rmqlb.pipeline.made_up.groups import GroupLook, owners_of, owners_seen, seen_group
+from rmqlb.pipeline.made_up.members import first_members, next_members, present
+from rmqlb.pipeline.made_up.offsets import NightOffsets, Offsets
+from rmqlb.pipeline.made_up.routes import BrokerState, broker_data, broker_states, retry_route, route
+from rmqlb.pipeline.made_up.shape import FleetShape, chance
 
 _VIEWS = 2
 """Brokers asked for a group's members: more of them make snapshots larger and say the same."""

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.fleet.draw import draw_cluster
-from rmqlb.pipeline.fleet.files import BadFile, FleetFiles
-from rmqlb.pipeline.fleet.nights import nights
-from rmqlb.pipeline.fleet.shape import FleetShape, sizes
+from rmqlb.pipeline.made_up.draw import draw_cluster
+from rmqlb.pipeline.made_up.files import BadFile, FleetFiles
+from rmqlb.pipeline.made_up.nights import nights
+from rmqlb.pipeline.made_up.shape import FleetShape, sizes
 from rmqlb.sources.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
 from rmqlb.sources.source import Progress, no_progress
 

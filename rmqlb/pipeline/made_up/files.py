@@ -12,7 +12,7 @@ from typing import IO
 
 import msgspec
 
-from rmqlb.pipeline.fleet.damage import Damage, damage_of, damaged
+from rmqlb.pipeline.made_up.damage import Damage, damage_of, damaged
 
 _LEVEL = 4
 

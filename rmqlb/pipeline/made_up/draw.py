@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rmqlb.pipeline.fleet import names
-from rmqlb.pipeline.fleet.faults import MORE_THAN_ONE, Fault
-from rmqlb.pipeline.fleet.shape import MOST_MEMBERS, MOST_QUEUES, FleetShape, chance, share_out, share_pairs, sizes
+from rmqlb.pipeline.made_up import names
+from rmqlb.pipeline.made_up.faults import MORE_THAN_ONE, Fault
+from rmqlb.pipeline.made_up.shape import MOST_MEMBERS, MOST_QUEUES, FleetShape, chance, share_out, share_pairs, sizes
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.pipeline.fleet.draw import ORDER, SHRINKING, STATIC, FleetBroker, FleetCluster, FleetTopic
+from rmqlb.pipeline.made_up.draw import ORDER, SHRINKING, STATIC, FleetBroker, FleetCluster, FleetTopic
 
 _SCOPE = "__global__"
 _EPOCH = 1_790_000_000_000
