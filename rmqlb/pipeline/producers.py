@@ -126,7 +126,7 @@ def _shape() -> Column:
     return F.to_json(
         F.struct(
             "publish",
-            F.when(is_static, none).otherwise(F.array_sort(F.array_except(subscribe, publish))).alias("others"),
+            F.when(is_static, none).otherwise(F.array_except(subscribe, publish)).alias("others"),
             (is_ordered | is_static).alias("fixed"),
             is_static.alias("isStatic"),
         )
