@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 PARTITIONS = 64
-"""Some dozens of jobs each where there are thousands; a job takes about a tenth of a second."""
+"""Some dozens of jobs each where there are thousands; by default a job takes about a tenth of a second."""
 
 JOBS = Table("send_jobs", {"shape": "string", "scenario": "string"})
 """What is simulated: a `shape` (`send_rows.SendShape` as JSON), under a scenario."""
@@ -126,7 +126,7 @@ def _shape() -> Column:
     return F.to_json(
         F.struct(
             "publish",
-            F.when(is_static, none).otherwise(F.array_sort(F.array_except(subscribe, publish))).alias("others"),
+            F.when(is_static, none).otherwise(F.array_except(subscribe, publish)).alias("others"),
             (is_ordered | is_static).alias("fixed"),
             is_static.alias("isStatic"),
         )

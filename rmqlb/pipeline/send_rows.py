@@ -48,7 +48,7 @@ class SendSchedule(Struct, frozen=True):
     failures: tuple[Failure, ...] = (DIES,)
     in_turn: bool = True
     name: str = "schedule"
-    trials: int = 100
+    trials: int = 200
 
 
 class Run(Struct, frozen=True, rename="camel"):

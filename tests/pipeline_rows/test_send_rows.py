@@ -163,6 +163,11 @@ def test_failures_and_latencies_go_by_pattern_and_by_the_topics_own_brokers() ->
     assert scenario.latencies == {"x-1": slow, "x-2": quick, "x-3": slow}
 
 
+def test_a_brokers_own_name_fits_it_even_where_it_looks_like_a_pattern() -> None:
+    schedule = SendSchedule(SHORT, (Failure("x[1]", REFUSED),))
+    assert scenarios_of(SendShape((Run("x1", 1), Run("x[1]", 1), Run("y", 1))), schedule) == ("x1", "x[1]")
+
+
 def test_in_turn_a_broker_meets_all_failures_that_fit_it_and_no_other() -> None:
     schedule = SendSchedule(SHORT, (Failure("*", TIMEOUT), Failure("b", REFUSED)))
     kind = SendShape((Run("a", 1), Run("b", 1)))
