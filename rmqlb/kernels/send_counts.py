@@ -23,6 +23,7 @@ class SendCounts:
         failed: shape (n, rows): attempts that failed.
         stored: shape (n, rows): attempts that were stored; with `failed`, all attempts.
         stored_by_broker: shape (n, brokers).
+        failed_by_broker: shape (n, brokers).
         attempts: shape (n,).
         messages: shape (n,).
         not_store_ok: shape (n,): messages stored with a lesser status.
@@ -43,6 +44,7 @@ class SendCounts:
     failed: Ints
     stored: Ints
     stored_by_broker: Ints
+    failed_by_broker: Ints
     attempts: Ints
     messages: Ints
     not_store_ok: Ints
@@ -61,8 +63,9 @@ class SendCounts:
     def none(cls, plan: SendPlan, trials: int) -> SendCounts:
         """All zero."""
         rows, brokers, failures = len(plan.row_brokers), plan.brokers, len(plan.failures)
-        width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "stored_by_broker": brokers}
-        width |= {"isolations": brokers, "avoided": brokers, "began": failures, "avoided_at": failures}
+        width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "began": failures}
+        width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "avoided"), brokers)
+        width["avoided_at"] = failures
         arrays = {
             field.name: np.zeros((trials, width[field.name]) if field.name in width else trials, np.int64)
             for field in fields(cls)
@@ -157,6 +160,7 @@ class Tallies(PerLane):
         for broker in range(self._tables.plan.brokers):
             rows = self._tables.row_brokers == broker
             counts.stored_by_broker[ids, broker] = attempts[rows, 0].sum(axis=0)
+            counts.failed_by_broker[ids, broker] = attempts[rows, 1].sum(axis=0)
         counts.attempts[ids] = attempts.sum(axis=(0, 1))
         counts.messages[ids] = self.started[lanes]
         counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T

@@ -442,6 +442,8 @@ class TrialsReport(Struct, frozen=True):
         longest_send_ms: the longest that one message took in a trial.
         longest_send: how that is spread over trials.
         isolations: broker name → how often a trial isolated it.
+        attempts_at: broker name → requests of a trial to it.
+        failed_at: broker name → of these, failed.
         failures: how each failure was taken, in the scenario's order.
     """
 
@@ -461,4 +463,6 @@ class TrialsReport(Struct, frozen=True):
     longest_send_ms: Estimate
     longest_send: Spread
     isolations: Mapping[str, Estimate]
+    attempts_at: Mapping[str, Estimate]
+    failed_at: Mapping[str, Estimate]
     failures: tuple[FailureTrials, ...] = ()

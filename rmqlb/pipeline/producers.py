@@ -40,7 +40,7 @@ OUTCOMES = Table(
 """A job and what came of it; `shares` has an entry for each of the shape's brokers, null where nothing was simulated.
 
 `attempts` are requests for each message, `lost` is a share of messages, `share` one of the messages that were stored,
-null when no trial stored any. `attempts` and `failures` of a broker are null: the engine's report does not have them.
+null when no trial stored any. `attempts` and `failures` of a broker are requests of a trial to it.
 """
 
 

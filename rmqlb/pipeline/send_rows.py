@@ -201,7 +201,12 @@ def figures(report: TrialsReport) -> Mapping[str, Any]:
         "anyLost": report.losing_trials.mean,
         "longestMs": report.longest_send_ms.mean,
         "shares": [
-            {"brokerName": name, "share": report.shares[name].mean if name in report.shares else None}
+            {
+                "brokerName": name,
+                "attempts": report.attempts_at[name].mean,
+                "failures": report.failed_at[name].mean,
+                "share": report.shares[name].mean if name in report.shares else None,
+            }
             for name in sorted(report.isolations, key=sort_key)
         ],
     }

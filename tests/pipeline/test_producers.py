@@ -127,7 +127,13 @@ def test_every_topic_has_what_simulate_trials_says_of_its_own_route(spark: Spark
     assert shares.columns == list(SEND_SHARES.columns)
     assert rows(shares) == sorted(
         (
-            {**key_, "brokerName": broker, "attempts": None, "failures": None, "share": report.shares[broker].mean}
+            {
+                **key_,
+                "brokerName": broker,
+                "attempts": report.attempts_at[broker].mean,
+                "failures": report.failed_at[broker].mean,
+                "share": report.shares[broker].mean,
+            }
             for key_, report in reports(BROKERS_IN_TURN)
             for broker in report.isolations
             if broker in report.shares

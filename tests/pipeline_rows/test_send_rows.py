@@ -89,6 +89,7 @@ def test_a_row_is_what_simulate_trials_says() -> None:
     schedule = SendSchedule(SHORT, (failure,), in_turn=False, name="b is silent", trials=20)
     report = simulate_trials(topic, replace(SHORT, failures=(failure,)), 20)
     assert report.lost.mean > 0
+    assert report.failed_at["b"].mean > report.failed_at["a"].mean
     assert outcome_of(written(topic), "b is silent", schedule) == {
         "shape": written(topic),
         "scenario": "b is silent",
@@ -103,8 +104,13 @@ def test_a_row_is_what_simulate_trials_says() -> None:
         "anyLost": 1.0,
         "longestMs": report.longest_send_ms.mean,
         "shares": [
-            {"brokerName": "a", "share": report.shares["a"].mean},
-            {"brokerName": "b", "share": report.shares["b"].mean},
+            {
+                "brokerName": name,
+                "attempts": report.attempts_at[name].mean,
+                "failures": report.failed_at[name].mean,
+                "share": report.shares[name].mean,
+            }
+            for name in "ab"
         ],
     }
 
@@ -146,7 +152,9 @@ def test_a_topic_on_one_broker_loses_everything_from_its_death_on() -> None:
 
 def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     schedule = SendSchedule(SHORT, (Failure("*", REFUSED),), trials=2)
-    assert outcome_of(written(route(a=1)), "a", schedule)["shares"] == [{"brokerName": "a", "share": None}]
+    assert outcome_of(written(route(a=1)), "a", schedule)["shares"] == [
+        {"brokerName": "a", "attempts": 120, "failures": 120, "share": None}
+    ]
 
 
 def test_failures_and_latencies_go_by_pattern_and_by_the_topics_own_brokers() -> None:
@@ -216,7 +224,11 @@ def test_of_a_static_topic_nobody_knows_which_broker_bears_its_queues() -> None:
     assert list(jobs_of(text, SendSchedule())) == [{"shape": text, "scenario": None}]
     assert outcome_of(text, None, SendSchedule())["trials"] == 0
     healthy = outcome_of(text, "healthy", SendSchedule(SHORT, (), in_turn=False, name="healthy", trials=2))
-    assert (healthy["trials"], healthy["lost"], healthy["shares"]) == (2, 0, [{"brokerName": broker, "share": 1}])
+    assert (healthy["trials"], healthy["lost"], healthy["shares"]) == (
+        2,
+        0,
+        [{"brokerName": broker, "attempts": 40, "failures": 0, "share": 1}],
+    )
     direct = figures(simulate_trials(static_route("Logical", 8, "broker-a"), SHORT, 2))
     assert {name: healthy[name] for name in direct} == direct
 

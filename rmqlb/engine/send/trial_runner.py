@@ -16,7 +16,7 @@ from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import no_queues, play, rules
 from rmqlb.engine.send.steady import Steady
-from rmqlb.engine.send.tally import STORED, Total
+from rmqlb.engine.send.tally import FAILED, STORED, Total
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sending import SendScenario
@@ -40,6 +40,7 @@ class TrialCounts(NamedTuple):
         failing: time in failed attempts.
         longest: of the longest send.
         stored: per broker, messages stored there.
+        failed: per broker, attempts that failed there.
         isolations: per broker.
         began: per failure, when it began, or −1.
         avoided_at: per failure, when its broker was first avoided while it lasted, or −1.
@@ -52,6 +53,7 @@ class TrialCounts(NamedTuple):
     failing: int
     longest: int
     stored: Sequence[int]
+    failed: Sequence[int]
     isolations: Sequence[int]
     began: Sequence[int]
     avoided_at: Sequence[int]
@@ -140,6 +142,7 @@ class TrialRunner:
             lanes.failing,
             lanes.longest,
             lanes.stored_by_broker,
+            lanes.failed_by_broker,
             lanes.isolations,
             lanes.began,
             lanes.avoided_at,
@@ -154,9 +157,10 @@ class TrialRunner:
         run = Run(self._route, self.scenario, self.profile, trial, None)
         play(run, Steady(run))
         tally, totals = run.tally, run.tally.totals
-        stored = dict.fromkeys(self.broker_names, 0)
+        stored, failed = dict.fromkeys(self.broker_names, 0), dict.fromkeys(self.broker_names, 0)
         for queue, row in tally.row_of.items():
             stored[queue.broker_name] += tally.rows[row + STORED]
+            failed[queue.broker_name] += tally.rows[row + FAILED]
         return TrialCounts(
             messages=totals[Total.MESSAGES],
             attempts=totals[Total.ATTEMPTS],
@@ -165,6 +169,7 @@ class TrialRunner:
             failing=totals[Total.FAILING],
             longest=tally.longest,
             stored=list(stored.values()),
+            failed=list(failed.values()),
             isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
             began=[-1 if at is None else at for at in run.world.began],
             avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],

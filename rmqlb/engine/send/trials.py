@@ -88,6 +88,7 @@ class _Summary:
         self._attempts, self._lost = Mean(), Mean(high=1.0)
         self._shares = [Mean(high=1.0) for _ in names]
         self._isolations = [Mean() for _ in names]
+        self._attempts_at, self._failed_at = [Mean() for _ in names], [Mean() for _ in names]
         self._longest_counts: Counter[int] = Counter()
         self._began = [0] * len(failures)
         self._until: list[Counter[int]] = [Counter() for _ in failures]
@@ -114,6 +115,8 @@ class _Summary:
         for broker, (share, isolations) in enumerate(zip(self._shares, self._isolations, strict=True)):
             share.add([by_broker[broker] / total for by_broker, total in stored])
             isolations.add([trial.isolations[broker] for trial in counts])
+            self._attempts_at[broker].add([trial.stored[broker] + trial.failed[broker] for trial in counts])
+            self._failed_at[broker].add([trial.failed[broker] for trial in counts])
         for failure, until in enumerate(self._until):
             self._began[failure] += sum(trial.began[failure] >= 0 for trial in counts)
             until.update([t.avoided_at[failure] - t.began[failure] for t in counts if t.avoided_at[failure] >= 0])
@@ -150,6 +153,8 @@ class _Summary:
             longest_send_ms=self._longest.estimate(),
             longest_send=self._spread(self._longest_counts),
             isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
+            attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
+            failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
             failures=tuple(
                 FailureTrials(failure, began, until.total(), self._spread(until) if until else None)
                 for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)

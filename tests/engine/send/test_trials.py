@@ -75,6 +75,8 @@ def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> 
         share = fmean(tally.stored / total.stored for tally, total in zip(tallies, totals, strict=True))
         assert ours.shares[broker.broker_name].mean == pytest.approx(share)
         assert ours.isolations[broker.broker_name].mean == pytest.approx(fmean(tally.isolations for tally in tallies))
+        assert ours.attempts_at[broker.broker_name].mean == pytest.approx(fmean(tally.attempts for tally in tallies))
+        assert ours.failed_at[broker.broker_name].mean == pytest.approx(fmean(tally.failed for tally in tallies))
     for index, failure in enumerate(ours.failures):
         taken = [trial.failures[index] for trial in trials]
         until = [t.avoided_ms - t.began_ms for t in taken if t.avoided_ms is not None and t.began_ms is not None]
