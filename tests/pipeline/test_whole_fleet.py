@@ -1,0 +1,126 @@
+"""A generated fleet of some thousand groups through all stages, held to the local engine group by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.balance import spread
+from rmqlb.engine.changes import Changes, change_members
+from rmqlb.engine.members import rebalanced_members
+from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.errors import DataError
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.pipeline import schemas
+from rmqlb.pipeline.made_up.generate import generate
+from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.stages import STAGES, Run
+from rmqlb.pipeline.warehouse import Warehouse
+from rmqlb.sources.dump import DumpSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GROUPS, NIGHTS = 2000, 2
+Owned = dict[tuple[str, str], dict[MessageQueue, set[str]]]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet") / "dumps"
+    generate(FleetShape(seed=11, groups=GROUPS, days=NIGHTS, odd_names=0.1, retry_queues=False), str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    plan = Plan(inputs=(str(fleet),), members=1)
+    run = Run(spark, Warehouse(str(tmp_path_factory.mktemp("warehouse"))), plan)
+    for name in ("ingest", "allocate", "score", "what-if"):
+        STAGES[name](run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def snapshots(fleet: Path) -> dict[str, ClusterSnapshot]:
+    """Cluster → its last night's snapshot."""
+    last = {}
+    for path in sorted(fleet.glob("cluster=*/date=*/*.json.gz")):
+        last[path.parts[-3].removeprefix("cluster=")] = DumpSource(str(path)).fetch(Wanted())
+    return last
+
+
+def planned(snapshot: ClusterSnapshot) -> dict[str, tuple[ConsumerGroup, tuple[str, ...], list[Any]]]:
+    """Group → itself, its members and its routes, of the groups that rebalance and have a topic with a route."""
+    found = {}
+    for name, group in snapshot.groups.items():
+        try:
+            members = rebalanced_members(group)
+        except DataError:
+            continue
+        topics = [topic for topic in group.topics or () if not topic.startswith(RETRY_PREFIX)]
+        routes = [snapshot.routes[topic].route for topic in topics if topic in snapshot.routes]
+        if routes:
+            found[name] = (group, members, routes)
+    return found
+
+
+def subscribed(group: ConsumerGroup) -> dict[str, frozenset[str]]:
+    return {i: report.topics for i, report in group.reports.items() if report.topics is not None}
+
+
+def test_every_owner_of_every_group_is_the_engines(run: Run, snapshots: dict[str, ClusterSnapshot]) -> None:
+    owned: dict[tuple[str, str, str], dict[MessageQueue, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in run.read(schemas.ASSIGNMENTS).toLocalIterator():
+        queue = MessageQueue(row["topic"], row["brokerName"], row["queueId"])
+        owners = owned[row["cluster"], row["group"], row["strategy"]][queue]
+        if row["owner"] is not None:
+            owners.add(row["owner"])
+    compared = 0
+    for cluster, snapshot in snapshots.items():
+        for name, (group, members, routes) in planned(snapshot).items():
+            for strategy in WITHOUT_SETTINGS:
+                under = Members(members, strategy, subscribed=subscribed(group))
+                dealt = [assign(route, under) for route in routes]
+                expected = {queue: set(owners) for one in dealt for queue, owners in one.owners.items()}
+                assert owned.pop((cluster, name, strategy), {}) == expected, (cluster, name, strategy)
+                compared += 1
+    assert not owned
+    assert compared > GROUPS
+
+
+def test_every_score_and_every_plan_is_the_engines(run: Run, snapshots: dict[str, ClusterSnapshot]) -> None:
+    scores = {(row["cluster"], row["group"], row["strategy"]): row for row in run.read(schemas.SCORES).collect()}
+    plans = {
+        (row["cluster"], row["group"], row["strategy"], row["change"], row["subject"]): row
+        for row in run.read(schemas.WHAT_IF).collect()
+    }
+    for cluster, snapshot in snapshots.items():
+        for name, (group, members, routes) in planned(snapshot).items():
+            under = Members(members, "AVG", subscribed=subscribed(group))
+            row = scores[cluster, name, "AVG"]
+            judged = spread({q: o for r in routes for q, o in assign(r, under).owners.items()}, members)
+            assert (row["members"], row["idle"], row["unowned"]) == (judged.consumers, judged.idle, judged.unowned)
+            assert (row["queues"], row["least"], row["most"]) == (judged.queues, judged.least, judged.most)
+            joined = Members(change_members(members, Changes(add=(1,))), "AVG", subscribed=subscribed(group))
+            before, after = (Side(side, tuple(routes)) for side in (under, joined))
+            summary = plan_rebalance(name, before, after, states=group.queues).summary
+            plan = plans[cluster, name, "AVG", "members", "+1"]
+            assert (plan["moved"], plan["idleAfter"], plan["mostAfter"], plan["lagMoved"]) == (
+                *(summary.moved, summary.after.idle, summary.after.most, summary.lag_moved),
+            )
+
+
+def test_what_is_there_already_is_not_written_again(run: Run) -> None:
+    versions = run.warehouse.versions(*schemas.ALL)
+    reports = [STAGES[name](run) for name in ("ingest", "allocate", "score", "what-if")]
+    assert [report.changed for report in reports] == [False] * 4
+    assert run.warehouse.versions(*schemas.ALL) == versions
