@@ -48,29 +48,55 @@ def _runs(seen: DataFrame) -> DataFrame:
 
     `index` is that of the run's last moment.
     """
+    edges = _edges(seen)
+    one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("sighting")
+    here = F.struct("index", "sighting", "takenAt", "nextSighting", "nextOwners")
+    # A run's last sighting is where it begins, or else its owner's next edge.
+    last = F.when(F.col("ends"), here).otherwise(F.lead(here).over(one_owner))
+    return (
+        edges.select(*QUEUE_OF_GROUP, "owner", "begins", "sighting", "takenAt", last.alias("last"))
+        .where("begins")
+        .select(
+            *QUEUE_OF_GROUP,
+            "owner",
+            F.col("takenAt").alias("since"),
+            F.col("last.takenAt").alias("lastSeen"),
+            (F.col("last.sighting") - F.col("sighting") + 1).alias("snapshots"),
+            "last.index",
+            "last.nextSighting",
+            "last.nextOwners",
+        )
+    )
+
+
+def _edges(seen: DataFrame) -> DataFrame:
+    """The sightings of a queue and owner at which a run begins or ends: few, where little changes."""
     queue = Window.partitionBy(*QUEUE_OF_GROUP).orderBy("index")
+    owners, before, after = F.col("owners"), F.col("before"), F.col("after")
     numbered = seen.select(
         "*",
         F.row_number().over(queue).alias("sighting"),
+        F.lag("owners").over(queue).alias("before"),
+        F.lead("owners").over(queue).alias("after"),
         F.lead("takenAt").over(queue).alias("nextSighting"),
-        F.lead(F.size("owners")).over(queue).alias("nextOwners"),
     )
-    # Along a run both numbers grow by one; at a sighting without the owner only the queue's does.
-    one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("sighting")
-    held = numbered.withColumn("owner", F.explode("owners"))
-    run = F.col("sighting") - F.row_number().over(one_owner)
-    return (
-        held.withColumn("run", run)
-        .groupBy(*QUEUE_OF_GROUP, "owner", "run")
-        .agg(
-            F.min("takenAt").alias("since"),
-            F.max("takenAt").alias("lastSeen"),
-            F.max("index").alias("index"),
-            F.count("*").alias("snapshots"),
-            F.max_by("nextSighting", "sighting").alias("nextSighting"),
-            F.max_by("nextOwners", "sighting").alias("nextOwners"),
-        )
+    changed = numbered.where(~(owners.eqNullSafe(before) & owners.eqNullSafe(after)))
+    held = changed.select(
+        *QUEUE_OF_GROUP,
+        "index",
+        "sighting",
+        "takenAt",
+        "nextSighting",
+        F.array_size(after).alias("nextOwners"),
+        F.explode("owners").alias("owner"),
+        "before",
+        "after",
     )
+    return held.select(
+        "*",
+        (before.isNull() | ~F.array_contains(before, F.col("owner"))).alias("begins"),
+        (after.isNull() | ~F.array_contains(after, F.col("owner"))).alias("ends"),
+    ).where("begins or ends")
 
 
 def _next_observations(seen: DataFrame) -> DataFrame:

@@ -1,4 +1,9 @@
-"""How evenly a group was seen to hold its queues, snapshot by snapshot."""
+"""How evenly a group was seen to hold its queues, snapshot by snapshot.
+
+Rules of this file:
+- Joins are merges: by the size of their files, in which such rows take next to nothing, Spark would think millions of
+  them small enough to be sent everywhere.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +46,8 @@ def trend(
     most = F.when(known, F.col("mostOfMembers")).otherwise(F.col("mostOfOwners"))
     whole = (
         _totals(seen, offsets)
-        .join(groups.select(*_GROUP, "members"), list(_GROUP), "left")
-        .join(_spread(seen, members), list(_GROUP), "left")
+        .join(groups.select(*_GROUP, "members").hint("merge"), list(_GROUP), "left")
+        .join(_spread(seen, members).hint("merge"), list(_GROUP), "left")
         .select("*", mean.alias("mean"), most.alias("most"))
         .withColumn("skew", F.try_divide("most", "mean"))
         .withColumn("idle", F.when(known, F.coalesce("idleIds", F.lit(0))))
@@ -56,7 +61,7 @@ def _totals(seen: DataFrame, offsets: DataFrame) -> DataFrame:
     lags = offsets.select(*_GROUP, *QUEUE, "lag")
     every_lag_is_known = F.count("lag") == F.count("*")
     return (
-        queues.join(lags, [*_GROUP, *QUEUE], "left")
+        queues.join(lags.hint("merge"), [*_GROUP, *QUEUE], "left")
         .groupBy(*_GROUP)
         .agg(
             F.count("*").alias("queues"),

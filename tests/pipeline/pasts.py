@@ -7,9 +7,9 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, MEMBERS, OFFSETS, OWNERS, Table
@@ -52,15 +52,21 @@ class Shot:
     @property
     def key(self) -> dict[str, Any]:
         """Cluster, date and snapshot."""
-        date = None if self.at is None else self.at.date()
-        return {"cluster": self.cluster, "date": date, "snapshot": self.name or f"{self.cluster} {self.at}"}
+        taken_on = None if self.at is None else self.at.date()
+        return {"cluster": self.cluster, "date": taken_on, "snapshot": self.name or f"{self.cluster} {self.at}"}
 
 
-def nights(*owners: str | Mapping[int, str] | None, group: str = "g", cluster: str = "c") -> list[Shot]:
+def day(number: float) -> date:
+    """The date of the so many-th night."""
+    return night(number).date()
+
+
+def nights(*owners: str | Mapping[int, str] | None, group: str = "g", name: str = "") -> list[Shot]:
     """A snapshot a night of one group: the owners of queue 0, or of several; None when the group was not looked at."""
+    queues = [None if seen is None else {0: seen} if isinstance(seen, str) else seen for seen in owners]
     return [
-        Shot(night(n), {} if seen is None else {group: {0: seen} if isinstance(seen, str) else seen}, cluster=cluster)
-        for n, seen in enumerate(owners, 1)
+        Shot(night(n), {} if seen is None else {group: seen}, name=name and f"{name} {n}")
+        for n, seen in enumerate(queues, 1)
     ]
 
 
@@ -101,3 +107,18 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) 
 def rows(found: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     """These columns of all rows, sorted as text."""
     return sorted((tuple(row) for row in found.select(*columns).collect()), key=str)
+
+
+Case = tuple[list[Shot], list[tuple[Any, ...]]]
+"""A past, and the rows that must come of it."""
+
+
+def by_case(
+    spark: SparkSession, cases: Mapping[str, Case], step: Callable[[Mapping[str, DataFrame]], DataFrame], *columns: str
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Case → the rows that the step makes of it. Each case is a cluster, so that one Spark job serves them all."""
+    shots = [replace(shot, cluster=name) for name, (past, _) in cases.items() for shot in past]
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in cases}
+    for cluster, *row in rows(step(tables(spark, shots)), "cluster", *columns):
+        found[cluster].append(tuple(row))
+    return found
