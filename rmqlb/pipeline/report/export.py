@@ -1,0 +1,188 @@
+"""Tables to hand on: Parquet for all, CSV for those that a spreadsheet opens.
+
+Rules of this file:
+- Spark sorts and writes; the driver reads the Parquet back a batch at a time and never holds a table.
+- Equal rows give equal bytes: sorted by all columns, in files whose names do not change.
+- CSV is as rmqlb writes it elsewhere: RFC 4180, unknown is empty, and no cell steers a terminal or a spreadsheet.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from rmqlb.pipeline.report.frames import Tables, counted
+from rmqlb.pipeline.report.values import Exported
+from rmqlb.pipeline.schemas import (
+    BROKER_LOSSES,
+    CHURN,
+    FLAPPING,
+    KEY,
+    LOADS,
+    MOVES,
+    QUARANTINE,
+    REFUSALS,
+    SCORES,
+    SEND_SHARES,
+    SENDS,
+    TREND,
+    WHAT_IF,
+    Table,
+    table,
+)
+from rmqlb.views.text import safe_cell, visible
+
+SPREADSHEET_ROWS = 1_048_575
+"""Rows below a header that the common spreadsheets open."""
+
+WHAT_IF_SUMMARY = table(
+    "what_if_summary",
+    change="string",
+    subject="string",
+    strategy="string",
+    strategyAfter="string",
+    groups="bigint",
+    queuesBefore="bigint",
+    queuesAfter="bigint",
+    moved="bigint",
+    assigned="bigint",
+    unassigned="bigint",
+    removed="bigint",
+    idleBefore="bigint",
+    idleAfter="bigint",
+    unownedAfter="bigint",
+    multiplyOwnedAfter="bigint",
+    mostAfter="int",
+    lagMoved="bigint",
+    lagUnknown="bigint",
+)
+"""WHAT_IF summed over the groups under a strategy; `mostAfter` is the largest; `lagMoved` is that of the groups whose
+lag is known, `lagUnknown` the number of the others."""
+
+EXPORTED = (
+    SCORES,
+    LOADS,
+    REFUSALS,
+    WHAT_IF,
+    WHAT_IF_SUMMARY,
+    BROKER_LOSSES,
+    SENDS,
+    SEND_SHARES,
+    MOVES,
+    FLAPPING,
+    CHURN,
+    TREND,
+    QUARANTINE,
+)
+"""The tables of a report, in the order in which the page names them."""
+_IN_PARQUET_ONLY = (WHAT_IF,)
+
+
+def export(tables: Tables, folder: str, most_rows: int = SPREADSHEET_ROWS) -> tuple[Exported, ...]:
+    """Write `parquet/<table>/` and `csv/<table>.csv` for the tables that are there.
+
+    Args:
+        tables: of the warehouse.
+        folder: where they go; it is there.
+        most_rows: tables with more are written as Parquet only, and not sorted.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    os.makedirs(os.path.join(folder, "csv"))
+    return tuple(_export(tables, table, folder, most_rows) for table in EXPORTED if _is_there(tables, table))
+
+
+def summarise_what_if(what_if: DataFrame) -> DataFrame:
+    """Rows of WHAT_IF → rows of WHAT_IF_SUMMARY."""
+    sums = [name for name, kind in WHAT_IF_SUMMARY.columns.items() if kind == "bigint" and name in WHAT_IF.columns]
+    return (
+        what_if.groupBy(*KEY, "change", "subject", "strategy", "strategyAfter")
+        .agg(
+            sql.count("*").alias("groups"),
+            *(sql.sum(name).alias(name) for name in sums),
+            sql.max("mostAfter").alias("mostAfter"),
+            counted(sql.col("lagMoved").isNull()).alias("lagUnknown"),
+        )
+        .select(*WHAT_IF_SUMMARY.columns)
+    )
+
+
+def _is_there(tables: Tables, table: Table) -> bool:
+    return tables.warehouse.stored((WHAT_IF if table is WHAT_IF_SUMMARY else table).name) is not None
+
+
+def _export(tables: Tables, table: Table, folder: str, most_rows: int) -> Exported:
+    summary = table is WHAT_IF_SUMMARY
+    whole = tables.warehouse.read(tables.spark, WHAT_IF if summary else table)
+    stored = tables.warehouse.stored(table.name)
+    rows = None if stored is None else stored.rows
+    path = os.path.join(folder, "parquet", table.name)
+    _write_parquet(summarise_what_if(whole) if summary else whole, path, is_sorted=rows is None or rows <= most_rows)
+    rows = _rows(path) if rows is None else rows
+    in_csv = table not in _IN_PARQUET_ONLY and rows <= most_rows
+    if in_csv:
+        _write_csv(table, path, os.path.join(folder, "csv", f"{table.name}.csv"))
+    return Exported(table.name, rows, in_csv)
+
+
+def _write_parquet(frame: DataFrame, path: str, *, is_sorted: bool) -> None:
+    if is_sorted:
+        frame = frame.repartition(1).sortWithinPartitions(*frame.columns)
+    frame.write.parquet(path)
+    parts = sorted(name for name in os.listdir(path) if name.endswith(".parquet"))
+    for name in set(os.listdir(path)) - set(parts):
+        os.unlink(os.path.join(path, name))
+    for number, name in enumerate(parts):
+        os.rename(os.path.join(path, name), os.path.join(path, f"part-{number:05d}.parquet"))
+
+
+def _write_csv(table: Table, parquet: str, path: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(table.columns)
+        for batch in _batches(parquet, list(table.columns)):
+            writer.writerows(zip(*([_cell(value) for value in column] for column in batch), strict=True))
+
+
+def _batches(parquet: str, columns: list[str]) -> Iterator[list[list[Any]]]:
+    """The rows a batch at a time, column by column."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    for name in sorted(os.listdir(parquet)):
+        with pq.ParquetFile(os.path.join(parquet, name)) as file:
+            for batch in file.iter_batches(columns=columns):
+                yield [_values(batch.column(column)) for column in columns]
+
+
+def _values(column: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):  # else nanoseconds come as a pandas value
+        column = column.cast(pa.timestamp("us", column.type.tz))
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _rows(parquet: str) -> int:
+    import pyarrow.parquet as pq
+
+    return sum(int(pq.read_metadata(os.path.join(parquet, name)).num_rows) for name in os.listdir(parquet))
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return safe_cell(visible(value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.datetime):  # Spark stores moments in UTC
+        return value.replace(tzinfo=None).isoformat() + "Z"
+    return value

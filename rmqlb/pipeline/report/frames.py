@@ -1,0 +1,106 @@
+"""Frames → rows of values, and the choice of what the page speaks of.
+
+Rules of this file:
+- A frame is collected only through `rows`, after the caller has bounded it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sql
+
+from rmqlb.pipeline.schemas import DOCUMENTS, KEY, Table
+from rmqlb.pipeline.warehouse import Warehouse
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables that a report reads.
+
+    Args:
+        spark: a session.
+        warehouse: where they are.
+    """
+
+    spark: SparkSession
+    warehouse: Warehouse
+
+    def whole(self, table: Table) -> DataFrame | None:
+        """A table's rows; None when it is not there."""
+        return None if self.warehouse.stored(table.name) is None else self.warehouse.read(self.spark, table)
+
+    def last(self, table: Table) -> DataFrame | None:
+        """A table's rows of each cluster's last snapshot among those it tells of; None when it is not there."""
+        frame = self.whole(table)
+        if frame is None:
+            return None
+        seen = {(row.cluster, row.snapshot): row.date for row in frame.select(*KEY).distinct().collect()}
+        if len({cluster for cluster, _ in seen}) == len(seen):
+            return frame
+        # What is unknown comes before all that is known.
+        order = sorted(seen, key=lambda key: (_known(self.taken.get(key)), _known(seen[key]), key[1]))
+        last = list(dict(order).items())
+        pairs = self.spark.createDataFrame(last, "cluster string, snapshot string")
+        return frame.join(sql.broadcast(pairs), ["cluster", "snapshot"], "left_semi")
+
+    @cached_property
+    def taken(self) -> dict[tuple[str, str], dt.datetime | None]:
+        """(cluster, snapshot) → when it was taken; None is unknown."""
+        documents = self.warehouse.read_or_empty(self.spark, DOCUMENTS)
+        found = documents.groupBy("cluster", "snapshot").agg(sql.max("takenAt")).collect()
+        return {(cluster, snapshot): taken for cluster, snapshot, taken in found}
+
+
+def _known(value: dt.date | None) -> tuple[bool, str]:
+    return value is not None, "" if value is None else value.isoformat()
+
+
+def rows(kind: type[Row], frame: DataFrame) -> tuple[Row, ...]:
+    """All rows of a frame that has a column for each field of `kind`, in the frame's order."""
+    assert dataclasses.is_dataclass(kind)  # noqa: S101 - for the type checker
+    names = [camel(field.name) for field in dataclasses.fields(kind)]
+    return tuple(kind(*row) for row in frame.select(*names).collect())
+
+
+def first(kind: type[Row], frame: DataFrame, top: int, *order: Column | str) -> tuple[Row, ...]:
+    """The first rows by an order; what decides ties belongs to the order."""
+    return rows(kind, frame.orderBy(*order).limit(top))
+
+
+def running(scores: DataFrame) -> DataFrame:
+    """Rows of SCORES under the strategy that each group runs, one a group."""
+    place = sql.row_number().over(Window.partitionBy(*KEY, "group").orderBy("strategy"))
+    return scores.where("runs").withColumn("nth", place).where("nth = 1").drop("nth")
+
+
+def counted(condition: Column) -> Column:
+    """How many rows meet a condition, 0 in an empty frame."""
+    return sql.coalesce(sql.count_if(condition), sql.lit(0))
+
+
+def total(column: Column | str) -> Column:
+    """The sum of what is known, 0 in an empty frame."""
+    return sql.coalesce(sql.sum(column), sql.lit(0))
+
+
+def down(name: str) -> Column:
+    """Largest first, unknown last."""
+    return sql.desc_nulls_last(name)
+
+
+def camel(name: str) -> str:
+    """A field's column.
+
+    >>> camel("lost_low")
+    'lostLow'
+    """
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

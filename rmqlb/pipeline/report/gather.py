@@ -1,0 +1,140 @@
+"""The figures of the page, from the warehouse: groups and strategies here, the rest beside it.
+
+Rules of this file:
+- What a section speaks of is each cluster's last snapshot; history speaks of all.
+- Every order ends in names, so that equal data gives equal pages.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from rmqlb.pipeline.report.figures import Figures, Worst
+from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows, running, total
+from rmqlb.pipeline.report.gather_changes import changes
+from rmqlb.pipeline.report.gather_history import history
+from rmqlb.pipeline.report.gather_sends import sends
+from rmqlb.pipeline.report.values import (
+    EVEN,
+    LOPSIDED,
+    SKEW_BINS,
+    Cluster,
+    Exported,
+    GroupScore,
+    Quarantined,
+    StrategyScores,
+    Totals,
+)
+from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, REFUSALS, SCORES
+
+MOST_CLUSTERS = 200
+"""Clusters in the first table of the page."""
+
+
+def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures:
+    """All figures of the page.
+
+    Args:
+        tables: of the warehouse.
+        top: the rows of each list.
+        exported: the tables that lie beside the page.
+    """
+    scores = tables.last(SCORES)
+    runs = None if scores is None else running(scores)
+    quarantine = tables.whole(QUARANTINE)
+    return Figures(
+        clusters=_clusters(tables, runs),
+        worst=None if runs is None else _worst(runs, top),
+        strategies=None if scores is None else _strategies(tables, scores),
+        quarantine=None if quarantine is None else first(Quarantined, quarantine, top, "file", "position", "reason"),
+        quarantined=next((table.rows for table in exported if table.name == QUARANTINE.name), 0),
+        tables=exported,
+        **changes(tables, runs, top),
+        **sends(tables, top),
+        **history(tables, top),
+    )
+
+
+def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:
+    documents = tables.whole(DOCUMENTS)
+    if documents is None and runs is None:
+        return ()
+    seen = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS)
+    seen = seen.groupBy("cluster").agg(
+        sql.count_distinct("snapshot").alias("snapshots"),
+        sql.min("date").alias("firstDate"),
+        sql.max("date").alias("lastDate"),
+    )
+    scored = tables.warehouse.read_or_empty(tables.spark, SCORES) if runs is None else runs
+    scored = scored.groupBy("cluster").agg(
+        sql.count("*").alias("groups"),
+        sql.max("date").alias("scoredDate"),
+        *(sql.sum(name).alias(name) for name in ("members", "queues", "idle", "unowned")),
+    )
+    whole = seen.join(scored, "cluster", "full")
+    for name in ("firstDate", "lastDate"):
+        whole = whole.withColumn(name, sql.coalesce(name, "scoredDate"))
+    return first(Cluster, whole, MOST_CLUSTERS, "cluster")
+
+
+def _worst(runs: DataFrame, top: int) -> Worst:
+    share = sql.try_divide("mostLag", "lag")
+    groups = runs.withColumns({"lagShare": sql.when(sql.col("lag") > 0, share), "excess": sql.expr("most - mean")})
+    waits = sql.expr("members > 1 and lagShare > 0.5")
+    names = ("cluster", "group")
+    totals = groups.agg(
+        sql.count("*").alias("groups"),
+        counted(sql.col("skew") >= LOPSIDED).alias("lopsided"),
+        counted(sql.col("idle") > 0).alias("withIdle"),
+        total("idle").alias("idle"),
+        total(sql.greatest(sql.lit(0), sql.least(sql.col("idle"), sql.expr("members - queues")))).alias("surplus"),
+        counted(sql.col("unowned") > 0).alias("withUnowned"),
+        total("unowned").alias("unowned"),
+        counted(sql.col("multiplyOwned") > 0).alias("withMultiplyOwned"),
+        total("multiplyOwned").alias("multiplyOwned"),
+        counted(waits).alias("onOneMember"),
+    )
+    doubtful = groups.where("unowned > 0 or multiplyOwned > 0")
+    return Worst(
+        totals=rows(Totals, totals)[0],
+        unowned=first(GroupScore, doubtful, top, down("unowned"), down("multiplyOwned"), down("lag"), *names),
+        # With fewer queues than members the skew only says that some are idle, which has a section of its own.
+        lopsided=first(
+            GroupScore, groups.where("skew > 1 and queues >= members"), top, down("skew"), down("excess"), *names
+        ),
+        idle=first(GroupScore, groups.where("idle > 0"), top, down("idle"), *names),
+        one_member=first(GroupScore, groups.where(waits), top, down("mostLag"), down("lagShare"), *names),
+    )
+
+
+def _strategies(tables: Tables, scores: DataFrame) -> tuple[StrategyScores, ...]:
+    skew = sql.col("skew")
+    found = scores.groupBy("strategy").agg(
+        sql.count("*").alias("groups"),
+        counted(sql.col("runs")).alias("running"),
+        counted(skew <= EVEN).alias("even"),
+        sql.percentile("skew", 0.5).alias("median"),
+        sql.percentile("skew", 0.9).alias("p90"),
+        sql.max("skew").alias("worst"),
+        sql.sum("idle").alias("idle"),
+        sql.sum("unowned").alias("unowned"),
+        sql.array(*_bins(skew)).alias("bins"),
+    )
+    refusals = tables.last(REFUSALS)
+    if refusals is None:
+        found = found.withColumn("refused", sql.lit(None).cast("bigint"))
+    else:
+        counts = refusals.groupBy("strategy").agg(sql.count("*").alias("refused"))
+        found = found.join(sql.broadcast(counts), "strategy", "left").fillna(0, ["refused"])
+    return rows(StrategyScores, found.orderBy("strategy"))
+
+
+def _bins(skew: Column) -> list[Column]:
+    return [
+        counted((skew >= low) & (skew < high) if math.isfinite(high) else (skew >= low))
+        for low, high in pairwise(SKEW_BINS)
+    ]

@@ -1,0 +1,33 @@
+"""Numbers and lists in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def number_of(number: int, noun: str, several: str = "") -> str:
+    """A number and what is counted.
+
+    >>> number_of(0, "group"), number_of(1, "group"), number_of(1200, "group"), number_of(2, "loss", "losses")
+    ('no group', '1 group', '1,200 groups', '2 losses')
+    """
+    return f"{'no' if number == 0 else f'{number:,}'} {noun if number in (0, 1) else several or noun + 's'}"
+
+
+def begun(sentence: str) -> str:
+    """A sentence with its first letter as it begins one.
+
+    >>> begun("no group")
+    'No group'
+    """
+    return sentence[:1].upper() + sentence[1:]
+
+
+def total_of(values: Iterable[float | None]) -> float:
+    """The sum of what is known."""
+    return sum(value for value in values if value is not None)
+
+
+def share_of(part: float | None, whole: float | None) -> float | None:
+    """A part of a whole as a fraction; None when it is not known, or of nothing."""
+    return part / whole if part is not None and whole else None
