@@ -182,8 +182,12 @@ def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
     return findings
 
 
-def settings(options: StrategyOptions, routes: Sequence[TopicRouteData]) -> Settings:
+def settings(options: StrategyOptions, topics: Sequence[str]) -> Settings:
     """The strategies' settings from the options.
+
+    Args:
+        options: what the members' strategy objects were constructed with.
+        topics: those that a CONFIG entry without a topic stands for.
 
     Raises:
         UsageError: an option is malformed or its file cannot be read.
@@ -193,7 +197,7 @@ def settings(options: StrategyOptions, routes: Sequence[TopicRouteData]) -> Sett
     if options.config is not None:
         from rmqlb.sources.config_lists import read_config_lists
 
-        config = read_config_lists(options.config, [route.topic for route in routes])
+        config = read_config_lists(options.config, topics)
     return Settings(
         virtual_nodes=options.virtual_nodes,
         consumer_idcs=frozenset(options.idc) if options.idc else None,

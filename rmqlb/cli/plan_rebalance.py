@@ -141,7 +141,7 @@ def _plan(
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
     group = found.group
-    own = settings(options, found.routes)
+    own = settings(options, [route.topic for route in found.routes])
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
     detected = detect_strategy(None if given == ALL else given, group, found.routes, real)

@@ -51,7 +51,7 @@ def show_owners(
             f"{found.title} has no member online: nobody owns its queues",
             hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
         )
-    own = settings(strategy_options, found.routes)
+    own = settings(strategy_options, [route.topic for route in found.routes])
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
     states = found.group.queues if found.group else {}
     report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)

@@ -55,7 +55,7 @@ class StageProgress:
             self._thread.join()
 
     def _watch(self) -> None:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JError
 
         tally = _Tally()
         told = (0, 0)

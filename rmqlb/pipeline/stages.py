@@ -69,7 +69,7 @@ def ingest(run: Run) -> StageReport:
         "quarantined": found.quarantined,
         "passedOver": found.passed_over,
     }
-    findings = ()
+    findings: tuple[Finding, ...] = ()
     if found.quarantined:
         text = f"{found.quarantined} of {found.found} documents could not be read; table quarantine says which and why"
         findings = (Finding("quarantined", text),)
@@ -175,8 +175,9 @@ def report(run: Run) -> StageReport:
     began = time.monotonic()
     folder = run.plan.report_to or os.path.join(run.warehouse.folder, "report")
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
-    del summary
-    return StageReport("report", time.monotonic() - began, {})
+    rows = {exported.name: exported.rows for exported in summary.tables}
+    written = Finding("note", f"the report is {summary.page}")
+    return StageReport("report", time.monotonic() - began, rows, findings=(written,))
 
 
 STAGES: Mapping[str, Callable[[Run], StageReport]] = {

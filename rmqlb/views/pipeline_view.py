@@ -47,10 +47,11 @@ def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
 
 def _rows(stage: StageReport) -> list[tuple[str | int | float | None, ...]]:
     took = round(stage.seconds * 1000)
-    tables = list(stage.tables.items()) or [(None, None)]
+    if not stage.tables:
+        return [(stage.stage, None, None, _state(stage), took)]
     return [
-        (stage.stage, name, number, _state(stage), took if index == 0 else None)
-        for index, (name, number) in enumerate(tables)
+        (stage.stage, name, number, _state(stage), None if index else took)
+        for index, (name, number) in enumerate(stage.tables.items())
     ]
 
 

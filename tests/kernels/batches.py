@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from rmqlb.engine.allocate.machine_room import _room
+from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.machine_room_nearby import resolve
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings, Zones
@@ -98,7 +98,7 @@ class Batch:
                 )
             case "MACHINE_ROOM":
                 brokers = zip(self._by_row, self.queues, strict=True)
-                inside = bools(_room(queue) in (settings.consumer_idcs or ()) for settings, queue in brokers)
+                inside = bools(room(queue.broker_name) in (settings.consumer_idcs or ()) for settings, queue in brokers)
                 return partial(allocation.machine_room, inside=inside)
             case "CONSISTENT_HASH":
                 return self._consistent_hash

@@ -153,7 +153,7 @@ def _write_csv(table: Table, parquet: str, path: str) -> None:
 
 def _batches(parquet: str, columns: list[str]) -> Iterator[list[list[Any]]]:
     """The rows a batch at a time, column by column."""
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq
 
     for name in sorted(os.listdir(parquet)):
         with pq.ParquetFile(os.path.join(parquet, name)) as file:
