@@ -32,8 +32,7 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
         SESSIONS; `snapshots` counts the moments that show the client.
     """
     seen = sightings(timeline, owners)
-    last = ["cluster", "group", "index"]
-    ended = _runs(seen).join(_next_observations(seen), last, "left")
+    ended = _runs(seen).join(_next_observations(seen), ["cluster", "group", "index"])
     by = (
         F.when(F.col("nextOwners") > 0, "moved")
         .when(F.col("nextOwners") == 0, "unowned")
