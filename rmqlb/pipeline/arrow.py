@@ -9,22 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.schemas import Table
-
-_TYPES = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-}
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """A table without nested columns as Arrow's schema."""
-    return pa.schema([(name, _TYPES[kind]) for name, kind in table.columns.items()])
 
 
 def rows_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
@@ -34,7 +20,7 @@ def rows_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
         columns: column → Arrow or numpy array, all of one length.
         table: without nested columns.
     """
-    schema = arrow_schema(table)
+    schema = arrow_schema(table.columns)
     return pa.RecordBatch.from_arrays([_typed(columns[field.name], field.type) for field in schema], schema=schema)
 
 

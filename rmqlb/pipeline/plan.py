@@ -9,7 +9,10 @@ from datetime import date
 from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.pipeline.only import Only
-from rmqlb.pipeline.send_rows import SendSchedule
+from rmqlb.pipeline.producers.send_rows import SendSchedule
+
+EVERY_TOPIC = "*"
+"""What stands for a topic's name in a CONFIG list whose entries are meant for each topic."""
 
 
 @dataclass(frozen=True)

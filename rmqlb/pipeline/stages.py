@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from rmqlb.model.finding import Finding
 from rmqlb.model.stage import StageReport
 from rmqlb.pipeline import schemas
@@ -48,7 +50,7 @@ class Run:
 
     def latest(self, *tables: Table) -> dict[str, DataFrame]:
         """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
-        from rmqlb.pipeline.ingest import latest
+        from rmqlb.pipeline.ingest.ingest import latest
 
         # The date is left out: one that is not known would equal no other.
         key = ["cluster", "snapshot"]
@@ -58,7 +60,7 @@ class Run:
 
 def ingest(run: Run) -> StageReport:
     """Snapshots and routes → the tables of `schemas.INGESTED`, and what could not be read → QUARANTINE."""
-    from rmqlb.pipeline.ingest import ingest as read_in
+    from rmqlb.pipeline.ingest.ingest import ingest as read_in
 
     began = time.monotonic()
     found = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
@@ -79,8 +81,8 @@ def ingest(run: Run) -> StageReport:
 
 def allocate(run: Run) -> StageReport:
     """The last snapshots → FLEET, ASSIGNMENTS and REFUSALS."""
-    from rmqlb.pipeline.allocate import assignments, refusals
-    from rmqlb.pipeline.fleet import fleet
+    from rmqlb.pipeline.groups.allocate import assignments, refusals
+    from rmqlb.pipeline.groups.fleet import fleet
 
     reads = (
         schemas.TOPICS,
@@ -108,7 +110,7 @@ def allocate(run: Run) -> StageReport:
 
 def score(run: Run) -> StageReport:
     """ASSIGNMENTS → LOADS and SCORES."""
-    from rmqlb.pipeline.score import loads, scores
+    from rmqlb.pipeline.groups.score import loads, scores
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
         dealt, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
@@ -122,8 +124,8 @@ def score(run: Run) -> StageReport:
 
 def what_if(run: Run) -> StageReport:
     """FLEET → WHAT_IF, TOPICS → BROKER_LOSSES."""
-    from rmqlb.pipeline.what_if import broker_losses
-    from rmqlb.pipeline.what_if import what_if as sweep
+    from rmqlb.pipeline.groups.what_if import broker_losses
+    from rmqlb.pipeline.groups.what_if import what_if as sweep
 
     plan = run.plan
 
@@ -140,7 +142,7 @@ def what_if(run: Run) -> StageReport:
 
 def producers(run: Run) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
-    from rmqlb.pipeline.producers import write_sends
+    from rmqlb.pipeline.producers.producers import write_sends
 
     plan = run.plan
 
@@ -157,15 +159,21 @@ def producers(run: Run) -> StageReport:
 
 def history(run: Run) -> StageReport:
     """All snapshots → the tables of `schemas.HISTORY`."""
-    from rmqlb.pipeline.history import READS
-    from rmqlb.pipeline.history import history as over_time
+    from rmqlb.pipeline.history.history import READS
+    from rmqlb.pipeline.history.history import history as over_time
+    from rmqlb.pipeline.history.timeline import untimed
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
         with over_time({table.name: run.read(table) for table in READS}) as frames:
             for table in schemas.HISTORY:
                 yield table, writing.replace(table, frames[table.name], made_from)
 
-    return _stage(run, "history", READS, schemas.HISTORY, run.plan.digest("only"), write)
+    done = _stage(run, "history", READS, schemas.HISTORY, run.plan.digest("only"), write)
+    without_time = untimed(run.read(schemas.DOCUMENTS)).count()
+    if not without_time:
+        return done
+    text = f"{without_time} snapshots say no time; the history leaves them out"
+    return replace(done, findings=(Finding("untimed", text),))
 
 
 def report(run: Run) -> StageReport:

@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local session for all tests; whatever calls `spark_session` in this process gets it too."""
-    from rmqlb.pipeline.session import spark_session
-    from rmqlb.pipeline.settings import SessionSettings
+    from rmqlb.pipeline.spark.session import spark_session
+    from rmqlb.pipeline.spark.settings import SessionSettings
 
     conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
     log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")

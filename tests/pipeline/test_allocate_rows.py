@@ -16,8 +16,8 @@ from rmqlb.errors import AllocationError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.allocate import _assignments, _refusals
-from rmqlb.pipeline.by_engine import EVERY_TOPIC
+from rmqlb.pipeline.groups.allocate import _assignments, _refusals
+from rmqlb.pipeline.plan import EVERY_TOPIC
 
 from .fleets import Group, Topic, fleet_rows
 

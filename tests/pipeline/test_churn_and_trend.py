@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.pipeline.churn import churn
-from rmqlb.pipeline.timeline import timeline
-from rmqlb.pipeline.trend import trend
+from rmqlb.pipeline.history.churn import churn
+from rmqlb.pipeline.history.timeline import timeline
+from rmqlb.pipeline.history.trend import trend
 from tests.pipeline.pasts import Case, Shot, by_case, day, night, nights
 
 if TYPE_CHECKING:

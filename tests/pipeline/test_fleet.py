@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.pipeline.fleet import fleet
+from rmqlb.pipeline.groups.fleet import fleet
 from rmqlb.pipeline.schemas import FLEET, GROUPS, MEMBERS, OFFSETS, OWNERS, SUBSCRIPTIONS, TOPICS, Table
 
 if TYPE_CHECKING:

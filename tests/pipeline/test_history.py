@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.history import READS, history
+from rmqlb.pipeline.history.history import READS, history
+from rmqlb.pipeline.history.timeline import SIGHTINGS, TIMELINE, UNTIMED, sightings, timeline, untimed
 from rmqlb.pipeline.schemas import HISTORY
-from rmqlb.pipeline.timeline import SIGHTINGS, TIMELINE, UNTIMED, sightings, timeline, untimed
 from tests.pipeline.pasts import Shot, day, night, nights, rows, tables
 
 if TYPE_CHECKING:

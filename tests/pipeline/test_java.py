@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.java import find_java
+from rmqlb.pipeline.spark.java import find_java
 
 
 def fake_java(folder: Path, said: str, *, code: int = 0) -> Path:

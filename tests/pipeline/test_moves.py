@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.pipeline.moves import DAYS, days, flapping, moves
-from rmqlb.pipeline.sessions import sessions
-from rmqlb.pipeline.timeline import timeline
+from rmqlb.pipeline.history.moves import DAYS, days, flapping, moves
+from rmqlb.pipeline.history.sessions import sessions
+from rmqlb.pipeline.history.timeline import timeline
 from tests.pipeline.pasts import Case, Shot, by_case, day, night, nights, rows, tables
 
 if TYPE_CHECKING:

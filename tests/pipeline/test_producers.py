@@ -14,9 +14,9 @@ from rmqlb import SendScenario, UsageError, simulate_trials
 from rmqlb.engine.send.latency import from_samples
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.sending import Failure, Moment, Reaction, TrialsReport
-from rmqlb.pipeline.producers import send_jobs, send_shares, sends, simulate_sends, write_sends
+from rmqlb.pipeline.producers.producers import send_jobs, send_shares, sends, simulate_sends, write_sends
+from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS, TOPICS
-from rmqlb.pipeline.send_rows import SendSchedule
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.builders import route
 from tests.pipeline_rows.send_shapes import static_route, topic_row

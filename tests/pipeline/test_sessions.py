@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.pipeline.sessions import sessions
-from rmqlb.pipeline.timeline import timeline
+from rmqlb.pipeline.history.sessions import sessions
+from rmqlb.pipeline.history.timeline import timeline
 from tests.pipeline.pasts import Case, Shot, by_case, night, nights
 
 if TYPE_CHECKING:

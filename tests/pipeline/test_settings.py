@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.settings import SessionSettings, driver_conf, is_local, parse_conf, session_conf, submitted_conf
+from rmqlb.pipeline.spark.settings import (
+    SessionSettings,
+    driver_conf,
+    is_local,
+    parse_conf,
+    session_conf,
+    submitted_conf,
+)
 
 MASTERS = [
     "local",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
-from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

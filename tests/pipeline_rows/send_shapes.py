@@ -8,7 +8,7 @@ from typing import Any
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from rmqlb.pipeline.send_rows import Run, SendShape
+from rmqlb.pipeline.producers.send_rows import Run, SendShape
 
 
 def runs(queues: Sequence[MessageQueue]) -> list[dict[str, Any]]:

@@ -15,10 +15,9 @@ from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions
 from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
 from rmqlb.errors import UsageError
 from rmqlb.model.sending import Failure
-from rmqlb.pipeline.by_engine import EVERY_TOPIC
 from rmqlb.pipeline.only import parse_only
-from rmqlb.pipeline.plan import Plan
-from rmqlb.pipeline.send_rows import DIES, LOAD, SendSchedule, check_schedule
+from rmqlb.pipeline.plan import EVERY_TOPIC, Plan
+from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 
 _MOST_TRIALS = 100_000
 

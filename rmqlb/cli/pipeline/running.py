@@ -12,9 +12,9 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
 from rmqlb.pipeline.plan import Plan
-from rmqlb.pipeline.progress import StageProgress
-from rmqlb.pipeline.session import spark_session
-from rmqlb.pipeline.settings import SessionSettings, parse_conf
+from rmqlb.pipeline.spark.progress import StageProgress
+from rmqlb.pipeline.spark.session import spark_session
+from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
 from rmqlb.pipeline.stages import STAGES, Run
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.views.pipeline_view import pipeline_report

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.pipeline.package import package_zip
-from rmqlb.pipeline.settings import SessionSettings, session_conf
-from rmqlb.pipeline.spark_errors import plain_errors
+from rmqlb.pipeline.spark.package import package_zip
+from rmqlb.pipeline.spark.settings import SessionSettings, session_conf
+from rmqlb.pipeline.spark.spark_errors import plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
-from rmqlb.pipeline.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

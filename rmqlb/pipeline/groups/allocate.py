@@ -14,9 +14,9 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
-from rmqlb.pipeline.by_engine import DealtPair, deal_by_engine
-from rmqlb.pipeline.dealing import Dealing, has_kernel
-from rmqlb.pipeline.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
+from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
+from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, KEY, REFUSALS
 
 _LEADING = (*KEY, "group")

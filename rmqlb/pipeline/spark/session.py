@@ -20,12 +20,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.pipeline.driver import Driver, driver_process, spark_home
-from rmqlb.pipeline.java import find_java
-from rmqlb.pipeline.package import package_zip
-from rmqlb.pipeline.python_logs import logged_to
-from rmqlb.pipeline.settings import DEFAULT_MASTER, SUBMITTED, SessionSettings, driver_conf, is_local, submitted_conf
-from rmqlb.pipeline.spark_errors import plain_errors
+from rmqlb.pipeline.spark.driver import Driver, driver_process, spark_home
+from rmqlb.pipeline.spark.java import find_java
+from rmqlb.pipeline.spark.package import package_zip
+from rmqlb.pipeline.spark.python_logs import logged_to
+from rmqlb.pipeline.spark.settings import (
+    DEFAULT_MASTER,
+    SUBMITTED,
+    SessionSettings,
+    driver_conf,
+    is_local,
+    submitted_conf,
+)
+from rmqlb.pipeline.spark.spark_errors import plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +61,7 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     if running is not None:
         session, log_file = _as_it_is(running), None
     elif settings.master.startswith("sc://"):
-        from rmqlb.pipeline.connect import connect_session
+        from rmqlb.pipeline.spark.connect import connect_session
 
         session, log_file = connect_session(settings), None
     elif SUBMITTED in os.environ:

@@ -21,10 +21,10 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels.lanes import Ints
 from rmqlb.kernels.pairs import among
 from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
-from rmqlb.pipeline.dealing import Dealing, has_kernel
-from rmqlb.pipeline.group_batch import read_batch
+from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
+from rmqlb.pipeline.groups.group_batch import read_batch
+from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, WHAT_IF
-from rmqlb.pipeline.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
 
 _LEADING = (*KEY, "group")
 

@@ -21,7 +21,7 @@ from rmqlb.kernels import allocation
 from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
 from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
-from rmqlb.pipeline.group_batch import GroupBatch
+from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 _MOST_CACHED = 200_000
 

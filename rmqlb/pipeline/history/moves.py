@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from rmqlb.model.group import BROADCASTING
+from rmqlb.pipeline.history.timeline import QUEUE_OF_GROUP, conform, sightings
 from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table
-from rmqlb.pipeline.timeline import QUEUE_OF_GROUP, conform, sightings
 
 DAYS = Table(
     "days",

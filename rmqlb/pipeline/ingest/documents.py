@@ -20,7 +20,7 @@ import msgspec
 
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.pipeline.ingest_files import Told
+from rmqlb.pipeline.ingest.files import Told
 from rmqlb.sources import snapshot_file
 from rmqlb.sources.bounded import DEFAULT_LIMIT, inflate, too_large
 from rmqlb.sources.mqadmin_text import without_noise

@@ -13,10 +13,8 @@ from rmqlb.engine.assign import Members, assign
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
-from rmqlb.pipeline.group_batch import GroupBatch
-
-EVERY_TOPIC = "*"
-"""What stands for a topic's name in a CONFIG list whose entries are meant for each topic."""
+from rmqlb.pipeline.groups.group_batch import GroupBatch
+from rmqlb.pipeline.plan import EVERY_TOPIC
 
 
 @dataclass(frozen=True)

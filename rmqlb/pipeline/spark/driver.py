@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rmqlb.errors import RmqlbError, UsageError
-from rmqlb.pipeline.java import Java
+from rmqlb.pipeline.spark.java import Java
 
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _START_SECONDS = 120.0

@@ -19,13 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest_arrow import FILES, KNOWN, PIECES, READ, READ_DOCUMENT, ROWS, known_key
-from rmqlb.pipeline.ingest_arrow import put_together as put_together_in_arrow
-from rmqlb.pipeline.ingest_arrow import read_files as read_files_in_arrow
-from rmqlb.pipeline.ingest_documents import LARGEST_FILE, check_cluster
-from rmqlb.pipeline.ingest_files import Found, find, nothing_at
-from rmqlb.pipeline.ingest_report import IngestReport, Pair, check
-from rmqlb.pipeline.ingest_steps import (
+from rmqlb.pipeline.ingest.documents import LARGEST_FILE, check_cluster
+from rmqlb.pipeline.ingest.files import Found, find, nothing_at
+from rmqlb.pipeline.ingest.in_arrow import FILES, KNOWN, PIECES, READ, READ_DOCUMENT, ROWS, known_key
+from rmqlb.pipeline.ingest.in_arrow import put_together as put_together_in_arrow
+from rmqlb.pipeline.ingest.in_arrow import read_files as read_files_in_arrow
+from rmqlb.pipeline.ingest.report import IngestReport, Pair, check
+from rmqlb.pipeline.ingest.steps import (
     document_rows,
     fresh_documents,
     heads_of,

@@ -19,7 +19,7 @@ from uuid import uuid4
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.arrow_types import arrow_schema
-from rmqlb.pipeline.ingest_documents import (
+from rmqlb.pipeline.ingest.documents import (
     LARGEST_FILE,
     Read,
     check_cluster,
@@ -32,8 +32,8 @@ from rmqlb.pipeline.ingest_documents import (
     timeless_id,
     unpacked,
 )
-from rmqlb.pipeline.ingest_files import Told, told_by
-from rmqlb.pipeline.ingest_rows import rows_of
+from rmqlb.pipeline.ingest.files import Told, told_by
+from rmqlb.pipeline.ingest.rows import rows_of
 from rmqlb.pipeline.schemas import INGESTED, KEY, Table, ddl
 from rmqlb.sources.bounded import too_large
 from rmqlb.sources.pieces import Pieces

@@ -16,7 +16,7 @@ from rmqlb.kernels.lists import elements, numbers, starts
 from rmqlb.kernels.pairs import Pairs, counts, first_processes
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.pipeline.arrow import known
-from rmqlb.pipeline.group_batch import GroupBatch
+from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 
 @dataclass(frozen=True)

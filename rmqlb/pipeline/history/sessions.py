@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from rmqlb.pipeline.history.timeline import QUEUE_OF_GROUP, conform, sightings
 from rmqlb.pipeline.schemas import SESSIONS
-from rmqlb.pipeline.timeline import QUEUE_OF_GROUP, conform, sightings
 
 
 def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from rmqlb.pipeline.churn import churn
-from rmqlb.pipeline.moves import days, flapping, moves
+from rmqlb.pipeline.history.churn import churn
+from rmqlb.pipeline.history.moves import days, flapping, moves
+from rmqlb.pipeline.history.sessions import sessions
+from rmqlb.pipeline.history.timeline import timeline
+from rmqlb.pipeline.history.trend import trend
 from rmqlb.pipeline.schemas import CHURN, DOCUMENTS, FLAPPING, GROUPS, MEMBERS, MOVES, OFFSETS, OWNERS, SESSIONS, TREND
-from rmqlb.pipeline.sessions import sessions
-from rmqlb.pipeline.timeline import timeline
-from rmqlb.pipeline.trend import trend
 
 READS = (DOCUMENTS, OWNERS, GROUPS, MEMBERS, OFFSETS)
 """The tables that `history` is made from."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.ingest_arrow import FILES, HEAD, PIECES, QUARANTINED, READ_DOCUMENT
-from rmqlb.pipeline.ingest_documents import LARGEST_FILE
+from rmqlb.pipeline.ingest.documents import LARGEST_FILE
+from rmqlb.pipeline.ingest.in_arrow import FILES, HEAD, PIECES, QUARANTINED, READ_DOCUMENT
 from rmqlb.pipeline.schemas import KEY, QUARANTINE, Table, ddl
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from rmqlb.pipeline.history.timeline import conform, place
 from rmqlb.pipeline.schemas import QUEUE, TREND
-from rmqlb.pipeline.timeline import conform, place
 
 _GROUP = ("cluster", "snapshot", "group")
 
