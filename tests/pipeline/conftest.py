@@ -1,10 +1,8 @@
-"""Spark tests are asked for by ``--spark`` and deselected without it. With it, missing Java or pyspark is an error."""
+"""Spark tests are collected with ``--spark`` only. With it, missing Java or pyspark is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,26 +11,6 @@ from .spark_servers import ConnectServer, StandaloneCluster, connect_server_proc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-HERE = Path(__file__).parent
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    with suppress(ValueError):  # the conftest above has it already; this one is read early only when named
-        parser.addoption("--spark", action="store_true", help="also run the tests that start Spark")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "spark: starts Spark; runs with --spark only")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    ours = [item for item in items if HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.spark)
-    if ours and not config.getoption("--spark", default=False):
-        config.hook.pytest_deselected(items=ours)
-        items[:] = [item for item in items if HERE not in item.path.parents]
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +35,5 @@ def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """A server of Spark Connect on loopback, from the installed pyspark; needs pyspark[connect]."""
-    pytest.importorskip("grpc", reason="Spark Connect is an extra: pip install 'pyspark[connect]'")
     with connect_server_process(tmp_path_factory.mktemp("connect")) as server:
         yield server

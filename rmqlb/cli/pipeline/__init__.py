@@ -31,8 +31,9 @@ app = grouped("pipeline", _Stages)
 
 @app.callback()
 def pipeline() -> None:
-    r"""Judge a whole fleet on Spark: every group under every strategy, every broker lost, and how it came to be.
+    r"""Judge a whole fleet of groups and topics on Spark, stage by stage.
 
-    Each stage reads and writes tables in a warehouse, a folder of Parquet files; run does them all. It
-    needs the extra packages of rmqlb\[pipeline].
+    Every group under every strategy, after every change, with every broker lost; every topic's producers; and how
+    ownership moved from snapshot to snapshot. Each stage reads and writes tables in a warehouse, a folder of Parquet
+    files; run does them all. It needs the extra packages of rmqlb\[pipeline].
     """
