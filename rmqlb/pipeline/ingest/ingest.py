@@ -10,12 +10,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
 
 from rmqlb.errors import DataError
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TASKS = 512
+_BYTES_A_TASK = 4 << 20
 _FEW_FILES_AT_A_TIME = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
     "spark.sql.files.maxPartitionBytes": str(32 << 20),
@@ -97,6 +98,25 @@ def latest(documents: DataFrame, as_of: date | None = None) -> DataFrame:
     return last.select("cluster", "last.date", "last.snapshot")
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """What of the fresh documents goes into the warehouse.
+
+    Attributes:
+        rows: `READ`, of their snapshots.
+        pieces: `PIECES` that are new.
+        again: snapshots of pieces that are made anew → the pieces that they had.
+        lost: quarantine, of new pieces that cannot be put together.
+        passed_over: how many documents `only` leaves out.
+    """
+
+    rows: DataFrame
+    pieces: DataFrame
+    again: Mapping[str, int]
+    lost: DataFrame
+    passed_over: int
+
+
 class _Ingest:
     """One run: its session, its warehouse, and what it writes aside."""
 
@@ -108,52 +128,63 @@ class _Ingest:
     def run(self, found: Found, cluster: str | None, only: Only) -> IngestReport:
         """Read, see what is new, write it, and compare the counts."""
         documents = self._warehouse.read_or_empty(self._spark, DOCUMENTS)
-        listed = self._aside("_listed", self._listed(found.urls))
+        listed = self._listed(found.urls)
         read = self._aside("_read", self._read(found, cluster, documents))
         heads = heads_of(read)
         fresh = self._aside("_fresh", fresh_documents(heads, documents))
+        kinds = _counted(fresh, "kind")
+        chosen = self._choose(read, fresh, kinds, only)
+        bad = unreadable_documents(heads).unionByName(chosen.lost)
+        unread = 0
+        if found.urls:
+            missing = self._aside("_unread", unread_files(listed, heads))
+            bad, unread = bad.unionByName(missing), missing.count()
+        bad = self._aside("_bad", bad)
+        written = self._write(chosen, bad, nothing_new=not kinds)
+
+        outcomes, (files, in_files) = _counted(heads, "outcome"), _files(heads)
+        report = IngestReport(
+            files=len(found.files) + (listed.count() if found.urls else 0),
+            hidden=found.hidden,
+            found=sum(outcomes.values()) + unread,
+            ingested=written[DOCUMENTS.name] - sum(chosen.again.values()),
+            known=outcomes.get(KNOWN, 0) + outcomes.get(READ_DOCUMENT, 0) - sum(kinds.values()),
+            quarantined=bad.count(),
+            passed_over=chosen.passed_over,
+            rows=written,
+        )
+        topics, groups = chosen.rows.agg(fn.sum("made.topics"), fn.sum("made.groups")).collect()[0]
+        check(
+            Pair("files", report.files, files + unread),
+            Pair("documents in files", in_files, sum(outcomes.values())),
+            Pair("documents", report.found, report.ingested + report.known + report.quarantined + report.passed_over),
+            Pair("topics", topics or 0, written[TOPICS.name]),
+            Pair("groups", groups or 0, written[GROUPS.name]),
+        )
+        return report
+
+    def _choose(self, read: DataFrame, fresh: DataFrame, kinds: Mapping[str, int], only: Only) -> _Chosen:
+        snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
+        rows = semi(read, snapshots, "doc")
+        nothing = self._empty(PIECES.columns)
+        passed_over = 0 if only == Only() else kinds.get("snapshot", 0) - snapshots.count()
+        if not kinds.get("pieces"):
+            return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), passed_over)
         new = new_pieces(read, fresh)
         old = semi(self._warehouse.read_or_empty(self._spark, PIECES), new, "snapshot")
         together = self._aside("_together", self._together(old.unionByName(new)))
         made = together.filter("made IS NOT NULL")
-        whole = only.filter(made.filter("made.reason IS NULL"))
-        single = only.filter(fresh.filter("kind = 'snapshot'"))
-        unread = unread_files(listed, heads)
-        bad = unreadable_documents(heads).unionByName(unread).unionByName(lost_pieces(fresh, made))
-        bad = self._aside("_bad", bad)
-        rows = semi(read, single, "doc").unionByName(semi(together, whole, "snapshot"))
-        again = _counted(semi(old, whole, "snapshot"), "snapshot")
-        written = self._write(rows, semi(new, whole, "snapshot"), bad, again)
-
-        outcomes, files, in_files = _counted(heads, "outcome"), *_files(heads)
-        candidates = fresh.count()
-        passed_over = 0
+        possible = made.filter("made.reason IS NULL")
+        whole = only.filter(possible)
         if only != Only():
-            left = semi(fresh, made.filter("made.reason IS NULL"), "snapshot").join(whole, "snapshot", "left_anti")
-            passed_over = left.count() + fresh.filter("kind = 'snapshot'").count() - single.count()
-        report = IngestReport(
-            files=len(found.files) + listed.count(),
-            hidden=found.hidden,
-            found=sum(outcomes.values()) + unread.count(),
-            ingested=written[DOCUMENTS.name] - sum(again.values()),
-            known=outcomes.get(KNOWN, 0) + outcomes.get(READ_DOCUMENT, 0) - candidates,
-            quarantined=bad.count(),
+            passed_over += semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
+        return _Chosen(
+            rows=rows.unionByName(semi(together, whole, "snapshot")),
+            pieces=semi(new, whole, "snapshot"),
+            again=_counted(semi(old, whole, "snapshot"), "snapshot"),
+            lost=lost_pieces(fresh, made),
             passed_over=passed_over,
-            rows=written,
         )
-        announced = rows.agg(fn.sum("made.topics"), fn.sum("made.groups")).collect()[0]
-        check(
-            Pair("files", report.files, files + unread.count()),
-            Pair("documents in files", in_files, sum(outcomes.values())),
-            Pair(
-                "documents",
-                report.found,
-                report.ingested + report.known + report.quarantined + report.passed_over,
-            ),
-            Pair("topics", announced[0] or 0, written[TOPICS.name]),
-            Pair("groups", announced[1] or 0, written[GROUPS.name]),
-        )
-        return report
 
     def _listed(self, urls: tuple[str, ...]) -> DataFrame:
         """Path and length of the files at URLs.
@@ -161,14 +192,16 @@ class _Ingest:
         Raises:
             DataError: a URL stands for no file, or Spark cannot look there.
         """
+        if not urls:
+            return self._empty({"path": "string", "length": "bigint"})
         for url in urls:
             try:
                 nothing = url_files(self._spark, (url,)).select("path").isEmpty()
-            except PySparkException as error:
+            except Exception as error:  # noqa: BLE001 - what a file system of Spark's throws has no common type
                 raise DataError(f"{url}: {_first_line(error)}", hint="is it a URL that this Spark can read?") from None
             if nothing:
                 raise nothing_at(url)
-        return url_files(self._spark, urls).select("path", "length")
+        return self._aside("_listed", url_files(self._spark, urls).select("path", "length"))
 
     def _read(self, found: Found, cluster: str | None, documents: DataFrame) -> DataFrame:
         """`READ`, of all files."""
@@ -181,7 +214,8 @@ class _Ingest:
             # Largest first, so that the last task is a short one.
             local = sorted(zip(found.sizes, found.files, strict=True), reverse=True)
             frame = self._spark.createDataFrame([(path, size, None) for size, path in local], ddl(FILES))
-            files = files.unionByName(frame.repartition(min(len(local), _MOST_TASKS)))
+            tasks = min(len(local), _MOST_TASKS, 2 + sum(found.sizes) // _BYTES_A_TASK)
+            files = files.unionByName(frame.repartition(tasks))
         return files.mapInArrow(read_files_in_arrow(cluster, known), ddl(READ))
 
     def _together(self, pieces: DataFrame) -> DataFrame:
@@ -189,16 +223,24 @@ class _Ingest:
         ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
         return ordered.mapInArrow(put_together_in_arrow(), ddl(READ))
 
-    def _write(self, rows: DataFrame, pieces: DataFrame, bad: DataFrame, again: Collection[str]) -> dict[str, int]:
-        """All tables; table → rows written."""
-        instead_of = sorted(again)
-        written = {DOCUMENTS.name: self._writing.add(DOCUMENTS, document_rows(rows), instead_of)}
-        for table in ROWS:
-            written[table.name] = self._writing.add(table, table_rows(rows, table), instead_of)
-        self._writing.add(PIECES, pieces)
+    def _write(self, chosen: _Chosen, bad: DataFrame, *, nothing_new: bool) -> dict[str, int]:
+        """All tables; table → rows written. Where nothing is new, tables that are there are not touched."""
+        again = sorted(chosen.again)
+        frames = [(DOCUMENTS, document_rows(chosen.rows)), (PIECES, chosen.pieces)]
+        frames += [(table, table_rows(chosen.rows, table)) for table in ROWS]
+        written: dict[str, int] = {}
+        for table, frame in frames:
+            if nothing_new and self._warehouse.stored(table.name) is not None:
+                written[table.name] = 0
+            else:
+                written[table.name] = self._writing.add(table, frame, () if table is PIECES else again)
         quarantine = self._warehouse.read_or_empty(self._spark, QUARANTINE)
         written[QUARANTINE.name] = self._writing.add(QUARANTINE, not_yet_quarantined(bad, quarantine))
+        del written[PIECES.name]
         return written
+
+    def _empty(self, columns: Mapping[str, str]) -> DataFrame:
+        return self._spark.createDataFrame([], ddl(columns))
 
     def _aside(self, name: str, frame: DataFrame) -> DataFrame:
         """The same rows, from a file: what they are made of is computed once."""
@@ -220,7 +262,9 @@ def _files(heads: DataFrame) -> tuple[int, int]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    """What Java says, without where it was called from."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 @contextmanager

@@ -1,0 +1,205 @@
+"""The warehouse: all tables of a stage or none, one writer, nothing left over."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.schemas import Table, table
+from rmqlb.pipeline.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+THINGS = table("things", thing="string")
+OTHERS = Table("others", {"number": "int"})
+
+
+def things(spark: SparkSession, *rows: tuple[str | None, date | None, str, str]) -> DataFrame:
+    return spark.createDataFrame(list(rows), THINGS.ddl)
+
+
+def numbers(spark: SparkSession, *values: int) -> DataFrame:
+    return spark.createDataFrame([(value,) for value in values], OTHERS.ddl)
+
+
+def shown(spark: SparkSession, warehouse: Warehouse) -> list[int]:
+    return sorted(row["number"] for row in warehouse.read(spark, OTHERS).collect())
+
+
+def run_folders(warehouse: Warehouse) -> list[str]:
+    return sorted(str(path.relative_to(warehouse.folder)) for path in Path(warehouse.folder).glob("*/run-*"))
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(str(tmp_path / "wh"))
+
+
+def test_a_table_is_replaced_or_added_to(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        assert writing.replace(OTHERS, numbers(spark, 1, 2), {"things": "run-1"}) == 2
+    with warehouse.writing() as writing:
+        assert writing.add(OTHERS, numbers(spark, 3)) == 1
+    assert shown(spark, warehouse) == [1, 2, 3]
+    stored = warehouse.stored("others")
+    assert stored is not None
+    assert (stored.rows, stored.folders) == (3, ("run-000001", "run-000002"))
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 4), {"things": "run-2"})
+    assert shown(spark, warehouse) == [4]
+    assert warehouse.is_made_from(OTHERS, {"things": "run-2"})
+    assert not warehouse.is_made_from(OTHERS, {"things": "run-1"})
+    assert run_folders(warehouse) == ["others/run-000003"]
+    assert warehouse.names() == ("others",)
+
+
+def test_no_rows_make_a_table_and_change_none(spark: SparkSession, warehouse: Warehouse) -> None:
+    for _ in range(2):
+        with warehouse.writing() as writing:
+            writing.add(OTHERS, numbers(spark))
+    assert shown(spark, warehouse) == []
+    assert warehouse.versions(OTHERS, THINGS) == {"others": "run-000001"}
+    assert run_folders(warehouse) == ["others/run-000001"]
+
+
+def test_rows_take_the_place_of_those_of_their_snapshot(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.add(THINGS, things(spark, ("c", None, "s1", "a"), ("c", None, "s1", "b"), ("c", None, "s2", "c")))
+    for thing in ("d", "e"):
+        with warehouse.writing() as writing:
+            writing.add(THINGS, things(spark, ("other", None, "s1", thing)), instead_of=["s1"])
+    found = sorted((row["cluster"], row["snapshot"], row["thing"]) for row in warehouse.read(spark, THINGS).collect())
+    assert found == [("c", "s2", "c"), ("other", "s1", "e")]
+    stored = warehouse.stored("things")
+    assert stored is not None
+    assert stored.rows == 2
+    with warehouse.writing() as writing:
+        writing.add(THINGS, things(spark), instead_of=["s2"])
+    assert [row["thing"] for row in warehouse.read(spark, THINGS).collect()] == ["e"]
+
+
+def test_nothing_shows_when_the_block_ends_badly(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+
+    def write_badly() -> None:
+        with warehouse.writing() as writing:
+            writing.replace(OTHERS, numbers(spark, 2))
+            writing.add(THINGS, things(spark, ("c", None, "s", "a")))
+            numbers(spark, 3).write.parquet(writing.aside("_work"))
+            raise DataError("no good")
+
+    with pytest.raises(DataError, match="no good"):
+        write_badly()
+    assert shown(spark, warehouse) == [1]
+    assert warehouse.names() == ("others",)
+    assert run_folders(warehouse) == ["others/run-000001"]
+
+
+def test_what_is_aside_is_gone_afterwards(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        numbers(spark, 3).write.parquet(writing.aside("_work"))
+    assert run_folders(warehouse) == []
+
+
+def test_left_overs_of_a_killed_run_go_and_what_is_not_ours_stays(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+    for folder in ("others/run-000002", "_work/run-000002", "mine/data", "others/notes"):
+        (Path(warehouse.folder) / folder).mkdir(parents=True)
+    assert shown(spark, warehouse) == [1]
+    with warehouse.writing():
+        pass
+    kept = [
+        path for path in ("others/run-000001", "mine/data", "others/notes") if (Path(warehouse.folder) / path).is_dir()
+    ]
+    assert kept == ["others/run-000001", "mine/data", "others/notes"]
+    assert run_folders(warehouse) == ["others/run-000001"]
+
+
+NAMES = ["a/b", "1", "01", "café", "x=y", "a%2Fb", "..", "A", " a ", 'q"\\{}[]*?:#', "\U0001f600", "a,b", "true"]
+
+
+def test_odd_clusters_and_unknown_dates_survive_as_folders(spark: SparkSession, warehouse: Warehouse) -> None:
+    days = [date(2026, 11, 21), None, date(1, 1, 1)]
+    rows = [(name, day, "s", f"{name} {day}") for name in NAMES for day in days]
+    with warehouse.writing() as writing:
+        assert writing.replace(THINGS, things(spark, *rows)) == len(rows)
+    found = {tuple(row) for row in warehouse.read(spark, THINGS).collect()}
+    assert found == set(rows)
+
+
+def test_a_table_that_is_not_there_is_an_error_that_says_how_to_make_it(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    with pytest.raises(DataError, match=r"table others is not in .*wh") as caught:
+        warehouse.read(spark, OTHERS)
+    assert caught.value.hint == "write it first: rmqlb pipeline ingest"
+    assert warehouse.read_or_empty(spark, OTHERS).collect() == []
+
+
+def test_a_table_of_other_columns_is_refused(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+    more = Table("others", {"number": "int", "word": "string"})
+    with pytest.raises(DataError, match=r"table others in .* has no column word"):
+        warehouse.read(spark, more)
+
+
+def test_a_lost_folder_is_said(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+    (Path(warehouse.folder) / "others/run-000001").rename(Path(warehouse.folder) / "elsewhere")
+    with pytest.raises(DataError, match="run-000001 is gone, but table others needs it"):
+        warehouse.read(spark, OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ({"schema": "rmqlb/warehouse", "formatVersion": 2}, "rmqlb/warehouse 2 is not what this program reads"),
+        ({"schema": "another", "formatVersion": 1}, "another 1 is not what this program reads"),
+        ([], "Expected `object`, got `array`"),
+    ],
+)
+def test_a_folder_of_another_format_is_left_alone(warehouse: Warehouse, contents: object, message: str) -> None:
+    folder = Path(warehouse.folder)
+    (folder / "things/run-000001").mkdir(parents=True)
+    (folder / "tables.json").write_text(json.dumps(contents))
+    with pytest.raises(DataError, match=message), warehouse.writing():
+        pass
+    assert (folder / "things/run-000001").is_dir()
+
+
+def test_only_one_process_writes_at_a_time(warehouse: Warehouse) -> None:
+    os.makedirs(warehouse.folder)
+    code = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    lock = os.path.join(warehouse.folder, ".lock")
+    with subprocess.Popen([sys.executable, "-c", code, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(UsageError, match="another process is writing to"), warehouse.writing():
+            pass
+        other.kill()
+        other.wait()
+    with warehouse.writing(), open(lock, "rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(DataError, match=r"cannot write to .*: Not a directory"),
+        Warehouse(str(tmp_path / "file/wh")).writing(),
+    ):
+        pass

@@ -1,0 +1,82 @@
+"""Which files ingest reads, and what their paths tell."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from rmqlb.errors import DataError
+from rmqlb.pipeline.ingest_files import Told, find, told_by
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/d/x.json", Told("/d")),
+        ("/d/cluster=a/x.json", Told("/d/cluster=a", "a")),
+        ("/cluster=a%2Fb%3D1/x.json", Told("/cluster=a%2Fb%3D1", "a/b=1")),
+        ("/cluster=a/cluster=b/x", Told("/cluster=a/cluster=b", "b")),
+        ("/date=2026-02-28/x", Told("/date=2026-02-28", None, date(2026, 2, 28))),
+        ("/date=2026-02-30/x", Told("/date=2026-02-30")),
+        ("/date=20260228/x", Told("/date=20260228")),
+        ("/d/topic=T/group=g/x", Told("/d", topic="T", group="g")),
+        ("/d/cluster=c.json", Told("/d")),
+        ("s3a://b/d/cluster=c/x", Told("s3a://b/d/cluster=c", "c")),
+    ],
+)
+def test_a_path_tells_what_its_folders_are_called(path: str, told: Told) -> None:
+    assert told_by(path) == told
+
+
+def test_a_folder_is_read_with_all_below_it_but_what_is_hidden(tmp_path: Path) -> None:
+    touch(tmp_path, "a.json", "b/c.json", "cluster=x/_y=1/d.json", "_h.json", ".h", "_d/in.json", "b/.git/e")
+    found = find([str(tmp_path)])
+    names = [str(Path(path).relative_to(tmp_path)) for path in found.files]
+    assert names == ["a.json", "b/c.json", "cluster=x/_y=1/d.json"]
+    assert (found.hidden, found.sizes, found.urls) == (4, (2, 2, 2), ())
+
+
+@pytest.mark.parametrize("name", ["_h.json", ".h", "snapshot-2026-11-21T02:02:07.json", "[a]*.json", "a b%20ü.json"])
+def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path: Path, name: str) -> None:
+    touch(tmp_path, name)
+    assert find([str(tmp_path / name)]).files == (str(tmp_path / name),)
+
+
+def test_globs_are_looked_up_and_files_named_twice_are_read_once(tmp_path: Path) -> None:
+    touch(tmp_path, "1/a.json", "1/b.yaml", "2/deep/a.json", "c.json")
+    files = find([f"{tmp_path}/**/*.json", f"{tmp_path}/?", f"file://{tmp_path}/c.json"]).files
+    assert [str(Path(path).relative_to(tmp_path)) for path in files] == [
+        "1/a.json",
+        "1/b.yaml",
+        "2/deep/a.json",
+        "c.json",
+    ]
+
+
+def test_urls_are_left_to_spark(tmp_path: Path) -> None:
+    touch(tmp_path, "a")
+    found = find([str(tmp_path), "s3a://bucket/dumps/*"])
+    assert (len(found.files), found.urls) == (1, ("s3a://bucket/dumps/*",))
+
+
+@pytest.mark.parametrize("given", ["missing.json", "empty", "*.nothing"])
+def test_an_input_that_stands_for_no_file_is_an_error(tmp_path: Path, given: str) -> None:
+    (tmp_path / "empty").mkdir()
+    touch(tmp_path, "good.json")
+    with pytest.raises(DataError, match=r"there is no file to read$"):
+        find([str(tmp_path / "good.json"), str(tmp_path / given)])
+
+
+def test_a_folder_with_hidden_files_only_says_so(tmp_path: Path) -> None:
+    touch(tmp_path, "_a", ".b")
+    with pytest.raises(DataError, match=r"no file to read but 2 whose names begin with \. or _"):
+        find([str(tmp_path)])

@@ -1,0 +1,236 @@
+"""A snapshot's rows in each table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.errors import DataError
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.pipeline.ingest_documents import read_document
+from rmqlb.pipeline.ingest_files import Told
+from rmqlb.pipeline.ingest_rows import rows_of, runs
+from rmqlb.pipeline.schemas import INGESTED, KEY
+from tests.builders import HERE, group, queues, route
+
+ROOT = Path(__file__).parents[2]
+
+
+def snapshot(*parts: TopicRouteData | ConsumerGroup) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        "dump",
+        "a test",
+        routes={part.topic: RouteSighting(part, HERE) for part in parts if isinstance(part, TopicRouteData)},
+        groups={part.group: part for part in parts if isinstance(part, ConsumerGroup)},
+    )
+
+
+def rows(table: str, *parts: TopicRouteData | ConsumerGroup) -> list[tuple[Any, ...]]:
+    return {found.name: list(its) for found, its in rows_of(snapshot(*parts))}[table]
+
+
+def run(broker_name: str, number: int) -> dict[str, Any]:
+    return {"brokerName": broker_name, "queues": number}
+
+
+def test_every_row_has_the_columns_of_its_table() -> None:
+    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x", Told("/")).snapshot
+    found = {table.name: (table, list(its)) for table, its in rows_of(example)}
+    assert set(found) == {table.name for table in INGESTED} - {"documents"}
+    for table, its in found.values():
+        assert its, table.name
+        assert {len(row) for row in its} == {len(table.columns) - len(KEY)}, table.name
+
+
+def test_the_example_cluster_row_by_row() -> None:
+    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x", Told("/")).snapshot
+    found = {table.name: list(its) for table, its in rows_of(example)}
+    assert found["topics"][1] == (
+        "Skewed",
+        [run("broker-a", 6), run("broker-b", 3)],
+        [run("broker-a", 4), run("broker-b", 3)],
+        None,
+        None,
+        False,
+    )
+    assert found["queues"][16:] == [
+        *(("Skewed", "broker-a", i, i, i if i < 4 else None) for i in range(6)),
+        *(("Skewed", "broker-b", i, 6 + i, 4 + i) for i in range(3)),
+    ]
+    assert found["brokers"] == [
+        ("broker-a", "DefaultCluster", [(0, "127.0.0.1:10911")], True),
+        ("broker-b", "DefaultCluster", [(0, "127.0.0.1:20911")], True),
+    ]
+    assert [row[:5] for row in found["groups"]] == [
+        ("audit-svc", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", 5),
+        ("bill-svc", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", 4),
+        ("order-svc", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", 3),
+    ]
+    assert found["members"][9:] == [
+        ("order-svc", 0, "192.0.2.2@inst0", "JAVA", "V5_5_0", "AVG", "AllocateMessageQueueAveragely"),
+        ("order-svc", 1, "192.0.2.2@inst1", "JAVA", "V5_5_0", None, None),
+        ("order-svc", 2, "192.0.2.2@inst2", "JAVA", "V5_5_0", None, None),
+    ]
+
+
+def test_queues_that_only_producers_see_come_last() -> None:
+    data = TopicRouteData("T", (QueueData("a", 1, 3, 6), QueueData("b", 2, 2, 2)), (BrokerData("c", "a", {0: "x"}),))
+    assert rows("queues", data) == [("T", "a", 0, 0, 0), ("T", "a", 1, None, 1), ("T", "a", 2, None, 2)]
+    assert rows("topics", data) == [("T", [run("a", 1)], [run("a", 3)], None, None, False)]
+
+
+def test_a_topic_without_queues_is_a_topic() -> None:
+    assert rows("topics", TopicRouteData("T", (), ())) == [("T", [], [], None, None, False)]
+
+
+def test_an_order_topic_has_its_publish_queues_from_its_config() -> None:
+    data = replace(route(a=2, b=2), order_topic_conf="b:3;a:1")
+    assert rows("topics", data) == [
+        ("T", [run("a", 2), run("b", 2)], [run("b", 3), run("a", 1)], None, "b:3;a:1", False)
+    ]
+    assert rows("queues", data) == [
+        ("T", "a", 0, 0, 3),
+        ("T", "a", 1, 1, None),
+        ("T", "b", 0, 2, 0),
+        ("T", "b", 1, 3, 1),
+        ("T", "b", 2, None, 2),
+    ]
+
+
+def test_a_malformed_order_config_says_why_there_are_no_publish_queues() -> None:
+    (row,) = rows("topics", replace(route(a=1), order_topic_conf="a"))
+    assert row == ("T", [run("a", 1)], None, "order config of topic T is malformed at 'a': 'a'", "a", False)
+    assert rows("queues", replace(route(a=1), order_topic_conf="a")) == [("T", "a", 0, 0, None)]
+
+
+def static(**scopes: int) -> TopicRouteData:
+    infos = {f"b-{scope}": TopicQueueMappingInfo("T", scope, n, "a", 1, {}) for scope, n in scopes.items()}
+    return replace(route(a=1), topic_queue_mapping_by_broker=infos)
+
+
+def test_a_static_topic_has_logical_queues() -> None:
+    name = "__syslo__global__"
+    assert rows("topics", static(__global__=2)) == [("T", [run(name, 2)], [run(name, 2)], None, None, True)]
+    assert rows("queues", static(__global__=2)) == [("T", name, 0, 0, 0), ("T", name, 1, 1, 1)]
+
+
+def test_publish_queues_that_alternate_are_said_not_to_be_in_runs_and_keep_their_places() -> None:
+    (row,) = rows("topics", static(a=2, b=2))
+    assert row[1:4] == (
+        [run("__syslo__a", 2), run("__syslo__b", 2)],
+        None,
+        "the queues of topic T alternate between the scopes of a static topic",
+    )
+    assert [item[1:] for item in rows("queues", static(a=2, b=2))] == [
+        ("__syslo__a", 0, 0, 0),
+        ("__syslo__a", 1, 1, 2),
+        ("__syslo__b", 0, 2, 1),
+        ("__syslo__b", 1, 3, 3),
+    ]
+
+
+def test_subscribe_queues_that_are_not_distinct_are_refused() -> None:
+    with pytest.raises(DataError, match="two scopes of a static topic make one name"):
+        rows("topics", static(__global__=2, global__=2))
+
+
+def test_queues_are_written_in_runs() -> None:
+    assert runs([]) == []
+    assert runs([*queues(2, "a"), *queues(3, "a"), *queues(1, "b")]) == [run("a", 2), run("a", 3), run("b", 1)]
+    assert runs([*queues(2, "a"), MessageQueue("T", "b", 1)]) is None
+
+
+def test_a_broker_is_listed_once_as_it_was_seen_last() -> None:
+    def sighting(topic: str, at: int | None, **addrs: str) -> RouteSighting:
+        seen = Seen("x", None if at is None else datetime(2026, 1, at, tzinfo=UTC))
+        brokers = tuple(BrokerData("c", name, {0: addr, 1: "s"}) for name, addr in addrs.items())
+        return RouteSighting(TopicRouteData(topic, (), (*brokers, BrokerData("", "z", {1: "s"}))), seen)
+
+    both = snapshot()
+    routes = {
+        "A": sighting("A", 2, a="new"),
+        "B": sighting("B", 1, a="old"),
+        "C": sighting("C", None, a="undated", b="b"),
+    }
+    found = {table.name: list(its) for table, its in rows_of(replace(both, routes=routes))}
+    assert found["brokers"] == [
+        ("a", "c", [(0, "new"), (1, "s")], True),
+        ("b", "c", [(0, "b"), (1, "s")], True),
+        ("z", None, [(1, "s")], False),
+    ]
+
+
+def test_groups_say_why_their_queues_are_not_theirs_to_allocate() -> None:
+    unseen = replace(group(name="unseen"), views=None)
+    found = rows(
+        "groups",
+        group("a b", name="good"),
+        group(name="none"),
+        group("a", name="all", message_model="BROADCASTING"),
+        unseen,
+    )
+    assert [(row[0], row[4], row[6]) for row in found] == [
+        ("all", 1, "group all is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
+        ("good", 2, None),
+        ("none", 0, None),
+        ("unseen", None, "the members of group unseen are not in a test"),
+    ]
+
+
+def test_a_split_view_is_told() -> None:
+    assert [row[5] for row in rows("groups", group("a b", "a", name="g"), group("a", "a", name="h"))] == [True, False]
+
+
+def test_members_are_in_the_clients_order_with_duplicates() -> None:
+    found = rows("members", group("9 10 \U0001f600 \uffee 10", "9"))
+    assert [row[1:3] for row in found] == [(0, "10"), (1, "10"), (2, "9"), (3, "\U0001f600"), (4, "\uffee")]
+
+
+def test_each_of_two_processes_with_one_id_has_its_own_channel() -> None:
+    one = MemberView((Connection("a", "1", "JAVA", "V5_0_0"),), HERE)
+    two = MemberView((Connection("a", "2", "GO", "V1"), Connection("a", "3", "CPP", None), Connection("b")), HERE)
+    found = rows("members", replace(group(), views=(one, two), reports={"a": MemberReport("a", None, "MyStrategy")}))
+    assert found == [
+        ("g", 0, "a", "GO", "V1", "MyStrategy", "MyStrategy"),
+        ("g", 1, "a", "CPP", None, "MyStrategy", "MyStrategy"),
+        ("g", 2, "b", None, None, None, None),
+    ]
+
+
+def test_subscriptions_tell_who_does_not_take_part() -> None:
+    reports = {
+        "b": MemberReport("b", frozenset({"T"})),
+        "a": MemberReport("a", frozenset({"U"})),
+        "silent": MemberReport("silent"),
+        "gone": MemberReport("gone", frozenset()),
+    }
+    found = rows("subscriptions", route(a=1), replace(group("b a silent"), topics=("T", "U", "T"), reports=reports))
+    assert found == [("g", "T", True, ["a"]), ("g", "U", False, ["b"])]
+    assert rows("subscriptions", replace(group("a"), topics=None)) == []
+
+
+def test_owners_and_offsets_have_rows_only_where_something_is_known() -> None:
+    states = {
+        MessageQueue("T", "b", 1): QueueState(frozenset({"\uffee", "\U0001f600"}), 10, 4, 99),
+        MessageQueue("T", "b", 2): QueueState(frozenset()),
+        MessageQueue("T", "x", 0): QueueState(None, 10),
+        MessageQueue("T", "b", -1): QueueState(None, None, None, 5),
+        MessageQueue("U", "b", 0): QueueState(),
+    }
+    parts = (route(a=3, b=2), replace(group("a"), queues=states))
+    assert rows("owners", *parts) == [
+        ("g", "T", "b", 1, 4, ["\U0001f600", "\uffee"]),
+        ("g", "T", "b", 2, None, []),
+    ]
+    assert rows("offsets", *parts) == [
+        ("g", "T", "b", 1, 4, 10, 4, 6, 99),
+        ("g", "T", "x", 0, None, 10, None, None, None),
+        ("g", "T", "b", -1, None, None, None, None, 5),
+    ]
