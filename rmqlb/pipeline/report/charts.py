@@ -66,7 +66,7 @@ def bars(picture: Picture, labels: Sequence[str], series: Sequence[Series], axis
         ends = [start] * len(labels)
         for number, one in enumerate(series):
             widths = [0 if value is None else value - (0 if number else start) for value in one.values]
-            axes.barh(places, widths, height=0.7, left=ends, **_filled(number), label=shown(one.name, LONGEST))
+            axes.barh(places, widths, height=0.7, left=ends, **_filled(number), label=_label(one.name))
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
         axes.set_yticks(places, [shown(label, LONGEST) for label in labels])
         axes.invert_yaxis()
@@ -128,7 +128,7 @@ def days(picture: Picture, dates: Sequence[dt.date], up: Sequence[Series], down:
             ends = [0.0] * len(dates)
             for number, one in enumerate(side):
                 heights = [sign * (value or 0) for value in one.values]
-                axes.bar(where, heights, width=0.8, bottom=ends, **_filled(number + skip), label=one.name)
+                axes.bar(where, heights, width=0.8, bottom=ends, **_filled(number + skip), label=_label(one.name))
                 ends = [end + height for end, height in zip(ends, heights, strict=True)]
         axes.set_ylabel(axis)
         _calendar(axes, where)
@@ -182,7 +182,7 @@ def _line(axes: Axes, at: Sequence[float], values: Sequence[float], name: str, n
         marker=_MARKERS[place],
         markersize=4 if len(at) < 60 else 0,
         linewidth=1.4,
-        label=shown(name, LONGEST),
+        label=_label(name),
     )
 
 
@@ -190,6 +190,12 @@ def _filled(number: int) -> dict[str, Any]:
     place = number % len(COLOURS)
     # With an edge of the page's colour the hatching is of the page's colour, in the dark too.
     return {"facecolor": COLOURS[place], "edgecolor": PAPER, "hatch": _HATCHES[place], "linewidth": 0.4}
+
+
+def _label(name: str) -> str:
+    """A name in a legend, from which matplotlib leaves out what begins with an underscore."""
+    label = shown(name, LONGEST)
+    return f" {label}" if label.startswith("_") else label
 
 
 def _figure(height: float) -> Figure:

@@ -7,7 +7,6 @@ Rules of this file:
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -45,29 +44,26 @@ class Tables:
         seen = {(row.cluster, row.snapshot): row.date for row in frame.select(*KEY).distinct().collect()}
         if len({cluster for cluster, _ in seen}) == len(seen):
             return frame
-        # What is unknown comes before all that is known.
-        order = sorted(seen, key=lambda key: (_known(self.taken.get(key)), _known(seen[key]), key[1]))
+        # What is unknown comes before all that is known; of each cluster the last one stays.
+        order = sorted(seen, key=lambda key: (self.taken.get(key, -1), str(seen[key] or ""), key[1]))
         last = list(dict(order).items())
         pairs = self.spark.createDataFrame(last, "cluster string, snapshot string")
         return frame.join(sql.broadcast(pairs), ["cluster", "snapshot"], "left_semi")
 
     @cached_property
-    def taken(self) -> dict[tuple[str, str], dt.datetime | None]:
-        """(cluster, snapshot) → when it was taken; None is unknown."""
-        documents = self.warehouse.read_or_empty(self.spark, DOCUMENTS)
-        found = documents.groupBy("cluster", "snapshot").agg(sql.max("takenAt")).collect()
+    def taken(self) -> dict[tuple[str, str], int]:
+        """(cluster, snapshot) → when it was taken, in microseconds since 1970, where that is known."""
+        documents = self.warehouse.read_or_empty(self.spark, DOCUMENTS).where("takenAt is not null")
+        found = documents.groupBy("cluster", "snapshot").agg(sql.unix_micros(sql.max("takenAt"))).collect()
         return {(cluster, snapshot): taken for cluster, snapshot, taken in found}
-
-
-def _known(value: dt.date | None) -> tuple[bool, str]:
-    return value is not None, "" if value is None else value.isoformat()
 
 
 def rows(kind: type[Row], frame: DataFrame) -> tuple[Row, ...]:
     """All rows of a frame that has a column for each field of `kind`, in the frame's order."""
     assert dataclasses.is_dataclass(kind)  # noqa: S101 - for the type checker
     names = [camel(field.name) for field in dataclasses.fields(kind)]
-    return tuple(kind(*row) for row in frame.select(*names).collect())
+    found = frame.select(*names).collect()
+    return tuple(kind(*(tuple(value) if isinstance(value, list) else value for value in row)) for row in found)
 
 
 def first(kind: type[Row], frame: DataFrame, top: int, *order: Column | str) -> tuple[Row, ...]:

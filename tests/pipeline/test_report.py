@@ -1,0 +1,481 @@
+"""The report of small warehouses whose rows are written by hand."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+import os
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.report import ReportSummary, write_report
+from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
+from rmqlb.pipeline.report.figures import Figures
+from rmqlb.pipeline.report.frames import Tables
+from rmqlb.pipeline.report.gather import figures
+from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, SCORES, TREND, WHAT_IF
+from rmqlb.pipeline.warehouse import Warehouse
+from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Found = Callable[..., Figures]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def found(spark: SparkSession, warehouse: Warehouse) -> Found:
+    """The figures of a fleet in which some tables are replaced."""
+
+    def find(top: int = 20, **rows: list[Row]) -> Figures:
+        known = fleet()
+        write(spark, warehouse, {name: (known[name][0], its) for name, its in rows.items()})
+        return figures(Tables(spark, warehouse), top, ())
+
+    return find
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[ReportSummary, Path]:
+    """The report of a warehouse that has every table."""
+    warehouse = Warehouse(str(tmp_path_factory.mktemp("whole") / "warehouse"))
+    write(spark, warehouse, fleet())
+    folder = Path(warehouse.folder, "report")
+    return write_report(spark, warehouse, str(folder)), folder
+
+
+def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
+    summary, folder = whole
+    names = sorted({*fleet(), "what_if_summary"} - {"documents"})
+    written = files(folder)
+    assert sorted(written) == sorted(
+        ["index.html", "report.json"]
+        + [f"csv/{name}.csv" for name in names if name != "what_if"]
+        + [f"parquet/{name}/part-00000.parquet" for name in names]
+    )
+    assert json.loads(written["report.json"])["tables"]["what_if"] == {"rows": 4, "inCsv": False}
+    assert summary.page == str(folder / "index.html")
+    assert {table.name: table.rows for table in summary.tables}["trend"] == 2
+    assert (summary.missing, summary.clusters, summary.groups, summary.quarantined) == ((), 1, 1, 1)
+    assert [name for name in os.listdir(folder.parent) if "report" in name] == ["report"]
+
+
+def test_csv_is_written_byte_for_byte_as_rmqlb_writes_it(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    seen = {"group": "b,c", "members": 4, "queues": 8, "most": 3, "mean": 2.0, "skew": 1.5, "idle": 0, "unowned": 0}
+    later = {**KEY, "takenAt": dt.datetime(2026, 3, 2, 1, 2, 3, 400_000, dt.UTC), **seen, "lag": 2**53 + 1}
+    rows = [later, {**KEY, "group": "=1+1", "members": None}, {**KEY, "group": 'say "a"\n'}]
+    refused = [{"file": "@x", "position": 1, "hash": "ab", "bytes": 0, "reason": "not\x1b JSON"}]
+    write(spark, warehouse, {"trend": (TREND, rows), "quarantine": (QUARANTINE, refused)})
+    write_report(spark, warehouse, str(tmp_path / "report"))
+
+    assert files(tmp_path / "report" / "csv") == {
+        "quarantine.csv": b"file,position,hash,bytes,reason\r\n'@x,1,ab,0,not\\x1b JSON\r\n",
+        "trend.csv": b"cluster,date,snapshot,takenAt,group,members,queues,most,mean,skew,idle,unowned,lag\r\n"
+        b"east,2026-03-02,s1,,'=1+1,,,,,,,,\r\n"
+        b'east,2026-03-02,s1,,"say ""a""\\n",,,,,,,,\r\n'
+        b'east,2026-03-02,s1,2026-03-02T01:02:03.400000Z,"b,c",4,8,3,2.0,1.5,0,0,9007199254740993\r\n',
+    }
+
+
+def test_parquet_has_the_rows_and_columns_of_the_warehouse(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    rows = [score("b"), score("a"), score("a", "CONSISTENT_HASH", runs=False)]
+    write(spark, warehouse, {"scores": (SCORES, rows)})
+    write_report(spark, warehouse, str(tmp_path / "report"))
+
+    read = pq.read_table(str(tmp_path / "report" / "parquet" / "scores")).to_pylist()
+    assert [list(row) for row in read] == [list(SCORES.columns)] * 3
+    expected = [{column: row.get(column) for column in SCORES.columns} for row in (rows[1], rows[2], rows[0])]
+    assert read == expected
+
+
+def test_a_table_beyond_a_spreadsheet_is_parquet_only(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    write(spark, warehouse, {"scores": (SCORES, [score("a"), score("b")]), "trend": fleet()["trend"]})
+    exported = export(Tables(spark, warehouse), str(tmp_path), most_rows=1)
+    assert [(table.name, table.rows, table.in_csv) for table in exported] == [("scores", 2, False), ("trend", 2, False)]
+    assert pq.read_table(str(tmp_path / "parquet" / "scores")).num_rows == 2
+    assert os.listdir(tmp_path / "csv") == []
+
+
+def test_what_if_is_summed_up_over_groups(spark: SparkSession) -> None:
+    rows = [
+        what_if("a", "members", "+1", moved=2, mostAfter=3, lagMoved=5),
+        what_if("b", "members", "+1", moved=4, mostAfter=1, lagMoved=None),
+        what_if("a", "members", "-1", moved=9),
+    ]
+    frame = spark.createDataFrame([tuple(row.get(name) for name in WHAT_IF.columns) for row in rows], WHAT_IF.ddl)
+    summed = summarise_what_if(frame)
+    assert summed.columns == list(WHAT_IF_SUMMARY.columns)
+    assert {
+        row.subject: (row.groups, row.moved, row.mostAfter, row.lagMoved, row.lagUnknown) for row in summed.collect()
+    } == {
+        "+1": (2, 6, 3, 5, 1),
+        "-1": (1, 9, 2, None, 1),
+    }
+
+
+def test_equal_tables_give_equal_bytes(
+    spark: SparkSession, warehouse: Warehouse, whole: tuple[ReportSummary, Path], tmp_path: Path
+) -> None:
+    backwards = {key: (table, rows[::-1]) for key, (table, rows) in fleet().items()}
+    write(spark, warehouse, backwards)
+    write_report(spark, warehouse, str(tmp_path / "report"))
+    assert files(tmp_path / "report") == files(whole[1])
+
+
+class Parts(HTMLParser):
+    """The tags of a page, its texts, and its attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def parts(page: str) -> Parts:
+    found = Parts()
+    found.feed(page)
+    found.close()
+    return found
+
+
+def pictures(page: str) -> list[str]:
+    return [f"<svg{piece.partition('</svg>')[0]}</svg>" for piece in page.split("<svg")[1:]]
+
+
+def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[ReportSummary, Path]) -> None:
+    page = (whole[1] / "index.html").read_text(encoding="utf-8")
+    read = parts(page)
+    for title in (
+        "Clusters",
+        "Queues without a reader, or with several",
+        "Lopsided groups",
+        "How lopsided each strategy is",
+        "Idle consumers",
+        "Lag that waits for one consumer",
+        "Under another strategy",
+        "With more or fewer consumers",
+        "The broker whose loss hurts most",
+        "Producers while brokers fail",
+        "Moves a day",
+        "Flapping groups",
+        "Consumers that come and go",
+        "Trend of skew",
+        "Documents that could not be read",
+        "The tables",
+    ):
+        assert read.texts.count(title) >= 2, title  # in the contents and as a heading
+    assert "Nothing:" not in page
+    assert "http:" not in page.replace("http-equiv", "")
+    assert "https:" not in page
+    assert "url(" not in page.replace("url(#", "")
+    assert not read.tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    assert not {name for name in read.attributes if name.startswith("on") or name in ("src", "srcset")}
+    assert "default-src 'none'" in page
+    assert len(read.ids) == len(set(read.ids))
+    assert len(pictures(page)) == 14
+
+
+def test_pictures_are_xml_with_a_title_and_a_description(whole: tuple[ReportSummary, Path]) -> None:
+    for picture in pictures((whole[1] / "index.html").read_text(encoding="utf-8")):
+        svg = ET.fromstring(picture)
+        assert svg.tag == "svg"
+        assert svg.get("role") == "img"
+        named = {element.get("id"): element.text for element in svg if element.tag in ("title", "desc")}
+        assert list(named) == (svg.get("aria-labelledby") or "").split()
+        assert all(named.values())
+
+
+def test_hostile_names_are_harmless(
+    spark: SparkSession, warehouse: Warehouse, whole: tuple[ReportSummary, Path], tmp_path: Path
+) -> None:
+    write(spark, warehouse, fleet(*HOSTILE))
+    write_report(spark, warehouse, str(tmp_path / "report"))
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    twin = parts((whole[1] / "index.html").read_text(encoding="utf-8"))
+
+    read = parts(page)
+    assert (read.tags, read.attributes - {"title"}) == (twin.tags, twin.attributes)
+    assert len(read.ids) == len(set(read.ids))
+    assert max(map(len, read.texts)) <= max(map(len, twin.texts))  # a long name buries nothing
+    assert all(char.isprintable() or char in "\n\u202f" for char in page)
+    assert all(ET.fromstring(picture) is not None for picture in pictures(page))
+    for path in (tmp_path / "report" / "csv").iterdir():
+        text = path.read_bytes().decode("utf-8")
+        assert all(char.isprintable() or char in "\r\n\u202f\ufffe\uffff" for char in text)
+        cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "@", "\t", "\r", "\n"))]
+
+
+def test_an_empty_warehouse_is_one_clear_error(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no tables to report on") as caught:
+        write_report(spark, warehouse, str(tmp_path / "report"))
+    assert caught.value.hint == "make them first: rmqlb pipeline run"
+    assert not (tmp_path / "report").exists()
+
+    write(spark, warehouse, {"documents": (DOCUMENTS, [])})
+    with pytest.raises(DataError, match="has no tables to report on"):
+        write_report(spark, warehouse, str(tmp_path / "report"))
+
+
+def test_tables_without_rows_say_nothing_in_one_line(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    write(spark, warehouse, {name: (table, []) for name, (table, _) in fleet().items()})
+    summary = write_report(spark, warehouse, str(tmp_path / "report"))
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert (summary.clusters, summary.groups, summary.quarantined) == (0, 0, 0)
+    assert page.count("<p>Nothing: ") == 14
+    assert "<svg" not in page
+
+
+def test_what_is_not_there_has_no_section(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    write(spark, warehouse, {"moves": fleet()["moves"]})
+    summary = write_report(spark, warehouse, str(tmp_path / "report"))
+    assert summary.sections == ("Moves a day", "The tables")
+    assert summary.groups is None
+    assert "scores" in summary.missing
+
+
+def test_the_last_snapshot_of_each_cluster_is_what_is_shown(found: Found) -> None:
+    west = {"cluster": "west", "snapshot": "s1"}
+    shown = found(
+        documents=[
+            {**KEY, "snapshot": "late", "takenAt": dt.datetime(2026, 3, 2, 9, tzinfo=dt.UTC)},
+            {**KEY, "snapshot": "z-early", "takenAt": dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)},
+            {**KEY, "snapshot": "zz-unscored", "takenAt": dt.datetime(2026, 3, 3, 8, tzinfo=dt.UTC)},
+        ],
+        scores=[
+            {**score("now"), "snapshot": "late"},
+            {**score("before"), "snapshot": "z-early"},
+            {**score("other"), **west},
+        ],
+    )
+    assert shown.worst is not None
+    assert shown.worst.totals.groups == 2
+    assert [(one.cluster, one.snapshots, one.groups) for one in shown.clusters] == [("east", 3, 1), ("west", None, 1)]
+
+
+def test_groups_are_ranked_by_each_fault_under_the_strategy_that_they_run(found: Found) -> None:
+    shown = found(
+        scores=[
+            score("even"),
+            score("lopsided", most=6),
+            score("more lopsided", "CONSISTENT_HASH", most=7),
+            score("more lopsided", "AVG", runs=False, most=8, unowned=4),
+            score("idle", members=20, queues=8, idle=12, most=1, mean=0.4),
+            score("unread", unowned=3, multiplyOwned=1),
+            score("waiting", lag=100, mostLag=51),
+            score("alone", members=1, lag=100, mostLag=100),
+            score("nothing to read", queues=0, most=0, mean=1.0, skew=None),
+        ],
+    )
+    assert shown.worst is not None
+    totals = shown.worst.totals
+    assert (totals.groups, totals.lopsided, totals.with_idle, totals.idle, totals.surplus) == (8, 3, 1, 12, 12)
+    assert (totals.with_unowned, totals.unowned, totals.multiply_owned, totals.on_one_member) == (1, 3, 1, 1)
+    assert [one.group for one in shown.worst.lopsided] == ["more lopsided", "lopsided"]
+    assert [one.group for one in shown.worst.idle] == ["idle"]
+    assert [one.group for one in shown.worst.unowned] == ["unread"]
+    assert [(one.group, one.lag_share) for one in shown.worst.one_member] == [("waiting", 0.51)]
+
+
+def test_lists_are_cut_to_the_first_rows(found: Found) -> None:
+    shown = found(top=2, scores=[score(f"g{number}", idle=number) for number in range(5)])
+    assert shown.worst is not None
+    assert [one.group for one in shown.worst.idle] == ["g4", "g3"]
+    assert shown.worst.totals.with_idle == 4
+
+
+def test_skew_is_counted_in_bins_for_each_strategy(found: Found) -> None:
+    shown = found(
+        scores=[
+            *(score(f"g{number}", skew=skew) for number, skew in enumerate((1.0, 1.1, 1.25, 4.0, 5.0))),
+            score("g0", "CONFIG", runs=False, skew=None),
+        ],
+        refusals=[{**KEY, "group": "g1", "topic": "t", "strategy": "CONFIG", "reason": "no queues"}],
+    )
+    assert shown.strategies is not None
+    avg, config = shown.strategies
+    assert (avg.strategy, avg.groups, avg.running, avg.even, avg.refused) == ("AVG", 5, 5, 3, 0)
+    assert avg.bins == (1, 1, 1, 0, 0, 1, 1)
+    assert (avg.median, avg.worst) == (1.25, 5.0)
+    assert (config.groups, config.running, config.even, config.median, config.refused) == (1, 0, 0, None, 1)
+
+
+def test_other_strategies_are_held_against_the_one_that_runs(found: Found) -> None:
+    shown = found(
+        scores=[score("a", most=5), score("b", most=2), score("a", "AVG_BY_CIRCLE", runs=False)],
+        what_if=[
+            what_if("a", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", mostAfter=3, moved=6),
+            what_if("a", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", mostAfter=3, moved=4),
+            what_if("b", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", mostAfter=2),
+            what_if("b", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", mostAfter=4),
+            {**what_if("a", "strategy", "AVG", "AVG", mostAfter=1), "strategy": "AVG_BY_CIRCLE"},
+        ],
+    )
+    assert shown.strategy_changes is not None
+    assert [(one.strategy_after, one.better, one.same, one.worse, one.moved) for one in shown.strategy_changes] == [
+        ("AVG_BY_CIRCLE", 1, 1, 0, 6),
+        ("CONSISTENT_HASH", 1, 0, 1, 4),
+    ]
+    assert [(one.group, one.strategy_after, one.gain) for one in shown.gains] == [("a", "CONSISTENT_HASH", 2)]
+
+
+def test_changes_of_members_come_in_the_order_of_their_number(found: Found) -> None:
+    shown = found(
+        scores=[score("a"), score("b")],
+        what_if=[what_if(group, "members", subject, moved=3) for group in "ab" for subject in ("+10", "+2", "-1")],
+    )
+    assert shown.member_changes is not None
+    assert [(one.subject, one.groups, one.queues, one.moved) for one in shown.member_changes] == [
+        ("-1", 2, 16, 6),
+        ("+2", 2, 16, 6),
+        ("+10", 2, 16, 6),
+    ]
+
+
+def test_the_worst_broker_is_the_one_that_stops_most_topics(found: Found) -> None:
+    loss = {"readQueuesBefore": 4, "readQueuesAfter": 4, "writeQueuesBefore": 4}
+    shown = found(
+        scores=[score("a"), score("b")],
+        what_if=[
+            what_if("a", "broker-lost", "busy", moved=8, removed=4, lagMoved=5),
+            what_if("b", "broker-lost", "busy"),
+            what_if("a", "broker-lost", "only", moved=1),
+        ],
+        broker_losses=[
+            {**KEY, "brokerName": "busy", "topic": "t", **loss, "writeQueuesAfter": 2},
+            {**KEY, "brokerName": "only", "topic": "t", **loss, "writeQueuesAfter": 0},
+            {**KEY, "brokerName": "only", "topic": "u", **loss, "writeQueuesAfter": 1},
+        ],
+    )
+    assert shown.brokers is not None
+    assert [(one.broker_name, one.without_write, one.topics, one.groups, one.moved) for one in shown.brokers] == [
+        ("only", 1, 2, 1, 1),
+        ("busy", 0, 1, 1, 8),
+    ]
+    assert [one.lag_moved for one in shown.brokers] == [None, 5]
+
+
+def test_producers_are_summed_up_by_scenario(found: Found) -> None:
+    share = {"scenario": "broker-a dies", "latencyFault": False}
+    shown = found(
+        sends=[send("t", 3.0), send("u", 0.0), send("t", 1.0, latency_fault=True)],
+        send_shares=[
+            {**KEY, "topic": "t", **share, "brokerName": "a", "attempts": 30.0, "failures": 3.0},
+            {**KEY, "topic": "u", **share, "brokerName": "b", "attempts": 10.0, "failures": 0.0},
+        ],
+    )
+    assert shown.scenarios is not None
+    assert [(one.latency_fault, one.topics, one.losing, one.messages, one.lost) for one in shown.scenarios] == [
+        (False, 2, 1, 2000.0, 3.0),
+        (True, 1, 1, 1000.0, 1.0),
+    ]
+    assert [(one.topic, one.lost) for one in shown.losing] == [("t", 3.0), ("t", 1.0)]
+    assert [(one.broker_name, one.share) for one in shown.broker_sends] == [("a", 0.75), ("b", 0.25)]
+
+
+def test_history_is_summed_up_by_day(found: Found) -> None:
+    before = DAY - dt.timedelta(days=1)
+    counts = {"moved": 2, "unassigned": 1, "assigned": 0, "observed": 8}
+    restless = {"cluster": "east", "moves": 5, "queues": 1, "days": 1, "movesADay": 5.0}
+    seen = {"cluster": "east", "idle": 1, "unowned": 0}
+    shown = found(
+        top=1,
+        moves=[{"cluster": cluster, "date": DAY, "group": "g", **counts} for cluster in ("east", "west")]
+        + [{"cluster": "east", "date": before, "group": "g", **counts}],
+        churn=[{"cluster": "east", "date": DAY, "group": "g", "joined": 1, "left": None}],
+        flapping=[
+            {**restless, "group": "calm", "returns": 0, "flaps": False},
+            {**restless, "group": "restless", "returns": 3, "flaps": True},
+            {**restless, "group": "less", "returns": 2, "flaps": True},
+        ],
+        trend=[
+            {
+                **seen,
+                "date": DAY,
+                "snapshot": "s1",
+                "takenAt": dt.datetime(2026, 3, 2, 1, tzinfo=dt.UTC),
+                "group": "g",
+                "skew": 9.0,
+            },
+            {
+                **seen,
+                "date": DAY,
+                "snapshot": "s0",
+                "takenAt": dt.datetime(2026, 3, 2, 2, tzinfo=dt.UTC),
+                "group": "g",
+                "skew": 1.0,
+            },
+            {
+                **seen,
+                "date": DAY,
+                "snapshot": "s0",
+                "takenAt": dt.datetime(2026, 3, 2, 2, tzinfo=dt.UTC),
+                "group": "h",
+                "skew": 2.0,
+            },
+        ],
+    )
+    assert shown.moves is not None
+    assert [(one.date, one.moved, one.observed) for one in shown.moves] == [(before, 2, 8), (DAY, 4, 16)]
+    assert shown.churn is not None
+    assert [(one.joined, one.left) for one in shown.churn] == [(1, 0)]
+    assert shown.flapping is not None
+    assert ([one.group for one in shown.flapping], shown.flaps) == (["restless"], 2)
+    assert shown.trend is not None
+    assert [(one.groups, one.median, one.idle) for one in shown.trend] == [(2, 1.5, 2)]
+
+
+def test_a_report_takes_the_place_of_an_earlier_one(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "report"
+    write(spark, warehouse, {"moves": fleet()["moves"]})
+    write_report(spark, warehouse, str(folder))
+    write(spark, warehouse, {"churn": fleet()["churn"], "moves": (fleet()["moves"][0], [])})
+    write_report(spark, warehouse, str(folder))
+    assert sorted(os.listdir(folder / "csv")) == ["churn.csv", "moves.csv"]
+    assert (folder / "csv" / "moves.csv").read_bytes().count(b"\r\n") == 1
+    assert os.listdir(tmp_path / "deep") == ["report"]
+
+
+def test_a_folder_with_other_things_is_left_alone(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    write(spark, warehouse, {"moves": fleet()["moves"]})
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    for place in (tmp_path / "home", tmp_path / "home" / "letter.txt", Path(warehouse.folder)):
+        with pytest.raises(UsageError, match="holds something that is not a report"):
+            write_report(spark, warehouse, str(place))
+    assert files(tmp_path / "home") == {"letter.txt": b"dear"}
+    assert warehouse.names() == ("moves",)
