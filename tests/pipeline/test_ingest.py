@@ -12,10 +12,10 @@ import pytest
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.ingest import _Ingest, ingest, latest
-from rmqlb.pipeline.ingest_documents import digest, pieces_id
-from rmqlb.pipeline.ingest_files import Found, Told
-from rmqlb.pipeline.ingest_report import IngestReport, Pair, check
+from rmqlb.pipeline.ingest.documents import digest, pieces_id
+from rmqlb.pipeline.ingest.files import Found, Told
+from rmqlb.pipeline.ingest.ingest import _Ingest, ingest, latest
+from rmqlb.pipeline.ingest.report import IngestReport, Pair, check
 from rmqlb.pipeline.only import Only
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import connections, progress, route, snapshot, write

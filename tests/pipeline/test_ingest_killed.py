@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmqlb.pipeline.ingest import ingest
+from rmqlb.pipeline.ingest.ingest import ingest
 from rmqlb.pipeline.schemas import DOCUMENTS, TOPICS
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import route, snapshot, write
@@ -23,7 +23,7 @@ CHILD = """
 import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
-from rmqlb.pipeline.ingest import ingest
+from rmqlb.pipeline.ingest.ingest import ingest
 from rmqlb.pipeline.warehouse import Warehouse
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     .config("spark.driver.memory", "512m").config("spark.driver.bindAddress", "127.0.0.1")

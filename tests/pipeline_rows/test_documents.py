@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline import ingest_documents as docs
-from rmqlb.pipeline.ingest_files import Told
+from rmqlb.pipeline.ingest.files import Told
 
 ROOT = Path(__file__).parents[2]
 HERE = Told("/d")

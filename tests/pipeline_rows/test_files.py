@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest_files import Told, find, told_by
+from rmqlb.pipeline.ingest.files import Told, find, told_by
 
 
 def touch(root: Path, *names: str) -> None:

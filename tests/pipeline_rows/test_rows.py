@@ -14,9 +14,9 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.pipeline.ingest_documents import read_document
-from rmqlb.pipeline.ingest_files import Told
-from rmqlb.pipeline.ingest_rows import rows_of, runs
+from rmqlb.pipeline.ingest.documents import read_document
+from rmqlb.pipeline.ingest.files import Told
+from rmqlb.pipeline.ingest.rows import rows_of, runs
 from rmqlb.pipeline.schemas import INGESTED, KEY
 from tests.builders import HERE, group, queues, route
 
