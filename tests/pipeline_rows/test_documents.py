@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline import ingest_documents as docs
+from rmqlb.pipeline.ingest import documents as docs
 from rmqlb.pipeline.ingest.files import Told
 
 ROOT = Path(__file__).parents[2]

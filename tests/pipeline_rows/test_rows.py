@@ -176,11 +176,28 @@ def test_groups_say_why_their_queues_are_not_theirs_to_allocate() -> None:
         group("a", name="all", message_model="BROADCASTING"),
         unseen,
     )
-    assert [(row[0], row[4], row[6]) for row in found] == [
+    assert [(row[0], row[4], row[-1]) for row in found] == [
         ("all", 1, "group all is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
         ("good", 2, None),
         ("none", 0, None),
         ("unseen", None, "the members of group unseen are not in a test"),
+    ]
+
+
+def test_a_group_runs_what_most_of_its_members_report() -> None:
+    circle, hash_ = "AllocateMessageQueueAveragelyByCircle", "AllocateMessageQueueConsistentHash"
+    found = rows(
+        "groups",
+        group("a", name="alike", reports={"a": circle}),
+        group("a b c", name="mixed", reports={"a": hash_, "b": circle, "c": circle}),
+        group("a b", name="own", reports={"a": "TheirOwn", "b": "TheirOwn"}),
+        group("a", name="silent"),
+    )
+    assert [row[6:8] for row in found] == [
+        ("AVG_BY_CIRCLE", False),
+        ("AVG_BY_CIRCLE", True),
+        ("TheirOwn", False),
+        (None, False),
     ]
 
 
