@@ -61,8 +61,8 @@ def command(folder: Path, body: str, master: str, conf: Mapping[str, str] | None
     indented = "".join(f"        {line}\n" for line in body.splitlines())
     (folder / "tmp").mkdir()
     (folder / "program.py").write_text(_START + _BODY.format(body=indented), encoding="utf-8")
-    small = {"spark.driver.memory": "600m", **(conf or {})}
-    return [sys.executable, str(folder / "program.py"), master, json.dumps(small)]
+    small = {} if master.startswith("sc://") else {"spark.driver.memory": "600m"}
+    return [sys.executable, str(folder / "program.py"), master, json.dumps({**small, **(conf or {})})]
 
 
 def environ(folder: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
