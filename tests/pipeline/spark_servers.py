@@ -17,8 +17,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+<<<<<<< HEAD
 from rmqlb.pipeline.spark.driver import launch_command, spark_home
 from rmqlb.pipeline.spark.java import find_java
+=======
+from rmqlb.pipeline.spark.driver import launch_command, launch_environ
+from rmqlb.pipeline.spark.java import find_java
+>>>>>>> session
 
 START_DEADLINE = 90.0
 POLL = 0.1
@@ -103,11 +108,9 @@ def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
     (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
-        "SPARK_HOME": spark_home(),
+    environ = launch_environ({key: value for key, value in os.environ.items() if key != "PYTHONPATH"}) | {
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
-        "SPARK_NO_DAEMONIZE": "1",
         "PYSPARK_PYTHON": sys.executable,
     }
     command = launch_command(find_java(os.environ), program, environ)

@@ -28,7 +28,8 @@ def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A session on the server of a `sc://` master, released at the end; the server gets the code of rmqlb.
 
     Raises:
-        UsageError: the packages that Spark Connect needs are not installed, or the address is malformed.
+        UsageError: the packages that Spark Connect needs are not installed, the address is malformed, or the server
+            does not let one of the settings be changed.
         EndpointError: no server of Spark Connect answers there.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own library writes to the terminal; read at its import
@@ -37,10 +38,11 @@ def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
 
     with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
         try:
-            spark = SparkSession.builder.remote(settings.master).config(map={**session_conf(settings)}).getOrCreate()
+            spark = SparkSession.builder.remote(settings.master).getOrCreate()
         finally:
             os.environ.pop(_ENABLED, None)
         try:
+            _set(spark, settings)
             if (archive := package_zip(folder)) is not None:
                 spark.addArtifacts(archive, pyfile=True)
             yield spark
@@ -48,15 +50,29 @@ def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
             spark.stop()
 
 
+def _set(spark: SparkSession, settings: SessionSettings) -> None:
+    from pyspark.errors import PySparkException
+
+    for key, value in session_conf(settings).items():
+        try:
+            spark.conf.set(key, value)
+        except PySparkException as error:
+            if error.getCondition() != "CANNOT_MODIFY_CONFIG":
+                raise
+            hint = "give it to the server when that is started, or leave it out"
+            raise UsageError(f"--conf {key}: a Spark Connect server does not take it from us", hint=hint) from None
+
+
 def _must_answer(master: str) -> None:
     from pyspark.errors import PySparkException
 
     try:
-        import grpc  # type: ignore[import-untyped]
         from pyspark.sql.connect.client import DefaultChannelBuilder
     except ImportError as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"--master {master}: {reason}", hint="pip install 'pyspark[connect]'") from None
+    import grpc  # type: ignore[import-untyped]
+
     try:
         channel = DefaultChannelBuilder(master).toChannel()
     except (PySparkException, ValueError) as error:

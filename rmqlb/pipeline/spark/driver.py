@@ -28,7 +28,10 @@ _START_SECONDS = 120.0
 _STOP_SECONDS = 15.0
 _POLL_SECONDS = 0.02
 _CONNECTION = "connection"
-_COMPLAINT = re.compile(r"^(?:Exception in thread \S+ |Error: )?(.*(?:Exception|[Ee]rror|Invalid).*)$", re.MULTILINE)
+_COMPLAINT = re.compile(
+    r"^(?:Exception in thread \S+ |Error: )?(.*(?:Exception|[Ee]rror(?! occurred during)|Invalid|Could not).*)$",
+    re.MULTILINE,
+)
 _LAUNCHER_JAR = re.compile(r"spark-launcher_(?P<scala>[\d.]+)-.*\.jar")
 _LOG4J2 = """\
 rootLogger.level = info
@@ -92,7 +95,7 @@ def driver_process(java: Java, conf: Mapping[str, str], *, folder: str, log_file
         UsageError: the log file cannot be written.
         RmqlbError: Java does not start Spark; the message is its own first complaint.
     """
-    environ = _environ()
+    environ = launch_environ(os.environ)
     command = _command(java, conf, folder, environ)
     process = _start(command, environ, folder, log_file)
     try:
@@ -102,14 +105,15 @@ def driver_process(java: Java, conf: Mapping[str, str], *, folder: str, log_file
         _end(process)
 
 
-def _environ() -> dict[str, str]:
-    """What the Java process sees: ours, with Spark in its place, and Spark Connect out of it."""
+def launch_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for Spark's programs: the given one, with the installed pyspark as their Spark."""
     home = spark_home()
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_CONNECT_MODE")}
-    if "SPARK_HOME" in environ:  # another installation's settings hold, but its jars may not fit the Python part
-        environ.setdefault("SPARK_CONF_DIR", os.path.join(environ["SPARK_HOME"], "conf"))
-    environ["SPARK_HOME"] = home
-    return environ
+    ours = {key: value for key, value in environ.items() if not key.startswith("SPARK_CONNECT_MODE")}
+    if "SPARK_HOME" in ours:  # another installation's settings hold, but its jars may not fit the Python part
+        ours.setdefault("SPARK_CONF_DIR", os.path.join(ours["SPARK_HOME"], "conf"))
+    launchers = (_LAUNCHER_JAR.fullmatch(name) for name in os.listdir(os.path.join(home, "jars")))
+    scala = next((found["scala"] for found in launchers if found), "")
+    return {**ours, "SPARK_HOME": home, "SPARK_SCALA_VERSION": scala}
 
 
 def _command(java: Java, conf: Mapping[str, str], folder: str, environ: Mapping[str, str]) -> list[str]:
@@ -132,19 +136,17 @@ def launch_command(java: Java, program: list[str], environ: Mapping[str, str]) -
     Args:
         java: which Java.
         program: a class of Spark, and its arguments.
-        environ: the environment, with SPARK_HOME in it.
+        environ: the environment, as `launch_environ` makes it.
 
     Raises:
         RmqlbError: the launcher does not like the arguments; the message is its own.
     """
     jars = os.path.join(environ["SPARK_HOME"], "jars")
-    launchers = (_LAUNCHER_JAR.fullmatch(name) for name in os.listdir(jars))
-    scala = next((found["scala"] for found in launchers if found), "")
     done = subprocess.run(  # noqa: S603 - the Java that the user's environment names
         [java.path, "-Xmx128m", "-cp", f"{jars}/*", "org.apache.spark.launcher.Main", *program],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**environ, "SPARK_SCALA_VERSION": scala},
+        env=dict(environ),
         check=False,
     )
     if done.returncode != 0:

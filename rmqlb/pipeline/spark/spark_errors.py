@@ -79,13 +79,24 @@ _KNOWN = (
         "install rmqlb[pipeline] there; PYSPARK_PYTHON names their Python",
     ),
     _Known(
+        re.compile(r'Cannot run program "([^"]+)"'),
+        "Spark cannot run the program {0}",
+        "it must be on every executor's machine; PYSPARK_PYTHON names the Python to run there",
+    ),
+    _Known(
         re.compile(r"PYTHON_VERSION_MISMATCH\]?\s*([^\n]*)"),
         "Spark's executors run another Python version: {0}",
         "set PYSPARK_PYTHON to the same version as here",
     ),
     _Known(
-        re.compile(r"All masters are unresponsive|Master removed our application: ([^\n]+)"),
-        "the Spark master gave the application up",
+        re.compile(r"Master removed our application: ([^\n]+)"),
+        "the Spark master ended the application: {0}",
+        "the logs of its workers tell why the executors ended",
+        EndpointError,
+    ),
+    _Known(
+        re.compile(r"All masters are unresponsive"),
+        "the Spark master no longer answers",
         "is it still running?",
         EndpointError,
     ),
@@ -132,9 +143,9 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
         return None
     where = f"the whole story is in {log_file}" if log_file else "the whole story is in Spark's log"
     text = _text(error)
-    if text is None or "a stopped SparkContext" in text:
-        gone = RmqlbError("Spark's Java process has ended before its work", hint=f"often memory ran out; {where}")
-        return _known(_end_of(log_file), where) or gone
+    if text is None or "SparkContext was shut down" in text or "a stopped SparkContext" in text:
+        gone = RmqlbError("Spark has stopped before its work was done", hint=f"often memory ran out; {where}")
+        return _known(text or "", where) or _known(_end_of(log_file), where) or gone
     return _ours(text) or _known(text, where) or RmqlbError(f"Spark failed: {_cause(text)}", hint=where)
 
 

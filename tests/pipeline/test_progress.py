@@ -1,0 +1,42 @@
+"""What is told of the tasks of jobs that run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqlb.pipeline.spark.progress import StageProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_tasks_are_told_until_all_are_done(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def slow(batches: Iterator[object]) -> Iterator[object]:
+        for batch in batches:
+            time.sleep(0.3)
+            yield batch
+
+    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
+        spark.range(6, numPartitions=6).mapInArrow(slow, "id long").write.parquet(str(tmp_path / "table"))
+    assert told[-1] == (6, 6)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert any(0 < done < total for done, total in told)
+
+
+def test_without_a_job_nothing_is_told(spark: SparkSession) -> None:
+    told: list[tuple[int, int]] = []
+    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.01):
+        pass
+    assert told == []
+
+
+def test_an_error_in_the_block_is_not_held_back(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="odd"), StageProgress(spark, lambda *_: None):
+        raise ValueError("odd")

