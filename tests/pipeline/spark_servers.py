@@ -17,13 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-<<<<<<< HEAD
-from rmqlb.pipeline.spark.driver import launch_command, spark_home
-from rmqlb.pipeline.spark.java import find_java
-=======
 from rmqlb.pipeline.spark.driver import launch_command, launch_environ
 from rmqlb.pipeline.spark.java import find_java
->>>>>>> session
 
 START_DEADLINE = 90.0
 POLL = 0.1
