@@ -80,3 +80,9 @@ def test_a_folder_with_hidden_files_only_says_so(tmp_path: Path) -> None:
     touch(tmp_path, "_a", ".b")
     with pytest.raises(DataError, match=r"no file to read but 2 whose names begin with \. or _"):
         find([str(tmp_path)])
+
+
+def test_a_name_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a\udcff.json").write_bytes(b"{}")
+    with pytest.raises(DataError, match=r"a.udcff\.json': the file's name is not UTF-8 text"):
+        find([str(tmp_path)])

@@ -24,6 +24,7 @@ from rmqlb.errors import DataError
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _TOLD = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
 _NAMES = ("topic", "group")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def find(inputs: Iterable[str]) -> Found:
     """The files that the inputs stand for: files, folders with all below them, globs (`**` too), URLs.
 
     Raises:
-        DataError: an input stands for no file.
+        DataError: an input stands for no file, or a file's name is no text.
     """
     files: set[str] = set()
     hidden: set[str] = set()
@@ -115,6 +116,9 @@ def find(inputs: Iterable[str]) -> Found:
         files |= taken
         hidden |= passed_over
     ordered = sorted(files)
+    for path in ordered:
+        if _NO_TEXT.search(path):
+            raise DataError(f"{path!r}: the file's name is not UTF-8 text", hint="rename it")
     return Found(tuple(ordered), tuple(_size(path) for path in ordered), len(hidden - files), tuple(urls))
 
 
