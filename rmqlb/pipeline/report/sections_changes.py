@@ -7,7 +7,7 @@ from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.page import Grid, Section, grid_of, said
 from rmqlb.pipeline.report.sections_groups import IN_PICTURE
 from rmqlb.pipeline.report.values import BrokerLoss, GroupChange, MemberChange, StrategyChange
-from rmqlb.pipeline.report.words import number_of, share_of
+from rmqlb.pipeline.report.words import labels_of, number_of, share_of
 
 
 def change_sections(figures: Figures) -> tuple[Section, ...]:
@@ -89,7 +89,6 @@ def _gains(gains: tuple[GroupChange, ...]) -> Grid:
         ("most now", "count", "most_before"),
         ("most then", "count", "most_after"),
         ("moved", "count", "moved"),
-        ("idle now", "count", "idle_before"),
         ("idle then", "count", "idle_after"),
     )
 
@@ -153,13 +152,13 @@ def _brokers(found: tuple[BrokerLoss, ...]) -> Section:
         Picture(
             "brokers-queues", "Queues that a lost broker takes or moves", "Bars: queues removed and moved, by broker."
         ),
-        [one.broker_name for one in few],
+        labels_of(few, "broker_name"),
         [Series("removed", [one.removed for one in few]), Series("moved", [one.moved for one in few])],
         "queues, once for each group that reads them",
     )
     topics = bars(
         Picture("brokers-topics", "Topics that a lost broker stops", "Bars: topics left without a queue to write to."),
-        [one.broker_name for one in few],
+        labels_of(few, "broker_name"),
         [Series("topics", [one.without_write for one in few])],
         "topics left without a queue to write to",
     )

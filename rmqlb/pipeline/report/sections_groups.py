@@ -9,7 +9,7 @@ from rmqlb.pipeline.report.charts import Picture, Series, bars, histograms
 from rmqlb.pipeline.report.figures import Figures, Worst
 from rmqlb.pipeline.report.page import Kind, Section, grid_of, said
 from rmqlb.pipeline.report.values import EVEN, LOPSIDED, SKEW_BINS, StrategyScores
-from rmqlb.pipeline.report.words import begun, number_of, share_of
+from rmqlb.pipeline.report.words import begun, labels_of, number_of, share_of
 from rmqlb.views.report import percent
 
 IN_PICTURE = 12
@@ -45,7 +45,7 @@ def _unread(worst: Worst) -> Section:
     few = worst.unowned[:IN_PICTURE]
     picture = bars(
         Picture(name, title, "Bars: queues without a reader and queues with several, for the groups with the most."),
-        [one.group for one in few],
+        labels_of(few, "group"),
         [
             Series("without reader", [one.unowned for one in few]),
             Series("with several readers", [one.multiply_owned for one in few]),
@@ -89,7 +89,7 @@ def _lopsided(worst: Worst) -> Section:
     few = worst.lopsided[:IN_PICTURE]
     picture = bars(
         Picture(name, title, "Bars: what the busiest consumer holds, as a multiple of the mean; 1 is perfectly even."),
-        [one.group for one in few],
+        labels_of(few, "group"),
         [Series("most / mean", [one.skew for one in few])],
         "queues of the busiest consumer / mean (1 is even)",
         start=1,
@@ -182,7 +182,7 @@ def _idle(worst: Worst) -> Section:
     few = worst.idle[:IN_PICTURE]
     picture = bars(
         Picture(name, title, "Bars: consumers with queues and consumers without, for the groups with the most idle."),
-        [one.group for one in few],
+        labels_of(few, "group"),
         [
             Series("idle", [one.idle for one in few]),
             Series("with queues", [None if one.members is None else one.members - (one.idle or 0) for one in few]),
@@ -222,7 +222,7 @@ def _one_member(worst: Worst) -> Section:
     few = worst.one_member[:IN_PICTURE]
     picture = bars(
         Picture(name, title, "Bars: messages that wait for the busiest consumer, and for all the others together."),
-        [one.group for one in few],
+        labels_of(few, "group"),
         [
             Series("one consumer", [one.most_lag for one in few]),
             Series(

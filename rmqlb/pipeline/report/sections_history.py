@@ -9,7 +9,7 @@ from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.page import Section, grid_of, said
 from rmqlb.pipeline.report.sections_groups import IN_PICTURE
 from rmqlb.pipeline.report.values import ChurnDay, Flapping, MovesDay, TrendDay
-from rmqlb.pipeline.report.words import begun, number_of, share_of
+from rmqlb.pipeline.report.words import begun, labels_of, number_of, share_of
 
 IN_TABLE = 31
 """Days of a table; the picture has more."""
@@ -84,7 +84,7 @@ def _flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
     away = [None if one.moves is None else max(0, one.moves - (one.returns or 0)) for one in few]
     picture = bars(
         Picture(name, title, "Bars: moves back to an earlier owner and other moves, for the most restless groups."),
-        [one.group for one in few],
+        labels_of(few, "group"),
         [Series("back to an earlier owner", [one.returns for one in few]), Series("to another", away)],
         "moves",
     )

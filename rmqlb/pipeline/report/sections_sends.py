@@ -21,10 +21,6 @@ def send_sections(figures: Figures) -> tuple[Section, ...]:
     return (_producers(figures.scenarios, figures.losing, figures.broker_sends),)
 
 
-def _case(scenario: str, *, latency_fault: bool) -> str:
-    return f"{scenario}, latency fault {_switch(on=latency_fault)}"
-
-
 def _switch(*, on: bool) -> str:
     return "on" if on else "off"
 
@@ -35,7 +31,7 @@ def _producers(
     lost, messages = total_of(one.lost for one in found), total_of(one.messages for one in found)
     worst = max(found, key=lambda one: share_of(one.lost, one.messages) or 0)
     seen = [
-        said("Of {} simulated messages {} are lost on average over the trials.", messages, lost)
+        said("Of {} simulated messages {} are lost on average over the trials.", round(messages), lost)
         if lost
         else said("No simulated message is lost: a producer's retries reach another broker every time.")
     ]
@@ -47,14 +43,14 @@ def _producers(
             )
         )  # fmt: skip
     few = found[:IN_PICTURE]
-    labels = [_case(one.scenario, latency_fault=one.latency_fault) for one in few]
+    labels = [f"{one.scenario}, {_switch(on=one.latency_fault)}" for one in few]
     values = [(one.lost if lost else one.extra_attempts, one.messages) for one in few]
     axis = "messages lost in a million" if lost else "extra attempts for a million messages"
     picture = bars(
         Picture("producers", _TITLE, f"Bars: {axis}, for each scenario with and without latency fault."),
         labels,
         [Series("a million", [1e6 * (share_of(part, whole) or 0) for part, whole in values])],
-        axis,
+        f"{axis} (latency fault off or on)",
     )
     return Section(
         "producers",

@@ -34,11 +34,12 @@ figure text{fill:currentColor}
 .scroll{overflow-x:auto;margin:1rem 0}
 table{border-collapse:collapse;width:100%;font-size:.875rem;line-height:1.4}
 caption{text-align:left;padding:0 0 .4rem;font-size:.875rem}
-th,td{padding:.3rem .7rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+th,td{padding:.3rem .6rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th:last-child,td:last-child{padding-right:0}
 th{font-weight:600;vertical-align:bottom;border-bottom-color:var(--quiet)}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .w{white-space:nowrap}
+th.n,th.w{white-space:normal}
 .t{overflow-wrap:anywhere;min-width:7.5rem}
 footer{margin-top:3rem;padding-bottom:3rem;font-size:.85rem}
 @media (max-width:40rem){body{font-size:15px}header{padding-top:1.5rem}.facts dd{font-size:1.3rem}}
@@ -46,6 +47,8 @@ footer{margin-top:3rem;padding-bottom:3rem;font-size:.85rem}
 :root{--paper:#fff;--ink:#000;--quiet:#444;--line:#bbb;--accent:#000}
 @page{margin:18mm 15mm}
 body{font-size:10pt}
+table{font-size:8pt}
+.t{min-width:0}
 main,header,nav,footer{max-width:none;padding:0}
 section{margin-top:1.5rem;padding-top:1rem}
 h2,caption{break-after:avoid}

@@ -125,7 +125,6 @@ class GroupChange:
     most_after: int | None
     gain: int | None
     moved: int | None
-    idle_before: int | None
     idle_after: int | None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def number_of(number: int, noun: str, several: str = "") -> str:
@@ -21,6 +22,19 @@ def begun(sentence: str) -> str:
     'No group'
     """
     return sentence[:1].upper() + sentence[1:]
+
+
+def labels_of(rows: Sequence[Any], field: str) -> list[str]:
+    """What a bar of each row is called: a field of it, and its cluster when there are several.
+
+    >>> from rmqlb.pipeline.report.values import Flapping
+    >>> labels_of([Flapping("east", "a", 1, 1, 1, 1, 1.0), Flapping("west", "a", 1, 1, 1, 1, 1.0)], "group")
+    ['a · east', 'a · west']
+    """
+    names = [getattr(row, field) for row in rows]
+    if len({row.cluster for row in rows}) < 2:
+        return names
+    return [f"{name} · {row.cluster}" for name, row in zip(names, rows, strict=True)]
 
 
 def total_of(values: Iterable[float | None]) -> float:
