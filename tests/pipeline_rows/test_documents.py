@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest.files import Told
 from rmqlb.pipeline.ingest import documents as docs
+from rmqlb.pipeline.ingest.files import Told
 
 ROOT = Path(__file__).parents[2]
 HERE = Told("/d")
