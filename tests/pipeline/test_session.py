@@ -173,7 +173,7 @@ def test_a_listener_that_is_no_master_is_one_line(tmp_path: Path) -> None:
         done = scripts.run(tmp_path, "say()", master)
     assert (done.code, done.terminal, done.left) == (0, "", [])
     assert done.said["kind"] == "EndpointError"
-    assert done.said["message"] == f"{master}: it did not take the application on within 30 s"
+    assert done.said["message"] == f"{master}: it did not take the application on within 45 s"
 
 
 def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECT_SECONDS = 5.0
-_REGISTER_SECONDS = 30.0  # Spark itself would try for a minute
+_REGISTER_SECONDS = 45.0  # Spark itself would try for a minute, once it has begun
 _STOP_SECONDS = 15.0
 _NO_MASTER = "is it running, and does its page show this very spark:// address?"
 
