@@ -54,7 +54,7 @@ def run_stages(
     )
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:
-        progress("Spark", 0, 0)
+        progress("on Spark", 0, 0)
         with spark_session(settings) as spark:
             run = Run(spark, Warehouse(folder), plan)
             for name in stages:

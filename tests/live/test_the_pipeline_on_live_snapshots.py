@@ -1,0 +1,79 @@
+"""Snapshots of a running cluster through the pipeline: what it says each member owns is what the clients hold.
+
+Needs the packages of rmqlb[pipeline].
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
+
+from .cluster import RocketMQCluster
+from .members import running_members
+from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, JOINER, TOPICS
+from .test_rmqlb_reads_the_cluster import Owners, settled
+
+GROUP = "fleet-svc"
+
+
+def pipeline(*arguments: str) -> dict[str, Any]:
+    """The JSON that a pipeline command prints; a process of its own, as Spark's Java is one's own."""
+    command = [sys.executable, "-m", "rmqlb", "pipeline", *arguments, "-o", "json", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    return value
+
+
+def rows(warehouse: Path, table: str) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    found: list[dict[str, Any]] = pq.read_table(str(warehouse / table)).to_pylist()
+    return found
+
+
+def test_the_fleets_owners_are_those_of_the_running_clients(cluster: RocketMQCluster, tmp_path: Path) -> None:
+    dumps, warehouse = tmp_path / "dumps", tmp_path / "warehouse"
+    dumps.mkdir()
+    held: list[Owners] = []
+
+    def take(night: str) -> None:
+        held.append(settled(members, GROUP, cluster))
+        to = str(dumps / f"{night}.json")
+        result = CliRunner().invoke(app, ["fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", to])
+        assert result.exit_code == 0, result.stderr
+
+    with running_members(cluster, GROUP, "AVG_BY_CIRCLE", TOPICS, FIRST_MEMBERS) as members:
+        take("first")
+        members.join(JOINER)
+        take("second")
+    printed = pipeline("run", str(dumps), "-w", str(warehouse), "--include-retry", "--trials", "2")
+    assert [stage["stage"] for stage in printed["data"]["stages"]][0] == "ingest"
+
+    ours = [row for row in rows(warehouse, "assignments") if row["group"] == GROUP]
+    predicted = {
+        (row["topic"], row["brokerName"], row["queueId"]): [row["owner"]]
+        for row in ours
+        if row["strategy"] == "AVG_BY_CIRCLE"
+    }
+    assert predicted == held[1]
+    assert not any(row["drifts"] for row in ours if row["strategy"] == "AVG_BY_CIRCLE")
+
+    [score] = [row for row in rows(warehouse, "scores") if row["group"] == GROUP and row["runs"]]
+    loads = Counter(owner for owners in held[1].values() for owner in owners)
+    assert (score["strategy"], score["origin"], score["drift"]) == ("AVG_BY_CIRCLE", "reported", 0)
+    assert (score["most"], score["least"]) == (max(loads.values()), min(loads.values()))
+
+    moved = sum(held[0][queue] != held[1][queue] for queue in held[0])
+    [step] = [row for row in rows(warehouse, "moves") if row["group"] == GROUP]
+    assert (step["moved"], step["observed"]) == (moved, len(held[0]))
+    [churn] = [row for row in rows(warehouse, "churn") if row["group"] == GROUP]
+    assert churn["joined"] == 1

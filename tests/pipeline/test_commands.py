@@ -1,0 +1,218 @@
+"""The commands as a user types them: the whole program, on a small made-up fleet."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rmqlb.pipeline import schemas
+from rmqlb.pipeline.made_up.generate import generate
+from rmqlb.pipeline.made_up.shape import FleetShape
+
+from .spark_servers import StandaloneCluster
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROOT = Path(__file__).parent.parent.parent
+QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+FLEET = FleetShape(seed=3, groups=40, days=3, bad_files=2, odd_names=0.2)
+
+
+def rmqlb(*arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The program, off a terminal."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run(
+        [sys.executable, "-m", "rmqlb", "pipeline", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet") / "dumps"
+    generate(FLEET, str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ran(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], str]:
+    """A warehouse after `run`, the JSON it printed, and its talk."""
+    warehouse = tmp_path_factory.mktemp("ran") / "warehouse"
+    done = rmqlb(
+        *("run", str(dumps), "-w", str(warehouse), "-o", "json", "--master", "local[2]", "--conf", QUICK),
+        *("--trials", "20", "--members", "1"),
+    )
+    return warehouse, json.loads(done.stdout), done.stderr
+
+
+def query(warehouse: Path, text: str, **tables: str) -> list[Any]:
+    """Ask DuckDB, a reader that is not ours; `{name}` stands for a table."""
+    import duckdb
+
+    connection: duckdb.DuckDBPyConnection = duckdb.connect()
+    named = {
+        name: f"read_parquet('{warehouse}/{table}/**/*.parquet', hive_partitioning=true)"
+        for name, table in tables.items()
+    }
+    return connection.execute(text.format(**named)).fetchall()
+
+
+def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, Any], str]) -> None:
+    warehouse, printed, talk = ran
+    assert printed["schema"] == "rmqlb/pipeline"
+    stages = printed["data"]["stages"]
+    assert [stage["stage"] for stage in stages] == [
+        *("ingest", "allocate", "score", "what-if", "producers", "history", "report")
+    ]
+    counts = stages[0]["counts"]
+    assert counts["quarantined"] == FLEET.bad_files
+    assert counts["found"] == counts["ingested"] + FLEET.bad_files
+    assert [warning["code"] for warning in printed["warnings"]] == ["quarantined", "note"]
+    assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [line for line in talk.splitlines() if not line.startswith("running ")] == []
+    assert (warehouse / "spark.log").stat().st_size > 0
+
+
+def test_another_reader_of_parquet_sees_the_same_rows(ran: tuple[Path, dict[str, Any], str]) -> None:
+    warehouse, printed, _ = ran
+    written = {table["table"]: table["rows"] for stage in printed["data"]["stages"][:-1] for table in stage["tables"]}
+    compared = 0
+    for table in schemas.ALL:
+        if written[table.name] and table.name != "quarantine":
+            [[rows]] = query(warehouse, "SELECT count(*) FROM {t}", t=table.name)
+            assert rows == written[table.name], table.name
+            compared += 1
+    assert compared > 15
+    worst = query(warehouse, "SELECT max(skew) FROM {t} WHERE runs", t="scores")
+    skews = query(
+        warehouse,
+        "SELECT max(l.most) FROM (SELECT max(queues) / avg(queues) AS most FROM {l} l "
+        'JOIN {s} s USING (cluster, "group", strategy) WHERE s.runs GROUP BY cluster, "group", strategy) l',
+        l="loads",
+        s="scores",
+    )
+    assert worst[0][0] == pytest.approx(skews[0][0])
+
+
+def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str, Any], str], dumps: Path) -> None:
+    warehouse = ran[0]
+    before = (warehouse / "tables.json").read_bytes()
+    done = rmqlb(
+        *("run", str(dumps), "-w", str(warehouse), "-o", "json", "--master", "local[2]", "--conf", QUICK),
+        *("--trials", "20", "--members", "1"),
+    )
+    states = {stage["stage"]: stage["state"] for stage in json.loads(done.stdout)["data"]["stages"]}
+    assert states.pop("report") == "written"
+    assert set(states.values()) == {"unchanged"}
+    assert re.sub(rb'"last": \d+', b"", (warehouse / "tables.json").read_bytes()) == re.sub(
+        rb'"last": \d+', b"", before
+    )
+
+
+def test_a_stage_asks_for_the_one_before_it(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    done = rmqlb("allocate", "-w", str(tmp_path / "w"), "--conf", QUICK, code=4)
+    last = done.stderr.splitlines()[-2:]
+    assert last[0].startswith("error: table documents is not in ")
+    assert last[1] == "hint: write it first: rmqlb pipeline ingest"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("ingest", "x"), 2, "error: no warehouse"),
+        (("score", "-w", "nowhere"), 4, "error: there is no warehouse nowhere"),
+        (("ingest", "nothing-here", "-w", "w"), 4, "error: "),
+        (("run", "-w", ".", "--only", "color=red"), 2, "error: --only color=red: expected "),
+        (("run", "-w", ".", "--as-of", "yesterday"), 2, "error: --as-of yesterday: not a date"),
+        (("run", "-w", ".", "--strategy", "MACHINE_ROOM_NEARBY"), 2, "error: --strategy MACHINE_ROOM_NEARBY-AVG: "),
+        (("run", "-w", ".", "--master", "mesos://x"), 2, "error: --master mesos://x: "),
+        (("run", "-w", ".", "--conf", "x=y"), 2, "error: --conf x=y: "),
+        (("run", "-w", ".", "--fail", "a@5s-1s"), 2, "error: --fail a@5s-1s: the window ends before it starts"),
+        (("generate", "new", "--first", "soon"), 2, "error: --first soon: not a date"),
+        (("generate", "new", "--brokers", "0"), 2, "error: "),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = rmqlb(*arguments, code=code)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("running ")]
+    assert lines[0].startswith(message)
+    assert len(lines) <= 2
+    assert done.stdout == ""
+
+
+def test_a_full_disk_is_one_line_and_the_tables_of_before_stay(dumps: Path, tmp_path: Path) -> None:
+    """A file system of its own, of a few megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(disk)], check=False).returncode:
+        pytest.fail("cannot mount a small file system here")
+    try:
+        small = [str(path) for path in sorted(dumps.glob("cluster=fleet-a/date=2026-11-01/snap*"))]
+        rmqlb("ingest", *small, "-w", str(disk / "w"), "--conf", QUICK, "--log-file", str(tmp_path / "log"))
+        before = (disk / "w" / "tables.json").read_bytes()
+        (disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(disk).free - 40_000))
+        done = rmqlb(
+            *("ingest", str(dumps), "-w", str(disk / "w"), "--conf", QUICK, "--log-file", str(tmp_path / "log")),
+            code=1,
+        )
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("running ")]
+        assert lines[0] == "error: the disk is full"
+        assert (disk / "w" / "tables.json").read_bytes() == before
+        (disk / "ballast").unlink()
+        printed = rmqlb("allocate", "-w", str(disk / "w"), "--conf", QUICK, "--log-file", str(tmp_path / "log"), "-q")
+        assert "assignments" in printed.stdout
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def rows_of(warehouse: Path) -> dict[str, list[str]]:
+    """Every table's rows as sorted lines, but for where a document lay."""
+    found = {}
+    for table in schemas.ALL:
+        if (warehouse / table.name).is_dir() and table.name != "quarantine":
+            rows = query(warehouse, "SELECT * EXCLUDE (run) FROM {t}", t=table.name)
+            found[table.name] = sorted(map(repr, rows))
+    return found
+
+
+def test_spark_submit_on_a_cluster_gives_the_same_tables(
+    ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path, standalone_cluster: StandaloneCluster
+) -> None:
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    warehouse = tmp_path / "warehouse"
+    command = [
+        *(str(submit), "--master", standalone_cluster.master, "--conf", "spark.driver.host=127.0.0.1"),
+        *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.ui.enabled=false"),
+        *("--conf", "spark.executor.memory=800m", "--conf", QUICK, "--conf", f"spark.pyspark.python={sys.executable}"),
+        *(str(ROOT / "rmqlb" / "__main__.py"), "pipeline", "run", str(dumps), "-w", str(warehouse)),
+        *("--trials", "20", "--members", "1", "-o", "json", "--log-file", str(tmp_path / "log")),
+    ]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    there, here = rows_of(warehouse), rows_of(ran[0])
+    assert set(there) == set(here)
+    for name, rows in here.items():
+        assert there[name] == rows, name
+    assert len(here) > 20
