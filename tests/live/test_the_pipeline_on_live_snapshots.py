@@ -56,7 +56,7 @@ def test_the_fleets_owners_are_those_of_the_running_clients(cluster: RocketMQClu
         members.join(JOINER)
         take("second")
     printed = pipeline("run", str(dumps), "-w", str(warehouse), "--include-retry", "--trials", "2")
-    assert [stage["stage"] for stage in printed["data"]["stages"]][0] == "ingest"
+    assert printed["data"]["stages"][0]["stage"] == "ingest"
 
     ours = [row for row in rows(warehouse, "assignments") if row["group"] == GROUP]
     predicted = {
