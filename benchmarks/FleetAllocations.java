@@ -35,7 +35,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * {@code fleet FILE}: pairs and queues of the fleet from now on;
  * {@code check STRATEGY MILLIS}: of how many pairs, the first ones, the owners were found in so long, and a checksum;
  * {@code time STRATEGY MILLIS}: queues dealt out and nanoseconds, for so long, going on where the last one stopped;
- * {@code pass STRATEGY}: the same for each pair once;
+ * {@code pass STRATEGY MILLIS}: the same, in whole passes over all pairs;
  * {@code rows STRATEGY IN OUT}: the same, with reading the fleet from a file and writing a line for each queue.
  * {@code CONSISTENT_HASH/one-ring} is what that class could do: a ring a group instead of one a member and topic.
  */
@@ -75,7 +75,7 @@ public final class FleetAllocations {
                 case "fleet" -> System.out.println(read(words[1]));
                 case "check" -> System.out.println(check(dealer(words[1]), Long.parseLong(words[2])));
                 case "time" -> System.out.println(time(dealer(words[1]), Long.parseLong(words[2])));
-                case "pass" -> System.out.println(pass(dealer(words[1])));
+                case "pass" -> System.out.println(pass(dealer(words[1]), Long.parseLong(words[2])));
                 case "rows" -> System.out.println(rows(words[1], words[2], words[3]));
                 default -> throw new IllegalArgumentException(line);
             }
@@ -159,14 +159,18 @@ public final class FleetAllocations {
         return queues + " " + elapsed;
     }
 
-    private static String pass(Dealer dealer) {
+    private static String pass(Dealer dealer, long millis) {
         long start = System.nanoTime();
         long queues = 0;
-        for (Pair pair : FLEET) {
-            dealer.deal(pair);
-            queues += pair.queues.size();
-        }
-        return queues + " " + (System.nanoTime() - start);
+        long elapsed;
+        do {
+            for (Pair pair : FLEET) {
+                dealer.deal(pair);
+                queues += pair.queues.size();
+            }
+            elapsed = System.nanoTime() - start;
+        } while (elapsed < millis * 1_000_000);
+        return queues + " " + elapsed;
     }
 
     private static String rows(String strategy, String from, String to) throws IOException {

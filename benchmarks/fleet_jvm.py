@@ -31,6 +31,8 @@ FLEET = "the fleet"
 HASH = "CONSISTENT_HASH"
 ONE_RING = f"{HASH}/one-ring"
 CORES = 2
+WRITTEN = (FLEET, "64×16")
+"""The cases in which the loop is also asked to read the groups and to write its rows, as the stage does."""
 
 
 class Allocating(Program):
@@ -52,7 +54,7 @@ class Allocating(Program):
 
     def rate(self, strategy: str, seconds: float) -> float:
         """Queues a second."""
-        queues, nanos = self.ask(f"pass {strategy}" if self.whole else f"time {strategy} {seconds * 1000:.0f}")
+        queues, nanos = self.ask(f"{'pass' if self.whole else 'time'} {strategy} {seconds * 1000:.0f}")
         return queues / nanos * 1e9
 
     def rows(self, strategy: str, groups: str, file: str) -> float:
@@ -226,7 +228,7 @@ def compare(
         if java is not None:
             java.load(lines, whole=case == FLEET)
         rates = measured(groups, stage, java, strategies, *how_long)
-        if java is not None and case == FLEET:
+        if java is not None and case in WRITTEN:
             for strategy, one in rates.items():
                 one.with_rows += [java.rows(strategy, lines, f"{lines}.out") for _ in range(how_long[0])]
                 os.remove(f"{lines}.out")
