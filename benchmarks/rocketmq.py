@@ -17,6 +17,7 @@ VERSION = "5.5.0"
 HERE = Path(__file__).parent
 ALLOCATIONS = HERE / "Allocations.java"
 SELECTIONS = HERE / "Selections.java"
+FLEET_ALLOCATIONS = HERE / "FleetAllocations.java"
 
 
 class Program:
@@ -105,12 +106,13 @@ def _lines(queues: Sequence[MessageQueue]) -> list[str]:
     return [f"{queue.broker_name} {queue.queue_id}" for queue in queues]
 
 
-def prepare(folder: Path, program: Path) -> list[str]:
+def prepare(folder: Path, program: Path, heap: str = "512m") -> list[str]:
     """The command that starts the JVM, with our program compiled.
 
     Args:
         folder: takes the compiled program and whatever RocketMQ's logging writes.
         program: the source.
+        heap: of the JVM.
 
     Raises:
         MissingToolError: Java or Maven is not here.
@@ -122,7 +124,7 @@ def prepare(folder: Path, program: Path) -> list[str]:
     quiet = folder / "logback.xml"
     quiet.write_text('<configuration><root level="OFF"/></configuration>\n', encoding="utf-8")
     properties = [f"-Duser.home={folder}", f"-Drmq.logback.configurationFile={quiet}"]
-    return [tool("java"), "-Xmx512m", *properties, "-cp", f"{folder}:{class_path}", program.stem]
+    return [tool("java"), f"-Xmx{heap}", *properties, "-cp", f"{folder}:{class_path}", program.stem]
 
 
 @contextmanager
@@ -135,11 +137,11 @@ def started(command: Sequence[str], kind: Callable[[str, IO[str], IO[str]], P]) 
 
 
 @contextmanager
-def java_if_here(program: Path, kind: Callable[[str, IO[str], IO[str]], P]) -> Iterator[P | None]:
+def java_if_here(program: Path, kind: Callable[[str, IO[str], IO[str]], P], heap: str = "512m") -> Iterator[P | None]:
     """RocketMQ's own classes; None, and a line that says so, where Java, Maven or the jars are missing."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            command = prepare(Path(scratch), program)
+            command = prepare(Path(scratch), program, heap)
         except (MissingToolError, RuntimeError) as reason:
             sys.stdout.write(f"RocketMQ's own classes are not measured: {str(reason).splitlines()[0]}\n\n")
             command = []

@@ -1,0 +1,133 @@
+"""Stages of the pipeline in a process of their own, and what they took: time, rows, memory of all processes together.
+
+Rules of this file:
+- The process that is measured runs this module; it prints a line of JSON when a stage begins and one when it has ended.
+- The one that measures (`run_stages`) is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.installation import ROOT
+from benchmarks.process_tree import Watch, look, peak
+
+CONF: Mapping[str, str] = {"spark.driver.memory": "2g"}
+"""What keeps driver and Python processes below 4 GiB together; it is rmqlb's own default."""
+
+MASTER = "local[2]"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Stages to run one after the other, each whatever is there already.
+
+    Attributes:
+        warehouse: its folder.
+        stages: their names.
+        strategies: those that are compared.
+        inputs: what `ingest` reads.
+        master: of the session.
+        conf: Spark's settings.
+        log_file: of Spark.
+    """
+
+    warehouse: str
+    stages: tuple[str, ...]
+    strategies: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    master: str = MASTER
+    conf: Mapping[str, str] = field(default_factory=lambda: dict(CONF))
+    log_file: str = ""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A stage that has run.
+
+    Attributes:
+        stage: its name.
+        seconds: wall time.
+        cpu_seconds: of all processes.
+        peak_bytes: resident, of all processes together.
+        tables: table → rows written.
+    """
+
+    stage: str
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    tables: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """All that were written."""
+        return sum(self.tables.values())
+
+
+def run_stages(job: Job) -> list[Ran]:
+    """Run the stages in a new process, and watch it.
+
+    Raises:
+        RuntimeError: a stage failed; what it said stands above.
+    """
+    command = [sys.executable, "-m", "benchmarks.fleet_run", json.dumps(asdict(job))]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = []
+    with (
+        subprocess.Popen(  # noqa: S603 - our own module
+            command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment
+        ) as process,
+        Watch(process.pid) as watch,
+    ):
+        since = look(process.pid)
+        for line in process.stdout or ():
+            now, said = look(process.pid), json.loads(line)
+            if "seconds" in said:
+                cpu = now.cpu_seconds - since.cpu_seconds
+                ran.append(Ran(said["stage"], said["seconds"], cpu, peak(watch.looks, since, now), said["tables"]))
+            since = now
+    if process.returncode != 0 or len(ran) != len(job.stages):
+        raise RuntimeError(f"the stages {', '.join(job.stages)} ended with {process.returncode}")
+    return ran
+
+
+def main() -> None:
+    """Run the job that is the one argument."""
+    from benchmarks.fleet_strategies import SETTINGS
+    from rmqlb.pipeline.plan import Plan
+    from rmqlb.pipeline.session import spark_session
+    from rmqlb.pipeline.settings import SessionSettings
+    from rmqlb.pipeline.stages import STAGES, Run
+    from rmqlb.pipeline.warehouse import Warehouse
+
+    job = Job(**json.loads(sys.argv[1]))
+    os.makedirs(job.warehouse, exist_ok=True)
+    settings = SessionSettings(job.master, job.conf, job.log_file or os.path.join(job.warehouse, "spark.log"))
+    plan = Plan(inputs=tuple(job.inputs), strategies=tuple(job.strategies), settings=SETTINGS, force=True)
+    with spark_session(settings) as spark:
+        run = Run(spark, Warehouse(job.warehouse), plan)
+        for name in job.stages:
+            _say({"stage": name})
+            report = STAGES[name](run)
+            _say({"stage": name, "seconds": report.seconds, "tables": dict(report.tables)})
+
+
+def _say(what: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def stage_named(ran: Sequence[Ran], name: str) -> Ran:
+    """The stage of that name."""
+    return next(one for one in ran if one.stage == name)
+
+
+if __name__ == "__main__":
+    main()
