@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rmqlb.pipeline.group_batch import GroupBatch
+    from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 FLEET = "the fleet"
 HASH = "CONSISTENT_HASH"
@@ -91,7 +91,7 @@ class Stage:
 
     def rate(self, strategy: str) -> float:
         """Queues a second and core, the writing of the table ASSIGNMENTS included."""
-        from rmqlb.pipeline.allocate import assignments
+        from rmqlb.pipeline.groups.allocate import assignments
         from rmqlb.pipeline.schemas import ASSIGNMENTS
 
         start = perf_counter()
@@ -102,7 +102,7 @@ class Stage:
 
 def kernel_rate(read: Sequence[GroupBatch], strategy: str) -> float:
     """Queues a second that the kernels deal out; nothing is known from an earlier run."""
-    from rmqlb.pipeline import dealing
+    from rmqlb.pipeline.groups import dealing
 
     dealing._queue_hashes.cache_clear()  # noqa: SLF001 - what a new Python process begins with
     start = perf_counter()
@@ -149,7 +149,7 @@ def measured(
         turns: that count.
         run: seconds of the loop in a turn, where pairs are alike.
     """
-    from rmqlb.pipeline.group_batch import read_batch
+    from rmqlb.pipeline.groups.group_batch import read_batch
 
     read = [read_batch(rows) for rows in batches(groups)]
     rates = {strategy: Rates() for strategy in strategies}

@@ -110,8 +110,8 @@ def checksum(owners: Iterable[str | None]) -> int:
 
 def owners(groups: pa.Table, strategy: str) -> Iterator[list[str | None]]:
     """The owners of each pair's queues by the kernels, pair by pair in the groups' order."""
-    from rmqlb.pipeline.dealing import Dealing
-    from rmqlb.pipeline.group_batch import read_batch
+    from rmqlb.pipeline.groups.dealing import Dealing
+    from rmqlb.pipeline.groups.group_batch import read_batch
 
     for rows in batches(groups):
         batch = read_batch(rows)

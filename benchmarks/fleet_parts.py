@@ -134,8 +134,8 @@ class Parts:
         """Beside RocketMQ's own classes."""
         from benchmarks.fleet_pairs import groups_of_a_fleet, groups_of_one_size
         from benchmarks.rocketmq import FLEET_ALLOCATIONS, java_if_here
-        from rmqlb.pipeline.session import spark_session
-        from rmqlb.pipeline.settings import SessionSettings
+        from rmqlb.pipeline.spark.session import spark_session
+        from rmqlb.pipeline.spark.settings import SessionSettings
         from rmqlb.pipeline.warehouse import Warehouse
 
         queues = self.queues or JVM_QUEUES

@@ -102,8 +102,8 @@ def main() -> None:
     """Run the job that is the one argument."""
     from benchmarks.fleet_strategies import SETTINGS
     from rmqlb.pipeline.plan import Plan
-    from rmqlb.pipeline.session import spark_session
-    from rmqlb.pipeline.settings import SessionSettings
+    from rmqlb.pipeline.spark.session import spark_session
+    from rmqlb.pipeline.spark.settings import SessionSettings
     from rmqlb.pipeline.stages import STAGES, Run
     from rmqlb.pipeline.warehouse import Warehouse
 

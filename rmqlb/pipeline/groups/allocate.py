@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,9 @@ def _refusals(
         dealing = Dealing(batch, settings)
         for strategy in strategies:
             refused: Sequence[int] | None = None
-            if has_kernel(strategy, settings):
+            if strategy == "CONFIG":
+                refused = ()  # its class looks at nothing, and so never throws
+            elif has_kernel(strategy, settings):
                 refused = np.flatnonzero(dealing.refused(strategy, dealing.pairs)).tolist()
             # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
             dealt = [pair for pair in deal_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
@@ -121,17 +124,22 @@ def _by_engine(batch: GroupBatch, dealing: Dealing, strategy: str, settings: Set
 
 def _rows(batch: GroupBatch, dealt: DealtPair) -> Iterator[tuple[Any, ...]]:
     """A pair's rows: pair, broker name, queue id, owner, owners, lag, drifts."""
-    size = int(batch.queues[dealt.pair])
-    begin = int(batch.ends[dealt.pair]) - size
+    seen = _seen(batch, dealt.pair)
     for index, (queue, owners) in enumerate(dealt.owners.items()):
-        lag, drifts = _seen(batch, begin + index, owners) if index < size else (None, None)
+        lag, holders = seen[index] if index < len(seen) else (None, None)
+        drifts = None if holders is None else holders != set(owners)
         for owner in owners or (None,):
             yield dealt.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, drifts
 
 
-def _seen(batch: GroupBatch, row: int, owners: Sequence[str]) -> tuple[int | None, bool | None]:
-    """A queue's lag, and whether it is held by others than these; None where nobody looked."""
-    first, last = np.searchsorted(batch.held[:, 0], (row, row + 1)).tolist()
-    holders = {batch.client_ids[number] for number in batch.held[first:last, 1].tolist()}
-    lag = int(batch.lags[row]) if batch.lag_known[row] else None
-    return lag, holders != set(owners) if batch.seen[row] else None
+def _seen(batch: GroupBatch, pair: int) -> list[tuple[int | None, set[str] | None]]:
+    """The lag of each of a pair's queues, and who holds it; None where nobody looked."""
+    end = int(batch.ends[pair])
+    rows = slice(end - int(batch.queues[pair]), end)
+    cuts = np.searchsorted(batch.held[:, 0], np.arange(rows.start, rows.stop + 1)).tolist()
+    held = [batch.client_ids[number] for number in batch.held[cuts[0] : cuts[-1], 1].tolist()]
+    lags, lag_known, seen = (values[rows].tolist() for values in (batch.lags, batch.lag_known, batch.seen))
+    return [
+        (lag if known else None, set(held[begin - cuts[0] : stop - cuts[0]]) if looked else None)
+        for lag, known, looked, (begin, stop) in zip(lags, lag_known, seen, pairwise(cuts), strict=True)
+    ]

@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels import allocation
 from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
 from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.kernels.lists import elements
 from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
 from rmqlb.pipeline.groups.group_batch import GroupBatch
-
-_MOST_CACHED = 200_000
 
 
 def has_kernel(strategy: str, settings: Settings) -> bool:
@@ -113,13 +112,20 @@ class Dealing:
         batch = self._batch
         begins = (np.diff(self._pair_of, prepend=-1) != 0) | (np.diff(batch.broker_of, prepend=-1) != 0)
         new_run = np.flatnonzero(begins)
-        sizes = np.diff(np.append(new_run, len(batch.broker_of))).tolist()
+        sizes = np.diff(np.append(new_run, len(batch.broker_of)))
         pairs, brokers = self._pair_of[new_run].tolist(), batch.broker_of[new_run].tolist()
-        parts = [
-            _queue_hashes(batch.topics[pair], batch.brokers[broker], size)
-            for pair, broker, size in zip(pairs, brokers, sizes, strict=True)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+        topics, names = batch.topics, batch.brokers
+        numbers: dict[tuple[str, int, int], int] = {}
+        which = np.array(
+            [
+                numbers.setdefault((topics[pair], broker, size), len(numbers))
+                for pair, broker, size in zip(pairs, brokers, sizes.tolist(), strict=True)
+            ],
+            np.int64,
+        )
+        counts = [size for _, _, size in numbers]
+        texts = queue_texts((topic for topic, _, _ in numbers), (names[broker] for _, broker, _ in numbers), counts)
+        return ring_hashes(texts)[elements(np.array(counts, np.int64), which)]
 
     @cached_property
     def _entries(self) -> Hashes:
@@ -175,11 +181,6 @@ class Dealing:
 
 def _pair_of(pairs: Pairs) -> Ints:
     return np.repeat(np.arange(len(pairs.queues)), pairs.queues)
-
-
-@lru_cache(_MOST_CACHED)
-def _queue_hashes(topic: str, broker_name: str, queues: int) -> Hashes:
-    return ring_hashes(queue_texts([topic], [broker_name], [queues]))
 
 
 def _utf8(text: str) -> bytes:

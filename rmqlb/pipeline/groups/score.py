@@ -6,7 +6,7 @@ group.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from rmqlb.engine.allocate import WITHOUT_SETTINGS
@@ -39,10 +39,9 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
     whole = whole.withColumns(
         {"lag": sql.when(sql.col("queues").isNull(), 0).otherwise(sql.col("lag")), "queues": queues}
     )
-    mean = whole.groupBy(*_UNDER).agg(sql.avg("queues").alias("mean"))
-    return (
-        whole.join(mean, list(_UNDER)).withColumn("excess", sql.col("queues") - sql.col("mean")).select(*LOADS.columns)
-    )
+    # Means and what a group shows by windows: a join with what comes of the same rows would make these twice.
+    mean = sql.avg("queues").over(Window.partitionBy(*_UNDER))
+    return whole.withColumn("excess", sql.col("queues") - mean).select(*LOADS.columns)
 
 
 def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFrame:
@@ -62,8 +61,7 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
             "skew": sql.when(sql.col("mean") > 0, sql.col("most") / sql.col("mean")),
         }
     )
-    shown = _shown(whole)
-    whole = whole.join(shown, list(_GROUP))
+    whole = whole.withColumn("shown", _shown())
     runs, origin = _runs()
     return whole.withColumns({"runs": runs, "origin": sql.when(runs, origin)}).select(*SCORES.columns)
 
@@ -100,11 +98,11 @@ def _members(loads: DataFrame) -> DataFrame:
     )
 
 
-def _shown(whole: DataFrame) -> DataFrame:
+def _shown() -> Column:
     """The strategy that the queues show: all that were looked at lie as it says; the client's default first."""
     order = sql.array_position(sql.array(*(sql.lit(name) for name in WITHOUT_SETTINGS)), sql.col("strategy"))
     fits = (order > 0) & (sql.col("observed") > 0) & (sql.col("drift") == 0)
-    return whole.groupBy(*_GROUP).agg(sql.min_by("strategy", sql.when(fits, order)).alias("shown"))
+    return sql.min_by("strategy", sql.when(fits, order)).over(Window.partitionBy(*_GROUP))
 
 
 def _runs() -> tuple[Column, Column]:

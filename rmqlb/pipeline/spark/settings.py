@@ -85,7 +85,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     """The settings that hold in every kind of session, the user's among them."""
     return {
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2048",
         "spark.sql.adaptive.enabled": "true",
         **({"spark.sql.shuffle.partitions": str(2 * _cores(settings.master))} if is_local(settings.master) else {}),
         **settings.conf,
