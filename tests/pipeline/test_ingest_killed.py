@@ -33,7 +33,7 @@ ingest(spark, Warehouse(sys.argv[1]), sys.argv[2:])
 
 
 def run_folders(warehouse: Warehouse) -> set[str]:
-    return {str(path.relative_to(warehouse.folder)) for path in Path(warehouse.folder).glob("*/run-*")}
+    return {str(path.relative_to(warehouse.folder)) for path in Path(warehouse.folder).glob("*/run=*")}
 
 
 def named_folders(warehouse: Warehouse) -> set[str]:
@@ -59,9 +59,9 @@ def test_killed_in_the_middle_of_a_write(spark: SparkSession, tmp_path: Path) ->
 
     command = [sys.executable, "-c", CHILD, warehouse.folder, second]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as child:
-        kill_when_there(child, Path(warehouse.folder) / "topics/run-000002")
+        kill_when_there(child, Path(warehouse.folder) / "topics/run=000002")
     assert child.returncode == -signal.SIGKILL
-    assert {"documents/run-000002", "topics/run-000002"} <= run_folders(warehouse) - whole
+    assert {"documents/run=000002", "topics/run=000002"} <= run_folders(warehouse) - whole
     assert [row["date"].day for row in warehouse.read(spark, TOPICS).collect()] == [20]
 
     report = ingest(spark, warehouse, [first, second])

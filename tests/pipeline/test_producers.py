@@ -189,13 +189,13 @@ def test_the_tables_are_written_and_nothing_else_stays(spark: SparkSession, tmp_
     frame = everything(spark)
     warehouse = Warehouse(str(tmp_path / "warehouse"))
     with warehouse.writing() as writing:
-        counts = write_sends(frame, IN_TURN, writing, made_from={"topics": "run-000001"}, partitions=2)
+        counts = write_sends(frame, IN_TURN, writing, made_from={"topics": "run=000001"}, partitions=2)
     assert counts == (17, 23)
     assert warehouse.names() == ("send_shares", "sends")
-    assert warehouse.is_made_from(SENDS, {"topics": "run-000001"})
+    assert warehouse.is_made_from(SENDS, {"topics": "run=000001"})
     assert rows(warehouse.read(spark, SENDS)) == rows(sends(frame, simulated(frame, IN_TURN)))
     assert rows(warehouse.read(spark, SEND_SHARES)) == rows(send_shares(frame, simulated(frame, IN_TURN)))
-    assert [path.name for path in tmp_path.rglob("run-*")] == ["run-000001"] * 2
+    assert [path.name for path in tmp_path.rglob("run=*")] == ["run=000001"] * 2
 
 
 def test_a_schedule_that_cannot_be_simulated_is_refused_before_any_job(spark: SparkSession) -> None:

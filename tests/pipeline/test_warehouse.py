@@ -37,7 +37,7 @@ def shown(spark: SparkSession, warehouse: Warehouse) -> list[int]:
 
 
 def run_folders(warehouse: Warehouse) -> list[str]:
-    return sorted(str(path.relative_to(warehouse.folder)) for path in Path(warehouse.folder).glob("*/run-*"))
+    return sorted(str(path.relative_to(warehouse.folder)) for path in Path(warehouse.folder).glob("*/run=*"))
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def test_a_table_is_replaced_or_added_to(spark: SparkSession, warehouse: Warehou
     assert shown(spark, warehouse) == [1, 2, 3]
     stored = warehouse.stored("others")
     assert stored is not None
-    assert (stored.rows, stored.folders) == (3, ("run-000001", "run-000002"))
+    assert (stored.rows, stored.folders) == (3, ("run=000001", "run=000002"))
     with warehouse.writing() as writing:
         writing.replace(OTHERS, numbers(spark, 4), {"things": "run-2"})
     assert shown(spark, warehouse) == [4]
     assert warehouse.is_made_from(OTHERS, {"things": "run-2"})
     assert not warehouse.is_made_from(OTHERS, {"things": "run-1"})
-    assert run_folders(warehouse) == ["others/run-000003"]
+    assert run_folders(warehouse) == ["others/run=000003"]
     assert warehouse.names() == ("others",)
 
 
@@ -68,8 +68,8 @@ def test_no_rows_make_a_table_and_change_none(spark: SparkSession, warehouse: Wa
         with warehouse.writing() as writing:
             writing.add(OTHERS, numbers(spark))
     assert shown(spark, warehouse) == []
-    assert warehouse.versions(OTHERS, THINGS) == {"others": "run-000001"}
-    assert run_folders(warehouse) == ["others/run-000001"]
+    assert warehouse.versions(OTHERS, THINGS) == {"others": "run=000001"}
+    assert run_folders(warehouse) == ["others/run=000001"]
 
 
 def test_rows_take_the_place_of_those_of_their_snapshot(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -103,7 +103,7 @@ def test_nothing_shows_when_the_block_ends_badly(spark: SparkSession, warehouse:
         write_badly()
     assert shown(spark, warehouse) == [1]
     assert warehouse.names() == ("others",)
-    assert run_folders(warehouse) == ["others/run-000001"]
+    assert run_folders(warehouse) == ["others/run=000001"]
 
 
 def test_what_is_aside_is_gone_afterwards(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -115,16 +115,16 @@ def test_what_is_aside_is_gone_afterwards(spark: SparkSession, warehouse: Wareho
 def test_left_overs_of_a_killed_run_go_and_what_is_not_ours_stays(spark: SparkSession, warehouse: Warehouse) -> None:
     with warehouse.writing() as writing:
         writing.replace(OTHERS, numbers(spark, 1))
-    for folder in ("others/run-000002", "_work/run-000002", "mine/data", "others/notes"):
+    for folder in ("others/run=000002", "_work/run=000002", "mine/data", "others/notes"):
         (Path(warehouse.folder) / folder).mkdir(parents=True)
     assert shown(spark, warehouse) == [1]
     with warehouse.writing():
         pass
     kept = [
-        path for path in ("others/run-000001", "mine/data", "others/notes") if (Path(warehouse.folder) / path).is_dir()
+        path for path in ("others/run=000001", "mine/data", "others/notes") if (Path(warehouse.folder) / path).is_dir()
     ]
-    assert kept == ["others/run-000001", "mine/data", "others/notes"]
-    assert run_folders(warehouse) == ["others/run-000001"]
+    assert kept == ["others/run=000001", "mine/data", "others/notes"]
+    assert run_folders(warehouse) == ["others/run=000001"]
 
 
 NAMES = ["a/b", "1", "01", "café", "x=y", "a%2Fb", "..", "A", " a ", 'q"\\{}[]*?:#', "\U0001f600", "a,b", "true"]
@@ -159,8 +159,8 @@ def test_a_table_of_other_columns_is_refused(spark: SparkSession, warehouse: War
 def test_a_lost_folder_is_said(spark: SparkSession, warehouse: Warehouse) -> None:
     with warehouse.writing() as writing:
         writing.replace(OTHERS, numbers(spark, 1))
-    (Path(warehouse.folder) / "others/run-000001").rename(Path(warehouse.folder) / "elsewhere")
-    with pytest.raises(DataError, match="run-000001 is gone, but table others needs it"):
+    (Path(warehouse.folder) / "others/run=000001").rename(Path(warehouse.folder) / "elsewhere")
+    with pytest.raises(DataError, match="run=000001 is gone, but table others needs it"):
         warehouse.read(spark, OTHERS)
 
 
@@ -174,11 +174,11 @@ def test_a_lost_folder_is_said(spark: SparkSession, warehouse: Warehouse) -> Non
 )
 def test_a_folder_of_another_format_is_left_alone(warehouse: Warehouse, contents: object, message: str) -> None:
     folder = Path(warehouse.folder)
-    (folder / "things/run-000001").mkdir(parents=True)
+    (folder / "things/run=000001").mkdir(parents=True)
     (folder / "tables.json").write_text(json.dumps(contents))
     with pytest.raises(DataError, match=message), warehouse.writing():
         pass
-    assert (folder / "things/run-000001").is_dir()
+    assert (folder / "things/run=000001").is_dir()
 
 
 def test_only_one_process_writes_at_a_time(warehouse: Warehouse) -> None:
