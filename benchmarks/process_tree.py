@@ -1,12 +1,14 @@
 """What a process and all that it has started take together, by Linux's `/proc`.
 
-Memory is resident memory as `ps` shows it: pages that two processes share count twice, so the sum is never too small.
+Memory is resident memory as `ps` shows it: pages that two processes share count twice, so the sum is not too small.
+Only a child that has not yet become a program of its own is left out: it still is its parent's memory as a whole. Java
+starts one for each `chmod` of a file, and for a moment there would seem to be two of it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -18,7 +20,7 @@ EVERY = 0.2
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_PARENT, _TIMES, _RESIDENT = 1, slice(11, 15), 21
+_PARENT, _TIMES, _SIZE, _RESIDENT = 1, slice(11, 15), 20, 21
 """Where `/proc/PID/stat` has them, counted from what stands behind the name (proc(5))."""
 
 
@@ -50,9 +52,20 @@ def look(root: int) -> Look:
     found = [root] if root in stats else []
     for process in found:  # grows while it is walked
         found += children.get(process, [])
-    pages = sum(int(stats[process][_RESIDENT]) for process in found)
+    pages = sum(resident_pages(stats[process], stats.get(int(stats[process][_PARENT]))) for process in found)
     ticks = sum(sum(map(int, stats[process][_TIMES])) for process in found)
     return Look(monotonic(), pages * _PAGE, ticks / _TICKS)
+
+
+def resident_pages(stat: Sequence[str], parent: Sequence[str] | None) -> int:
+    """What a process has beside its parent.
+
+    Args:
+        stat: what `/proc/PID/stat` says behind the name.
+        parent: the same of its parent; None when that is gone.
+    """
+    is_still_its_parent = parent is not None and stat[_SIZE] == parent[_SIZE]
+    return 0 if is_still_its_parent else int(stat[_RESIDENT])
 
 
 def peak(looks: Iterable[Look], since: Look, until: Look) -> int:

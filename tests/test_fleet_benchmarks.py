@@ -17,7 +17,7 @@ from benchmarks import fleet, fleet_jvm, fleet_pairs, fleet_parts
 from benchmarks.fleet_run import Ran
 from benchmarks.fleet_strategies import SETTINGS, WITH_CLASS
 from benchmarks.measuring import MEGABYTE, Spread
-from benchmarks.process_tree import Look, Watch, look, peak
+from benchmarks.process_tree import Look, Watch, look, peak, resident_pages
 from benchmarks.sections import Section
 from rmqlb.engine.assign import Members, assign
 from rmqlb.model.route import QueueData, TopicRouteData
@@ -52,6 +52,13 @@ def test_a_watch_looks_again_and_again(parent: subprocess.Popen[str]) -> None:
             pass
     after = look(parent.pid)
     assert peak(watch.looks, before, after) > 60 * MEGABYTE
+
+
+def test_a_child_that_is_still_its_parents_memory_does_not_count_twice() -> None:
+    java, chmod = (["S", "1", *["0"] * 18, size, "700"] for size in ("9000", "9001"))
+    assert resident_pages(java, java) == 0
+    assert resident_pages(chmod, java) == 700
+    assert resident_pages(java, None) == 700
 
 
 def test_what_is_gone_takes_nothing() -> None:
