@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rmqlb.pipeline.warehouse import Warehouse
 
-_GROUPS_A_BATCH = 16_384
+_GROUPS_A_BATCH = 2048
 """As many as the pipeline's sessions hand to Python at once."""
 _QUEUES_A_BATCH = 2**20
 
