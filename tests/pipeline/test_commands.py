@@ -17,14 +17,15 @@ from rmqlb.pipeline import schemas
 from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
 
-from .spark_servers import StandaloneCluster
+from .spark_servers import ConnectServer, StandaloneCluster
 
 if TYPE_CHECKING:
     import duckdb
 
 ROOT = Path(__file__).parent.parent.parent
+LITTLE = ("--trials", "20", "--members", "1")
 QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
-FLEET = FleetShape(seed=3, groups=40, days=3, bad_files=2, odd_names=0.2)
+FLEET = FleetShape(seed=3, groups=24, days=2, bad_files=2, odd_names=0.2)
 
 
 def rmqlb(*arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -54,8 +55,7 @@ def ran(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, di
     """A warehouse after `run`, the JSON it printed, and its talk."""
     warehouse = tmp_path_factory.mktemp("ran") / "warehouse"
     done = rmqlb(
-        *("run", str(dumps), "-w", str(warehouse), "-o", "json", "--master", "local[2]", "--conf", QUICK),
-        *("--trials", "20", "--members", "1"),
+        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK)
     )
     return warehouse, json.loads(done.stdout), done.stderr
 
@@ -101,8 +101,8 @@ def test_another_reader_of_parquet_sees_the_same_rows(ran: tuple[Path, dict[str,
     worst = query(warehouse, "SELECT max(skew) FROM {t} WHERE runs", t="scores")
     skews = query(
         warehouse,
-        "SELECT max(l.most) FROM (SELECT max(queues) / avg(queues) AS most FROM {l} l "
-        'JOIN {s} s USING (cluster, "group", strategy) WHERE s.runs GROUP BY cluster, "group", strategy) l',
+        "SELECT max(skew) FROM (SELECT max(l.queues) / avg(l.queues) AS skew FROM {l} l "
+        'JOIN {s} s USING (cluster, "group", strategy) WHERE s.runs GROUP BY cluster, "group", strategy)',
         l="loads",
         s="scores",
     )
@@ -113,8 +113,7 @@ def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str
     warehouse = ran[0]
     before = (warehouse / "tables.json").read_bytes()
     done = rmqlb(
-        *("run", str(dumps), "-w", str(warehouse), "-o", "json", "--master", "local[2]", "--conf", QUICK),
-        *("--trials", "20", "--members", "1"),
+        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK)
     )
     states = {stage["stage"]: stage["state"] for stage in json.loads(done.stdout)["data"]["stages"]}
     assert states.pop("report") == "written"
@@ -185,13 +184,22 @@ def test_a_full_disk_is_one_line_and_the_tables_of_before_stay(dumps: Path, tmp_
 
 
 def rows_of(warehouse: Path) -> dict[str, list[str]]:
-    """Every table's rows as sorted lines, but for where a document lay."""
+    """Every table's rows as sorted lines; a table without rows has no file."""
     found = {}
     for table in schemas.ALL:
-        if (warehouse / table.name).is_dir() and table.name != "quarantine":
+        if table.name != "quarantine" and any((warehouse / table.name).rglob("*.parquet")):
             rows = query(warehouse, "SELECT * EXCLUDE (run) FROM {t}", t=table.name)
             found[table.name] = sorted(map(repr, rows))
     return found
+
+
+def must_equal(warehouse: Path, other: Path) -> None:
+    """Both warehouses have the same rows in every table."""
+    here, there = rows_of(warehouse), rows_of(other)
+    assert set(there) == set(here)
+    for name, rows in here.items():
+        assert there[name] == rows, name
+    assert len(here) > 18
 
 
 def test_spark_submit_on_a_cluster_gives_the_same_tables(
@@ -204,15 +212,20 @@ def test_spark_submit_on_a_cluster_gives_the_same_tables(
     command = [
         *(str(submit), "--master", standalone_cluster.master, "--conf", "spark.driver.host=127.0.0.1"),
         *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.ui.enabled=false"),
-        *("--conf", "spark.executor.memory=800m", "--conf", QUICK, "--conf", f"spark.pyspark.python={sys.executable}"),
-        *(str(ROOT / "rmqlb" / "__main__.py"), "pipeline", "run", str(dumps), "-w", str(warehouse)),
-        *("--trials", "20", "--members", "1", "-o", "json", "--log-file", str(tmp_path / "log")),
+        *("--conf", "spark.sql.shuffle.partitions=4", "--conf", "spark.executor.memory=800m", "--conf", QUICK),
+        *("--conf", f"spark.pyspark.python={sys.executable}", str(ROOT / "rmqlb" / "__main__.py")),
+        *("pipeline", "run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json"),
+        *("--log-file", str(tmp_path / "log")),
     ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-3000:]
-    there, here = rows_of(warehouse), rows_of(ran[0])
-    assert set(there) == set(here)
-    for name, rows in here.items():
-        assert there[name] == rows, name
-    assert len(here) > 20
+    must_equal(ran[0], warehouse)
+
+
+def test_spark_connect_gives_the_same_tables(
+    ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path, connect_server: ConnectServer
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    rmqlb("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", connect_server.master)
+    must_equal(ran[0], warehouse)
