@@ -185,7 +185,8 @@ def report(run: Run) -> StageReport:
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = Finding("note", f"the report is {summary.page}")
-    return StageReport("report", time.monotonic() - began, rows, findings=(written,))
+    counts = {_camel(words): number for words, number in summary.facts.items()}
+    return StageReport("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 
 
 STAGES: Mapping[str, Callable[[Run], StageReport]] = {
@@ -198,6 +199,16 @@ STAGES: Mapping[str, Callable[[Run], StageReport]] = {
     "report": report,
 }
 """The stages by name, in the order in which `run` does them."""
+
+
+def _camel(words: str) -> str:
+    """Words as the name of a count.
+
+    >>> _camel("queues without reader")
+    'queuesWithoutReader'
+    """
+    first, *others = words.split()
+    return first + "".join(word.capitalize() for word in others)
 
 
 def _stage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ class ReportSummary:
         clusters: how many it tells of.
         groups: how many were scored in the clusters' last snapshots; None when nothing was scored.
         quarantined: documents that could not be read.
+        facts: the figures at the top of the page, by their words there.
     """
 
     folder: str
@@ -48,6 +50,7 @@ class ReportSummary:
     clusters: int
     groups: int | None
     quarantined: int
+    facts: Mapping[str, int]
 
 
 def write_report(
@@ -86,6 +89,7 @@ def write_report(
         clusters=len(found.clusters),
         groups=None if found.worst is None else found.worst.totals.groups,
         quarantined=found.quarantined,
+        facts={words: value for words, value in facts(found) if isinstance(value, int)},
     )
 
 
