@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECT_SECONDS = 10
-_ENABLED = "SPARK_CONNECT_MODE_ENABLED"  # pyspark sets it, and would never again start a session of another kind
+_ENABLED = "SPARK_CONNECT_MODE_ENABLED"  # pyspark sets it, needs it, and would not start another kind with it
 
 
 @contextmanager
@@ -39,15 +39,15 @@ def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
     with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
         try:
             spark = SparkSession.builder.remote(settings.master).getOrCreate()
+            try:
+                _set(spark, settings)
+                if (archive := package_zip(folder)) is not None:
+                    spark.addArtifacts(archive, pyfile=True)
+                yield spark
+            finally:
+                spark.stop()
         finally:
             os.environ.pop(_ENABLED, None)
-        try:
-            _set(spark, settings)
-            if (archive := package_zip(folder)) is not None:
-                spark.addArtifacts(archive, pyfile=True)
-            yield spark
-        finally:
-            spark.stop()
 
 
 def _set(spark: SparkSession, settings: SessionSettings) -> None:
