@@ -48,7 +48,8 @@ def test_the_fleets_owners_are_those_of_the_running_clients(cluster: RocketMQClu
     def take(night: str) -> None:
         held.append(settled(members, GROUP, cluster))
         to = str(dumps / f"{night}.json")
-        result = CliRunner().invoke(app, ["fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", to])
+        source = f"rocketmq://{cluster.name_server}"
+        result = CliRunner().invoke(app, ["fetch-routes", "-s", source, "--system", "--to", to])
         assert result.exit_code == 0, result.stderr
 
     with running_members(cluster, GROUP, "AVG_BY_CIRCLE", TOPICS, FIRST_MEMBERS) as members:
