@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import date
 from fnmatch import fnmatchcase
 
 from rmqlb.engine.changes import NewBroker, QueueCount, made_up
@@ -34,6 +35,18 @@ def seconds(text: str, option: str) -> float:
     if value > _LONGEST_S:
         raise UsageError(f"{option} {text}: longer than a day")
     return value
+
+
+def day(text: str, option: str) -> date:
+    """A date as `2026-11-01`.
+
+    Raises:
+        UsageError: it is not one.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
 
 
 def byte_count(text: str, option: str) -> int:

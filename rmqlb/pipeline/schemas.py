@@ -43,6 +43,8 @@ def table(name: str, **columns: str) -> Table:
 
 
 KEY: Mapping[str, str] = {"cluster": "string", "date": "date", "snapshot": "string"}
+GROUP = (*KEY, "group")
+"""What names a group of a snapshot."""
 QUEUE: Mapping[str, str] = {"topic": "string", "brokerName": "string", "queueId": "int"}
 RUNS = "array<struct<brokerName: string, queues: int>>"
 """Queues in a client's order, in runs: the first run's queues 0, 1, …, then the next run's."""
@@ -366,16 +368,14 @@ TREND = table(
 """A group as it was seen to hold its queues, snapshot by snapshot."""
 
 HISTORY = (SESSIONS, MOVES, FLAPPING, CHURN, TREND)
-ALL = (
-    *INGESTED,
-    QUARANTINE,
-    ASSIGNMENTS,
-    REFUSALS,
-    LOADS,
-    SCORES,
-    WHAT_IF,
-    BROKER_LOSSES,
-    SENDS,
-    SEND_SHARES,
-    *HISTORY,
-)
+WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
+    "ingest": (*INGESTED, QUARANTINE),
+    "allocate": (FLEET, ASSIGNMENTS, REFUSALS),
+    "score": (LOADS, SCORES),
+    "what-if": (WHAT_IF, BROKER_LOSSES),
+    "producers": (SENDS, SEND_SHARES),
+    "history": HISTORY,
+}
+"""Stage → the tables that it writes, in order."""
+ALL = tuple(table for tables in WRITTEN_BY.values() for table in tables if table is not FLEET)
+"""The tables that people read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,6 @@ from rmqlb.pipeline.warehouse import Warehouse, Writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Written = Mapping[str, int]
-"""Table → rows."""
 
 
 @dataclass(frozen=True)
@@ -94,32 +91,30 @@ def allocate(run: Run) -> StageReport:
     )
     plan = run.plan
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         rows = fleet(run.latest(*reads), include_retry=plan.include_retry)
-        yield schemas.FLEET, writing.replace(schemas.FLEET, rows, made_from)
+        writing.replace(schemas.FLEET, rows, made_from)
         groups = writing.read(run.spark, schemas.FLEET)
         dealt = assignments(groups, plan.strategies, plan.settings)
-        yield schemas.ASSIGNMENTS, writing.replace(schemas.ASSIGNMENTS, dealt, made_from)
+        writing.replace(schemas.ASSIGNMENTS, dealt, made_from)
         refused = refusals(groups, plan.strategies, plan.settings)
-        yield schemas.REFUSALS, writing.replace(schemas.REFUSALS, refused, made_from)
+        writing.replace(schemas.REFUSALS, refused, made_from)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
-    writes = (schemas.FLEET, schemas.ASSIGNMENTS, schemas.REFUSALS)
-    return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), writes, asked, write)
+    return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), asked, write)
 
 
 def score(run: Run) -> StageReport:
     """ASSIGNMENTS → LOADS and SCORES."""
     from rmqlb.pipeline.groups.score import loads, scores
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         dealt, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
-        yield schemas.LOADS, writing.replace(schemas.LOADS, loads(dealt, groups), made_from)
+        writing.replace(schemas.LOADS, loads(dealt, groups), made_from)
         carried = writing.read(run.spark, schemas.LOADS)
-        yield schemas.SCORES, writing.replace(schemas.SCORES, scores(dealt, carried, groups), made_from)
+        writing.replace(schemas.SCORES, scores(dealt, carried, groups), made_from)
 
-    reads, writes = (schemas.ASSIGNMENTS, schemas.FLEET), (schemas.LOADS, schemas.SCORES)
-    return _stage(run, "score", reads, writes, run.plan.digest("only"), write)
+    return _stage(run, "score", (schemas.ASSIGNMENTS, schemas.FLEET), run.plan.digest("only"), write)
 
 
 def what_if(run: Run) -> StageReport:
@@ -129,15 +124,14 @@ def what_if(run: Run) -> StageReport:
 
     plan = run.plan
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.members)
-        yield schemas.WHAT_IF, writing.replace(schemas.WHAT_IF, rows, made_from)
+        writing.replace(schemas.WHAT_IF, rows, made_from)
         losses = broker_losses(run.latest(schemas.TOPICS)[schemas.TOPICS.name])
-        yield schemas.BROKER_LOSSES, writing.replace(schemas.BROKER_LOSSES, losses, made_from)
+        writing.replace(schemas.BROKER_LOSSES, losses, made_from)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "members")
-    reads, writes = (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), (schemas.WHAT_IF, schemas.BROKER_LOSSES)
-    return _stage(run, "what-if", reads, writes, asked, write)
+    return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 
 def producers(run: Run) -> StageReport:
@@ -146,15 +140,12 @@ def producers(run: Run) -> StageReport:
 
     plan = run.plan
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         topics = run.latest(schemas.TOPICS)[schemas.TOPICS.name]
-        sends, shares = write_sends(topics, plan.schedule, writing, made_from=made_from)
-        yield schemas.SENDS, sends
-        yield schemas.SEND_SHARES, shares
+        write_sends(topics, plan.schedule, writing, made_from=made_from)
 
     asked = plan.digest("schedule_text", "as_of", "only")
-    reads, writes = (schemas.DOCUMENTS, schemas.TOPICS), (schemas.SENDS, schemas.SEND_SHARES)
-    return _stage(run, "producers", reads, writes, asked, write)
+    return _stage(run, "producers", (schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 
 def history(run: Run) -> StageReport:
@@ -163,12 +154,12 @@ def history(run: Run) -> StageReport:
     from rmqlb.pipeline.history.history import history as over_time
     from rmqlb.pipeline.history.timeline import untimed
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> Iterator[tuple[Table, int]]:
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         with over_time({table.name: run.read(table) for table in READS}) as frames:
             for table in schemas.HISTORY:
-                yield table, writing.replace(table, frames[table.name], made_from)
+                writing.replace(table, frames[table.name], made_from)
 
-    done = _stage(run, "history", READS, schemas.HISTORY, run.plan.digest("only"), write)
+    done = _stage(run, "history", READS, run.plan.digest("only"), write)
     without_time = untimed(run.read(schemas.DOCUMENTS)).count()
     if not without_time:
         return done
@@ -215,9 +206,8 @@ def _stage(
     run: Run,
     name: str,
     reads: tuple[Table, ...],
-    writes: tuple[Table, ...],
     asked: str,
-    write: Callable[[Writing, Mapping[str, str]], Iterator[tuple[Table, int]]],
+    write: Callable[[Writing, Mapping[str, str]], None],
 ) -> StageReport:
     """Write a stage's tables, unless they are there and made from the same.
 
@@ -225,15 +215,15 @@ def _stage(
         run: the run.
         name: of the stage.
         reads: the tables that it reads.
-        writes: the tables that it writes.
         asked: what of the plan it depends on.
-        write: writes the tables, one after the other.
+        write: writes the tables of `schemas.WRITTEN_BY`, one after the other.
     """
     began = time.monotonic()
-    warehouse = run.warehouse
+    warehouse, writes = run.warehouse, schemas.WRITTEN_BY[name]
     made_from = {**warehouse.versions(*reads), "plan": asked}
     if not run.plan.force and all(warehouse.is_made_from(table, made_from) for table in writes):
         return StageReport(name, time.monotonic() - began, warehouse.rows(*writes), changed=False)
     with warehouse.writing() as writing:
-        rows = {table.name: number for table, number in write(writing, made_from)}
+        write(writing, made_from)
+        rows = {table: written.stored.rows for table, written in writing.written.items()}
     return StageReport(name, time.monotonic() - began, rows)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.schemas import Table, ddl
+from rmqlb.pipeline.schemas import WRITTEN_BY, Table, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,8 +112,6 @@ class Warehouse:
         lost = [path for path in paths if not os.path.isdir(path)]
         if lost:
             raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint="write it anew, with --force")
-        if not paths:
-            return spark.createDataFrame([], table.ddl)
         return _read(spark, table, root, stored)
 
     def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
@@ -310,17 +308,7 @@ def _read(spark: SparkSession, table: Table, root: str, stored: Stored) -> DataF
 
 
 def _writer(table: Table) -> str:
-    from rmqlb.pipeline.schemas import ASSIGNMENTS, HISTORY, LOADS, REFUSALS, SCORES, SEND_SHARES, SENDS
-
-    if table in HISTORY:
-        return "history"
-    if table in (ASSIGNMENTS, REFUSALS):
-        return "allocate"
-    if table in (LOADS, SCORES):
-        return "score"
-    if table in (SENDS, SEND_SHARES):
-        return "producers"
-    return "what-if" if table.name in ("what_if", "broker_losses") else "ingest"
+    return next((stage for stage, tables in WRITTEN_BY.items() if table in tables), "ingest")
 
 
 def _unwritable(folder: str, error: OSError) -> DataError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.schemas import Table, table
+from rmqlb.pipeline.schemas import WRITTEN_BY, Table, table
 from rmqlb.pipeline.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -203,3 +203,11 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         Warehouse(str(tmp_path / "file/wh")).writing(),
     ):
         pass
+
+
+def test_a_table_that_is_not_there_names_the_stage_that_writes_it(spark: SparkSession, warehouse: Warehouse) -> None:
+    for stage, tables in WRITTEN_BY.items():
+        for named in tables:
+            with pytest.raises(DataError) as caught:
+                warehouse.read(spark, named)
+            assert caught.value.hint == f"write it first: rmqlb pipeline {stage}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from datetime import date
 from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.cli import send_values
+from rmqlb.cli import send_values, values
 from rmqlb.cli.gather import settings
 from rmqlb.cli.option_groups import StrategyOptions
 from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions, StrategiesOptions, WarehouseOptions
@@ -48,19 +46,12 @@ def plan_for(
     """
     changes = dict(rest)
     if as_of is not None and as_of.as_of is not None:
-        changes["as_of"] = _date(as_of.as_of)
+        changes["as_of"] = values.day(as_of.as_of, "--as-of")
     if strategies is not None and strategy_options is not None:
         changes |= _strategies(strategies, strategy_options)
     if schedule is not None:
         changes |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
     return Plan(only=parse_only(only.only or ()), force=where.force, **changes)
-
-
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--as-of {text}: not a date", hint="write YYYY-MM-DD") from None
 
 
 def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:
@@ -70,11 +61,8 @@ def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str,
     nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
     if nearby and not (options.broker_zone and options.client_zone):
         raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
-    text = repr(options)
-    if options.config is not None:
-        with open(options.config, "rb") as file:
-            text += hashlib.sha256(file.read()).hexdigest()
-    return {"strategies": names, "settings": settings(options, [EVERY_TOPIC]), "settings_text": text}
+    own = settings(options, [EVERY_TOPIC])
+    return {"strategies": names, "settings": own, "settings_text": repr((options, own.config))}
 
 
 def _schedule(options: ScheduleOptions) -> SendSchedule:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import msgspec
 
+from rmqlb.cli import values
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.cli.terminal import Terminal
-from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
@@ -23,10 +22,7 @@ def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> N
         UsageError: the numbers contradict each other, or the folder cannot be written.
     """
     terminal = Terminal("pipeline generate", output)
-    try:
-        first = date.fromisoformat(shape["first"])
-    except ValueError:
-        raise UsageError(f"--first {shape['first']}: not a date", hint="write YYYY-MM-DD") from None
+    first = values.day(shape["first"], "--first")
     with terminal.progress(verb="writing") as progress:
         summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
     terminal.show(fleet_report(folder, msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())

@@ -18,7 +18,6 @@ def report(
         str | None, Option(metavar="DIR", help="The report's folder; default: report in the warehouse.")
     ] = None,
     top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
-    only: OnlyOptions,
     where: WarehouseOptions,
     spark: SparkOptions,
     output: OutputOptions,
@@ -33,5 +32,5 @@ def report(
     from rmqlb.cli.pipeline.asking import plan_for
     from rmqlb.cli.pipeline.running import run_stages
 
-    plan = plan_for(where, only, report_to=to, top=top)
+    plan = plan_for(where, OnlyOptions(), report_to=to, top=top)
     run_stages("pipeline report", ("report",), plan, where, spark, output)

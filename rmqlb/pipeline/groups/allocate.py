@@ -18,9 +18,7 @@ from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
 from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
-from rmqlb.pipeline.schemas import ASSIGNMENTS, KEY, REFUSALS
-
-_LEADING = (*KEY, "group")
+from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS
 
 
 def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
@@ -51,7 +49,7 @@ def _assignments(
             pairs = columns.pop("pair")
             yield rows_of(
                 {
-                    **taken(rows, _LEADING, batch.group_of[pairs]),
+                    **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
                     "strategy": all_of(full_name(strategy, settings.inner), len(pairs)),
                     **columns,
@@ -77,7 +75,7 @@ def _refusals(
             pairs = np.array([pair.pair for pair in dealt], np.int64)
             yield rows_of(
                 {
-                    **taken(rows, _LEADING, batch.group_of[pairs]),
+                    **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array([batch.topics[pair.pair] for pair in dealt], pa.string()),
                     "strategy": all_of(full_name(strategy, settings.inner), len(dealt)),
                     "reason": pa.array([pair.reason for pair in dealt], pa.string()),

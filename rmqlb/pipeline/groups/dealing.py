@@ -20,7 +20,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels import allocation
 from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
 from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.lists import elements
+from rmqlb.kernels.lists import elements, numbers
 from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
@@ -80,7 +80,7 @@ class Dealing:
         name = full_name(strategy, self._settings.inner)
         refused = self._has_only_empty_ids(pairs)
         if name == "MACHINE_ROOM" and self._settings.consumer_idcs is None:
-            roomed = np.bincount(_pair_of(pairs)[self._has_room[pairs.rows]], minlength=len(pairs.queues)) > 0
+            roomed = np.bincount(numbers(pairs.queues)[self._has_room[pairs.rows]], minlength=len(pairs.queues)) > 0
             refused |= roomed
         if name.startswith("MACHINE_ROOM_NEARBY-"):
             refused |= without_zone(pairs, *self._zones)
@@ -115,16 +115,16 @@ class Dealing:
         sizes = np.diff(np.append(new_run, len(batch.broker_of)))
         pairs, brokers = self._pair_of[new_run].tolist(), batch.broker_of[new_run].tolist()
         topics, names = batch.topics, batch.brokers
-        numbers: dict[tuple[str, int, int], int] = {}
+        found: dict[tuple[str, int, int], int] = {}
         which = np.array(
             [
-                numbers.setdefault((topics[pair], broker, size), len(numbers))
+                found.setdefault((topics[pair], broker, size), len(found))
                 for pair, broker, size in zip(pairs, brokers, sizes.tolist(), strict=True)
             ],
             np.int64,
         )
-        counts = [size for _, _, size in numbers]
-        texts = queue_texts((topic for topic, _, _ in numbers), (names[broker] for _, broker, _ in numbers), counts)
+        counts = [size for _, _, size in found]
+        texts = queue_texts((topic for topic, _, _ in found), (names[broker] for _, broker, _ in found), counts)
         return ring_hashes(texts)[elements(np.array(counts, np.int64), which)]
 
     @cached_property
@@ -159,17 +159,17 @@ class Dealing:
     def _zones(self) -> tuple[Ints, Ints]:
         """The zones of queues and of members by number, −1 for none."""
         batch, settings = self._batch, self._settings
-        numbers: dict[str, int] = {}
+        codes: dict[str, int] = {}
         of_brokers = [resolve(settings.broker_zones, name) for name in batch.brokers]
         of_clients = [resolve(settings.client_zones, name) for name in batch.client_ids]
         brokers, clients = (
-            np.array([numbers.setdefault(zone, len(numbers)) if zone else -1 for zone in zones], np.int64)
+            np.array([codes.setdefault(zone, len(codes)) if zone else -1 for zone in zones], np.int64)
             for zones in (of_brokers, of_clients)
         )
         return brokers[batch.broker_of], clients[batch.ids]
 
     def _has_only_empty_ids(self, pairs: Pairs) -> Bools:
-        groups = np.repeat(np.arange(len(pairs.members)), pairs.members)
+        groups = numbers(pairs.members)
         named = np.bincount(groups[self.first[pairs.places] >= 0], minlength=len(pairs.members))
         only_empty: Bools = (named == 0)[pairs.groups]
         return only_empty
@@ -177,10 +177,6 @@ class Dealing:
     def _keys(self, pairs: Ints, client_ids: Ints) -> Ints:
         """A pair and a client id in one number; an owner that is nobody equals no key."""
         return np.where(client_ids < 0, -1, pairs * (len(self._batch.client_ids) + 1) + client_ids)
-
-
-def _pair_of(pairs: Pairs) -> Ints:
-    return np.repeat(np.arange(len(pairs.queues)), pairs.queues)
 
 
 def _utf8(text: str) -> bytes:

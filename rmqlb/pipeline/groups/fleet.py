@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from rmqlb.model.group import RETRY_PREFIX
-from rmqlb.pipeline.schemas import FLEET, KEY
+from rmqlb.pipeline.schemas import FLEET, GROUP, KEY
 
-_GROUP = (*KEY, "group")
-_PAIR = (*_GROUP, "topic")
+_PAIR = (*GROUP, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
@@ -32,13 +31,13 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
     topics = tables["topics"].select(*KEY, "topic", "subscribe")
     known = _known(tables["offsets"], tables["owners"])
     pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*KEY, "topic"]).join(known, list(_PAIR), "left")
-    by_group = pairs.groupBy(*_GROUP).agg(
+    by_group = pairs.groupBy(*GROUP).agg(
         sql.sort_array(sql.collect_list(sql.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
     )
-    groups = tables["groups"].where(sql.col("problem").isNull()).select(*_GROUP, "strategy")
+    groups = tables["groups"].where(sql.col("problem").isNull()).select(*GROUP, "strategy")
     return (
-        groups.join(_members(tables["members"]), list(_GROUP), "left")
-        .join(by_group, list(_GROUP))
+        groups.join(_members(tables["members"]), list(GROUP), "left")
+        .join(by_group, list(GROUP))
         .withColumn("members", sql.coalesce("members", sql.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
@@ -46,10 +45,10 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
 
 def _members(members: DataFrame) -> DataFrame:
     """Client ids in the clients' order."""
-    ordered = members.groupBy(*_GROUP).agg(
+    ordered = members.groupBy(*GROUP).agg(
         sql.sort_array(sql.collect_list(sql.struct("place", "clientId"))).alias("placed")
     )
-    return ordered.select(*_GROUP, sql.col("placed.clientId").alias("members"))
+    return ordered.select(*GROUP, sql.col("placed.clientId").alias("members"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.kernels.lists import numbers, offsets, starts
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class GroupBatch:
     @cached_property
     def pair_of(self) -> Ints:
         """Each queue's pair; shape (sum of queues,)."""
-        return np.repeat(np.arange(len(self.queues)), self.queues)
+        return numbers(self.queues)
 
     @cached_property
     def ends(self) -> Ints:
@@ -101,15 +102,15 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
     run: Any = runs.flatten()
     sizes = _ints(run.field("queues"))
     brokers, broker_of_run = _numbered(run.field("brokerName"))
-    queues_of_pair = _sums(sizes, _lengths(runs))
+    queues_of_pair = np.diff(starts(sizes)[starts(_lengths(runs))])
     absent = pairs.field("absent")
     owned = pairs.field("owners")
     owners: Any = owned.flatten()
     holders = owners.field("owners")
     numbered = pa.concat_arrays([members.flatten(), absent.flatten(), holders.flatten()])
-    client_ids, numbers = _numbered(numbered)
-    ids, absentees, holding = np.split(numbers, np.cumsum([len(members.flatten()), len(absent.flatten())]))
-    first_queue = _starts(queues_of_pair)
+    client_ids, codes = _numbered(numbered)
+    ids, absentees, holding = np.split(codes, np.cumsum([len(members.flatten()), len(absent.flatten())]))
+    first_queue = starts(queues_of_pair)[:-1]
     total = int(queues_of_pair.sum())
     lags, lag_known = _placed_lags(pairs.field("lags"), first_queue, total)
     at = np.repeat(first_queue, _lengths(owned)) + _ints(owners.field("place"))
@@ -120,13 +121,13 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
         members=_lengths(members),
         ids=ids,
         client_ids=client_ids,
-        group_of=np.repeat(np.arange(batch.num_rows), _lengths(topics)),
+        group_of=numbers(_lengths(topics)),
         topics=pairs.field("topic").to_pylist(),
         queues=queues_of_pair,
         broker_of=np.repeat(broker_of_run, sizes),
-        queue_ids=_ranges(np.zeros(len(sizes), np.int64), sizes),
+        queue_ids=offsets(sizes),
         brokers=brokers,
-        absent=np.column_stack((np.repeat(np.arange(len(absent)), _lengths(absent)), absentees)),
+        absent=np.column_stack((numbers(_lengths(absent)), absentees)),
         lags=lags,
         lag_known=lag_known,
         seen=seen,
@@ -161,20 +162,3 @@ def _lengths(lists: Any) -> Ints:
 
 def _ints(values: Any) -> Ints:
     return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _starts(sizes: Ints) -> Ints:
-    return np.cumsum(sizes) - sizes
-
-
-def _sums(values: Ints, sizes: Ints) -> Ints:
-    """The sums of neighbouring values, so many each."""
-    totals = np.concatenate((np.zeros(1, np.int64), np.cumsum(values)))
-    ends = np.cumsum(sizes)
-    sums: Ints = totals[ends] - totals[ends - sizes]
-    return sums
-
-
-def _ranges(starts: Ints, sizes: Ints) -> Ints:
-    """start, start + 1, … of each, so many."""
-    return np.arange(int(sizes.sum())) + np.repeat(starts - _starts(sizes), sizes)

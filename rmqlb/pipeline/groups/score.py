@@ -11,10 +11,9 @@ from pyspark.sql import functions as sql
 
 from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.engine.detect import DEFAULT
-from rmqlb.pipeline.schemas import KEY, LOADS, SCORES
+from rmqlb.pipeline.schemas import GROUP, LOADS, SCORES
 
-_GROUP = (*KEY, "group")
-_UNDER = (*_GROUP, "strategy")
+_UNDER = (*GROUP, "strategy")
 
 
 def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
@@ -29,11 +28,11 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
         .groupBy(*_UNDER, sql.col("owner").alias("clientId"))
         .agg(sql.count("*").cast("int").alias("queues"), _sum_if_known("lag").alias("lag"))
     )
-    members = fleet.select(*_GROUP, sql.posexplode("members").alias("place", "clientId"))
-    ids = members.groupBy(*_GROUP, "clientId").agg(
+    members = fleet.select(*GROUP, sql.posexplode("members").alias("place", "clientId"))
+    ids = members.groupBy(*GROUP, "clientId").agg(
         sql.min("place").alias("place"), sql.count("*").cast("int").alias("processes")
     )
-    everybody = assignments.select(*_UNDER).distinct().join(ids, list(_GROUP))
+    everybody = assignments.select(*_UNDER).distinct().join(ids, list(GROUP))
     whole = everybody.join(got, [*_UNDER, "clientId"], "left")
     queues = sql.coalesce("queues", sql.lit(0))
     whole = whole.withColumns(
@@ -53,7 +52,7 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
         fleet: rows of FLEET, for the strategies that members report.
     """
     whole = _queues(assignments, loads).join(_members(loads), list(_UNDER), "left")
-    whole = whole.join(fleet.select(*_GROUP, sql.col("strategy").alias("reported")), list(_GROUP))
+    whole = whole.join(fleet.select(*GROUP, sql.col("strategy").alias("reported")), list(GROUP))
     whole = whole.withColumns(
         {
             "members": sql.coalesce("members", sql.lit(0)),
@@ -102,7 +101,7 @@ def _shown() -> Column:
     """The strategy that the queues show: all that were looked at lie as it says; the client's default first."""
     order = sql.array_position(sql.array(*(sql.lit(name) for name in WITHOUT_SETTINGS)), sql.col("strategy"))
     fits = (order > 0) & (sql.col("observed") > 0) & (sql.col("drift") == 0)
-    return sql.min_by("strategy", sql.when(fits, order)).over(Window.partitionBy(*_GROUP))
+    return sql.min_by("strategy", sql.when(fits, order)).over(Window.partitionBy(*GROUP))
 
 
 def _runs() -> tuple[Column, Column]:

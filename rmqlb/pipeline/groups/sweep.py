@@ -115,7 +115,7 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
     groups, brokers = np.divmod(np.unique(batch.group_of[batch.pair_of] * width + batch.broker_of), width)
     pairs_of_group = np.bincount(batch.group_of, minlength=batch.groups)
     pair = elements(pairs_of_group, groups)
-    case = np.repeat(np.arange(len(groups)), pairs_of_group[groups])
+    case = numbers(pairs_of_group[groups])
     row, case_of_row = elements(batch.queues, pair), np.repeat(case, batch.queues[pair])
     stays = batch.broker_of[row] != brokers[case_of_row]
     left = np.bincount(numbers(batch.queues[pair])[stays], minlength=len(pair))

@@ -24,9 +24,7 @@ from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
-from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, WHAT_IF
-
-_LEADING = (*KEY, "group")
+from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, WHAT_IF
 
 
 def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
@@ -148,7 +146,7 @@ class _Swept:
             "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
             **figures(self._batch, cases, self._before[name], after),
         }
-        whole = rows_of({**taken(self._rows, _LEADING, cases.groups), **columns}, WHAT_IF)
+        whole = rows_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
         return whole.filter(pa.array(keep))
 
