@@ -1,4 +1,4 @@
-"""The engine's random numbers (`rmqlb.engine.send.randomness`) for whole arrays of keys and counters."""
+"""The engine's random numbers (`rmqlb.engine.randomness`) for whole arrays of keys and counters."""
 
 from __future__ import annotations
 

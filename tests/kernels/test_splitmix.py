@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.send import randomness
+from rmqlb.engine import randomness
 from rmqlb.kernels.lanes import Streams
 from rmqlb.kernels.splitmix import draws, mix, stream_keys
 

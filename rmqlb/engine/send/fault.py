@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rmqlb.engine.send.java_hash import hash_code
+from rmqlb.engine.java_hash import hash_code
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
 from rmqlb.model.message_queue import MessageQueue

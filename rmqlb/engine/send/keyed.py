@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from rmqlb.engine.send.randomness import stream_key
+from rmqlb.engine.randomness import stream_key
 from rmqlb.engine.send.run import NO_ROUTE, Run
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS

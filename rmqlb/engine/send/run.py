@@ -17,7 +17,7 @@ from rmqlb.engine.send.marks import FailureMarks
 from rmqlb.engine.send.outcome import Outcome, Outcomes
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
-from rmqlb.engine.send.randomness import draw, stream_key
+from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.tally import ATTEMPTS, FAILED, STORED, Avoidance, Tally, Timeline, Total
 from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER, World

@@ -19,7 +19,7 @@ from rmqlb import (
     select_by_random,
     simulate_send,
 )
-from rmqlb.engine.send.java_hash import hash_code, long_hash_code
+from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.model.sending import Selector
 from tests.builders import queues, route
 
