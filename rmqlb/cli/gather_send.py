@@ -17,9 +17,9 @@ from rmqlb.cli.send_options import FailureOptions, LoadOptions, ProducerOptions
 from rmqlb.cli.terminal import Progress, Terminal
 from rmqlb.cli.values import byte_count
 from rmqlb.engine.conditions import Condition
+from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.figures import try_on_send, try_on_trials
-from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.selectors import hash_position

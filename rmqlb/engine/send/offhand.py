@@ -6,8 +6,8 @@ keeps the queue id of the first attempt. Retries run on callback threads; one fo
 
 from __future__ import annotations
 
-from rmqlb.engine.send.outcome import Outcome, broken
 from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.send.outcome import Outcome, broken
 from rmqlb.engine.send.run import NO_ROUTE, Run
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
+from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.latency import pick
 from rmqlb.engine.send.marks import FailureMarks
 from rmqlb.engine.send.outcome import Outcome, Outcomes
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
-from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.tally import ATTEMPTS, FAILED, STORED, Avoidance, Tally, Timeline, Total
 from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER, World

@@ -1,0 +1,155 @@
+"""Events as they must be before a simulation: restarts taken apart, in the order of time, free of contradictions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import Event, EventKind
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import suggestion
+
+_ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
+_OF_MEMBERS = (*_ENDS, "join", "pull-stall")
+_PROCESS_AND_TIME = re.compile(r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})")
+
+
+def restarts(
+    client_ids: Sequence[str],
+    at_us: int,
+    *,
+    every_us: int = 0,
+    down_us: int,
+    at_once: int = 1,
+    becomes: Mapping[str, str] | None = None,
+    strategy: str | None = None,
+    end: Literal["leave", "crash"] = "leave",
+    text: str = "",
+) -> tuple[Event, ...]:
+    """A restart of each of the members in turn: it ends, and comes back some time later.
+
+    Args:
+        client_ids: in the order in which they go down.
+        at_us: when the first goes down.
+        every_us: from one going down to the next.
+        down_us: how long each is away.
+        at_once: how many go down together.
+        becomes: client id → the id afterwards, of those whose id changes.
+        strategy: what they run afterwards; None leaves it as it is.
+        end: in good order, or killed.
+        text: the event as the user wrote it.
+    """
+    events: list[Event] = []
+    for index, client_id in enumerate(client_ids):
+        goes = at_us + index // at_once * every_us
+        comes = (becomes or {}).get(client_id, client_id)
+        events.append(Event(end, goes, client_id, text))
+        events.append(Event("join", goes + down_us, comes, text, strategy=strategy))
+    return tuple(events)
+
+
+def renamed(client_id: str) -> str:
+    """The id of the process after a restart, as far as its form tells (`ClientConfig.changeInstanceNameToPID`).
+
+    An id `host@pid#time` changes: on the same host, with the same pid (1 in a container), the time is a later one. Any
+    other id was chosen by the application, and stays.
+
+    >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
+    ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')
+    """
+    match = _PROCESS_AND_TIME.fullmatch(client_id)
+    return client_id if match is None else f"{match['host']}{int(match['nanos']) + 1:0{len(match['nanos'])}d}"
+
+
+def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
+    """The events in the order of time, when they can happen one after the other.
+
+    Args:
+        events: as asked for.
+        client_ids: the members of the beginning; an id that two processes share stands twice.
+        routes: the topics.
+
+    Raises:
+        UsageError: an event is before the start, or is about a member, broker or topic that is not there then.
+    """
+    for event in events:
+        if event.at_us < 0:
+            raise UsageError(f"{_named(event)}: before the start", hint="times count from the start, 0s")
+    ordered = sorted(events, key=lambda event: event.at_us)
+    _check_members(ordered, Counter(client_ids))
+    _check_brokers(ordered, routes)
+    topics = [route.topic for route in routes]
+    for event in ordered:
+        if event.kind == "route-change":
+            _check_route_change(event, routes, topics)
+    return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
+
+
+def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
+    ever = set(present)
+    for event in events:
+        if event.kind not in _OF_MEMBERS:
+            continue
+        client_id = event.subject
+        if event.kind == "join":
+            if not client_id:
+                raise UsageError(f"{_named(event)}: a client id cannot be empty")
+            if present[client_id] and client_id in ever:
+                raise UsageError(
+                    f"{_named(event)}: it is already in the group then",
+                    hint="let it leave or crash before, or give the new process another id",
+                )
+            present[client_id] += 1
+            ever.add(client_id)
+        elif not present[client_id]:
+            known = sorted(name for name, number in present.items() if number)
+            was = "no longer" if client_id in ever else "not"
+            raise UsageError(
+                f"{_named(event)}: it is {was} in the group then", hint=suggestion("consumers", client_id, known)
+            )
+        elif event.kind in _ENDS:
+            present[client_id] -= 1
+
+
+def _check_brokers(events: Sequence[Event], routes: Sequence[TopicRouteData]) -> None:
+    up = {broker.broker_name: True for route in routes for broker in route.broker_datas}
+    for event in events:
+        if event.kind in ("broker-down", "broker-loss"):
+            if event.subject not in up:
+                raise UsageError(
+                    f"{_named(event)}: there is no such broker", hint=suggestion("brokers", event.subject, up)
+                )
+            if not up[event.subject]:
+                raise UsageError(f"{_named(event)}: it is down already")
+            up[event.subject] = False
+        elif event.kind == "broker-up":
+            if up.get(event.subject):
+                raise UsageError(f"{_named(event)}: it is up already")
+            if event.subject in up and (event.read_queues, event.write_queues) != (None, None):
+                raise UsageError(f"{_named(event)}: it comes back with the queues that it had")
+            up[event.subject] = True
+
+
+def _check_route_change(event: Event, routes: Sequence[TopicRouteData], topics: Sequence[str]) -> None:
+    if event.subject not in topics:
+        raise UsageError(
+            f"{_named(event)}: topic {event.subject} is not simulated", hint=suggestion("topics", event.subject, topics)
+        )
+    route = routes[topics.index(event.subject)]
+    if route.is_static:
+        raise UsageError(f"{_named(event)}: {event.subject} is a static topic: its queues do not follow brokers")
+    brokers = [data.broker_name for data in route.queue_datas]
+    if event.broker_name is not None and event.broker_name not in brokers:
+        raise UsageError(
+            f"{_named(event)}: topic {event.subject} has no broker {event.broker_name}",
+            hint=suggestion("brokers", event.broker_name, brokers),
+        )
+
+
+def _named(event: Event) -> str:
+    return f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
