@@ -39,6 +39,7 @@ def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
     """Say which conditions are met, and end accordingly."""
     met = [condition for condition in tried if condition.met]
     for condition in met:
-        terminal.say(f"condition met: {condition.text} (it is {condition.value:g})")
+        value = "without end" if condition.value is None else f"{condition.value:g}"
+        terminal.say(f"condition met: {condition.text} (it is {value})")
     if met:
         raise typer.Exit(ExitCode.CONDITION)

@@ -250,7 +250,7 @@ class TriedCondition(Struct, frozen=True):
 
     Attributes:
         text: as typed.
-        value: the figure it looked at; None when unknown.
+        value: the figure it looked at; None when unknown, or met because it has no end.
         met: the condition that the user asked to be told about is there; None when the figure is unknown.
     """
 
