@@ -82,7 +82,7 @@ def _timeline(
     lengths: dict[OwnerState, list[int]] = {"none": [], "several": []}
     for interval, longest in _stretches(intervals):
         lengths[interval].append(longest)
-    takeovers = _takeovers(queue, holds, there, scenario, state)
+    takeovers = _takeovers(queue, holds, there, scenario, state, end_us)
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(
         queue=queue,
@@ -153,6 +153,7 @@ def _takeovers(
     there: Sequence[tuple[int, bool]],
     scenario: GroupScenario,
     state: QueueState | None,
+    end_us: int,
 ) -> tuple[Takeover, ...]:
     takeovers: list[Takeover] = []
     positions: list[int | None] = []
@@ -162,7 +163,7 @@ def _takeovers(
         positions.append(stored)
         if hold.from_us < 0:
             continue
-        again_us = _again_us(holds[:number], stored, scenario.consume_us)
+        again_us = _again_us(hold, holds[:number], stored, scenario.consume_us, end_us)
         rate = scenario.rates.get(queue)
         takeovers.append(
             Takeover(
@@ -193,19 +194,19 @@ def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int)
     return max(known, default=None)
 
 
-def _again_us(earlier: Sequence[Hold], stored: int | None, consume_us: int) -> int:
-    """How much of what was delivered lies behind the stored position, as a length of time."""
-    ends = [end for end in map(_read_end, earlier) if end is not None]
-    if stored is None or not earlier:
+def _again_us(hold: Hold, earlier: Sequence[Hold], stored: int | None, consume_us: int, end_us: int) -> int:
+    """How much both this owner and one before it deliver, as a length of time."""
+    readers = [other for other in earlier if other.reads_from_us is not None]
+    if stored is None or not readers or hold.reads_from_us is None:
         return 0
-    return max(max(ends, default=stored) - stored, 0) + consume_us
+    own_end = _read_end(hold, end_us)
+    return max(max(min(_read_end(other, end_us), own_end) for other in readers) - stored, 0) + consume_us
 
 
-def _read_end(hold: Hold) -> int | None:
-    """Until when it was read; None for one that is still read, or never was."""
-    if hold.reads_from_us is None:
-        return None
-    return hold.stalled_us if hold.stalled_us is not None else hold.to_us
+def _read_end(hold: Hold, end_us: int) -> int:
+    """Until when it was read."""
+    ends = [end for end in (hold.stalled_us, hold.to_us) if end is not None]
+    return min(ends, default=end_us)
 
 
 def _unread_us(hold: Hold, at_us: int, holds: Sequence[Hold], there: Sequence[tuple[int, bool]]) -> int:
@@ -214,8 +215,8 @@ def _unread_us(hold: Hold, at_us: int, holds: Sequence[Hold], there: Sequence[tu
     for other in holds:
         if other is hold or other.reads_from_us is None or other.reads_from_us > at_us:
             continue
-        end = _read_end(other)
-        if end is None or end >= at_us:
+        end = _read_end(other, at_us)
+        if end >= at_us:
             return 0
         last = max(last, end)
     return at_us - last
