@@ -27,3 +27,17 @@ def stream_key(seed: int, trial: int, thread: int) -> int:
 def draw(key: int, counter: int) -> int:
     """The number of that place in a stream: 64 bits."""
     return mix(key + (counter + 1) * GAMMA)
+
+
+class Draws:
+    """The numbers of one stream, one after the other."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, key: int) -> None:
+        self._state = key
+
+    def below(self, bound: int) -> int:
+        """A number from 0 on, less than the bound, each as likely; 0 for a bound of 0."""
+        self._state += GAMMA
+        return (mix(self._state) * bound) >> 64

@@ -1,0 +1,213 @@
+"""A broker as consumers meet it: who is in the group, who holds which lock, and whom it tells.
+
+Mirrors `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHousekeepingService` and `RebalanceLockManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from rmqlb.engine.consume.clock import Clock, Process, Steps
+from rmqlb.engine.randomness import Draws
+from rmqlb.model.consuming import Timers
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+
+
+class Channel(Protocol):
+    """A client's connection, as the broker sees it."""
+
+    @property
+    def client_id(self) -> str:
+        """The id in its heartbeats."""
+
+    def notice(self, broker: Broker) -> None:
+        """It is told that the group's members have changed (request code 40)."""
+
+
+class Broker:
+    """One broker process of a name: a master or a slave.
+
+    Attributes:
+        name: its broker name.
+        broker_id: 0 is the master.
+        up: its process runs.
+        silent: its machine is lost: requests end in a timeout.
+        client_ids: the members that it names, sorted, duplicates kept; None while it knows nobody of the group.
+    """
+
+    __slots__ = (
+        "_beats",
+        "_changed",
+        "_clock",
+        "_draws",
+        "_latency_us",
+        "_locks",
+        "_processes",
+        "_say",
+        "_timers",
+        "_unsent",
+        "broker_id",
+        "client_ids",
+        "name",
+        "silent",
+        "up",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        broker_id: int,
+        *,
+        clock: Clock,
+        draws: Draws,
+        timers: Timers,
+        latency_us: int,
+        changed: Callable[[], None],
+        say: Callable[[Broker, str, str], None] | None,
+    ) -> None:
+        self.name = name
+        self.broker_id = broker_id
+        self.up = True
+        self.silent = False
+        self.client_ids: tuple[str, ...] | None = None
+        self._beats: dict[Channel, int] = {}
+        self._locks: dict[MessageQueue, tuple[str, int]] = {}
+        self._clock = clock
+        self._draws = draws
+        self._timers = timers
+        self._latency_us = latency_us
+        self._changed = changed
+        self._say = say
+        self._unsent = False
+        self._processes: list[Process] = []
+
+    def __str__(self) -> str:
+        return f"broker {self.name}" if self.broker_id == 0 else f"broker {self.name}:{self.broker_id}"
+
+    def run(self) -> None:
+        """Start its scan, and the batches of its notices where it sends them so."""
+        timers = self._timers
+        scan = self._draws.below(timers.broker_scan_us)
+        self._processes = [self._clock.start(self._scan(), scan)]
+        if timers.notify_batch_us:
+            self._processes.append(self._clock.start(self._batches(), self._draws.below(timers.notify_batch_us)))
+
+    def stop(self, *, silent: bool = False) -> None:
+        """The process ends and with it all it knew; or its machine is lost."""
+        self.up = False
+        self.silent = silent
+        for process in self._processes:
+            process.end()
+        self._beats.clear()
+        self._locks.clear()
+        self._know()
+
+    def back(self) -> None:
+        """It starts again and knows nobody."""
+        self.up = True
+        self.silent = False
+        self.run()
+
+    def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
+        """A heartbeat (`ConsumerManager.registerConsumer`); a new channel is news for all, itself included.
+
+        Args:
+            channel: whose.
+            at_us: when it was, for those before the start, which are no news.
+        """
+        new = channel not in self._beats
+        self._beats[channel] = self._clock.now if at_us is None else at_us
+        if new:
+            self._know()
+            if at_us is None:
+                self._news(f"hears {channel.client_id} for the first time")
+
+    def forget(self, channel: Channel, why: str) -> None:
+        """The client unregisters, or its connection closes; nothing when it is not known any more."""
+        if channel in self._beats:
+            del self._beats[channel]
+            self._know()
+            self._news(f"{why} of {channel.client_id}")
+
+    def knows(self, channel: Channel) -> bool:
+        """The client is one of the group's members for this broker."""
+        return channel in self._beats
+
+    def last_beat_us(self, channel: Channel) -> int:
+        """When it last sent a heartbeat."""
+        return self._beats[channel]
+
+    def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
+        """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
+        now = self._clock.now if at_us is None else at_us
+        holder, renewed = self._locks.get(queue, (client_id, now))
+        if holder != client_id and now - renewed <= self._timers.lock_life_us:
+            return False
+        self._locks[queue] = client_id, now
+        return True
+
+    def unlock(self, queue: MessageQueue, client_id: str) -> None:
+        """`RebalanceLockManager.unlockBatch`: only the holder's own lock."""
+        if self._locks.get(queue, ("", 0))[0] == client_id:
+            del self._locks[queue]
+
+    def lock_of(self, queue: MessageQueue) -> str | None:
+        """Who holds the lock, expired or not."""
+        holder = self._locks.get(queue)
+        return None if holder is None else holder[0]
+
+    def _know(self) -> None:
+        ids = tuple(sort_client_ids(channel.client_id for channel in self._beats))
+        self.client_ids = ids or None
+        self._changed()
+
+    def _news(self, what: str) -> None:
+        if self._timers.notify_batch_us:
+            self._unsent = True
+            if self._say:
+                self._say(self, "notice", f"{what}: will tell the group with the next batch")
+            return
+        if self._say:
+            self._say(self, "notice", f"{what}: tells " + (", ".join(self.client_ids or ()) or "nobody"))
+        self._tell()
+
+    def _tell(self) -> None:
+        """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
+        quarter = self._latency_us // 4
+        for channel in self._beats:
+            self._clock.call(quarter + self._draws.below(2 * quarter), _Notice(self, channel))
+
+    def _scan(self) -> Steps:
+        """`ConsumerManager.scanNotActiveChannel`: it tells nobody."""
+        expiry, every = self._timers.channel_expiry_us, self._timers.broker_scan_us
+        while True:
+            now = self._clock.now
+            for channel in [channel for channel, beat in self._beats.items() if now - beat > expiry]:
+                del self._beats[channel]
+                self._know()
+                if self._say:
+                    self._say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
+            yield every
+
+    def _batches(self) -> Steps:
+        while True:
+            if self._unsent:
+                self._unsent = False
+                if self._say:
+                    self._say(self, "notice", "tells " + (", ".join(self.client_ids or ()) or "nobody"))
+                self._tell()
+            yield self._timers.notify_batch_us
+
+
+class _Notice:
+    """A notice on its way."""
+
+    __slots__ = ("_broker", "_channel")
+
+    def __init__(self, broker: Broker, channel: Channel) -> None:
+        self._broker = broker
+        self._channel = channel
+
+    def __call__(self, _: int) -> None:
+        self._channel.notice(self._broker)

@@ -1,0 +1,111 @@
+"""Simulated time: what is due next, and the processes that sleep until then.
+
+A process is a generator that does its work and yields for how many microseconds it then sleeps, so that each reads like
+the client's own sequential code. Of two things due at the same time the one that was asked for first comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from heapq import heappop, heappush
+
+Steps = Generator[int, None, None]
+
+
+class Clock:
+    """The one clock of a simulation.
+
+    Attributes:
+        now: microseconds since the start.
+    """
+
+    __slots__ = ("_count", "_due", "now")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._due: list[tuple[int, int, Callable[[int], None], int]] = []
+        self._count = 0
+
+    def call(self, delay_us: int, action: Callable[[int], None], argument: int = 0) -> None:
+        """Let an action happen later; it is given the argument."""
+        self._count += 1
+        heappush(self._due, (self.now + delay_us, self._count, action, argument))
+
+    def start(self, steps: Steps, delay_us: int = 0) -> Process:
+        """Let a process run its first step later."""
+        process = Process(self, steps)
+        process.sleep(delay_us)
+        return process
+
+    def run(self, until_us: int) -> bool:
+        """Do the next thing that is due by then; False when nothing is."""
+        if not self._due or self._due[0][0] > until_us:
+            return False
+        self.now, _, action, argument = heappop(self._due)
+        action(argument)
+        return True
+
+
+class Process:
+    """A generator on its way through time."""
+
+    __slots__ = ("_clock", "_nap", "_steps")
+
+    def __init__(self, clock: Clock, steps: Steps) -> None:
+        self._clock = clock
+        self._steps = steps
+        self._nap = 0
+
+    def sleep(self, delay_us: int) -> None:
+        """Wake up after this time; an earlier appointment no longer counts."""
+        self._nap += 1
+        self._clock.call(delay_us, self._wake, self._nap)
+
+    def end(self) -> None:
+        """Never wake up again."""
+        self._nap = -1
+        self._steps.close()
+
+    def _wake(self, nap: int) -> None:
+        if nap != self._nap:
+            return
+        delay_us = next(self._steps, None)
+        if delay_us is not None and self._nap != -1:
+            self.sleep(delay_us)
+
+
+class Bell:
+    """RocketMQ's `ServiceThread.wakeup` and `waitForRunning`.
+
+    Rings before a wait are kept as one, and the wait then does not begin; rings during a wait end it.
+    """
+
+    __slots__ = ("_rung", "_sleeper", "_waiting")
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._waiting = False
+        self._sleeper: Process | None = None
+
+    def belongs_to(self, process: Process) -> None:
+        """Name the process that waits."""
+        self._sleeper = process
+
+    def ring(self, _: int = 0) -> None:
+        """Wake the sleeper, or let its next wait not begin."""
+        if self._waiting and self._sleeper is not None:
+            self._waiting = False
+            self._sleeper.sleep(0)
+        else:
+            self._rung = True
+
+    def wait(self, longest_us: int) -> Generator[int, None, bool]:
+        """Sleep until the bell rings or the time is over; whether it rang."""
+        if self._rung:
+            self._rung = False
+            return True
+        self._waiting = True
+        yield longest_us
+        rang = not self._waiting
+        self._waiting = self._rung = False
+        return rang

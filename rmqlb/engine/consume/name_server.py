@@ -1,0 +1,93 @@
+"""The routes as the NameServers tell them at each moment.
+
+A broker that starts, ends or changes a topic is known at once; one that falls silent is dropped when its last
+registration is too old (`RouteInfoManager.scanNotActiveBroker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.consume.shares import TopicView
+from rmqlb.model.consuming import Event
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+
+
+class NameServer:
+    """What all NameServers say.
+
+    Attributes:
+        views: topic → what a client that asks now learns; a topic without any broker left is absent, and clients keep
+            the route that they have.
+    """
+
+    def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
+        self._view_of = view_of
+        self._whole = {route.topic: route for route in routes}
+        self._gone: set[str] = set()
+        self.views: dict[str, TopicView] = {}
+        self._tell(self._whole)
+
+    @property
+    def broker_names(self) -> list[str]:
+        """All brokers that are known."""
+        return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
+
+    def drop(self, broker_name: str) -> None:
+        """A broker is lost: its queues leave every route."""
+        self._gone.add(broker_name)
+        self._tell(self._having(broker_name))
+
+    def add(self, event: Event) -> None:
+        """A broker is there again, or for the first time (event broker-up)."""
+        name = event.subject
+        self._gone.discard(name)
+        if not any(True for _ in self._having(name)):
+            new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
+            self._whole = {topic: _if_plain(route, new) for topic, route in self._whole.items()}
+        self._tell(self._having(name))
+
+    def change(self, event: Event) -> None:
+        """A topic gets other numbers of queues (event route-change)."""
+        reads = () if event.read_queues is None else (QueueCount(event.read_queues, event.broker_name),)
+        writes = () if event.write_queues is None else (QueueCount(event.write_queues, event.broker_name),)
+        changes = Changes(read_queues=reads, write_queues=writes)
+        self._whole[event.subject] = change_route(self._whole[event.subject], changes)
+        self._tell([event.subject])
+
+    def queues(self) -> set[MessageQueue]:
+        """Every read queue that the brokers have, whether they run or not."""
+        return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
+
+    def _having(self, broker_name: str) -> Iterable[str]:
+        return [
+            topic
+            for topic, route in self._whole.items()
+            if route.broker(broker_name) or any(data.broker_name == broker_name for data in route.queue_datas)
+        ]
+
+    def _tell(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            route = self._now(self._whole[topic])
+            view = self._view_of(route)
+            if view.brokers:
+                self.views[topic] = view
+            else:
+                self.views.pop(topic, None)
+
+    def _now(self, route: TopicRouteData) -> TopicRouteData:
+        if route.is_static or not self._gone:
+            return route
+        return replace(
+            route,
+            queue_datas=tuple(data for data in route.queue_datas if data.broker_name not in self._gone),
+            broker_datas=tuple(data for data in route.broker_datas if data.broker_name not in self._gone),
+        )
+
+
+def _if_plain(route: TopicRouteData, changes: Changes) -> TopicRouteData:
+    return route if route.is_static else change_route(route, changes)

@@ -1,0 +1,316 @@
+"""A member's process-queue table, and what each rebalance makes of it: RocketMQ's `RebalanceImpl`.
+
+The order of the steps is the client's: what it no longer owns goes first, then each new queue is locked (orderly) and
+its offset asked for, one after the other; all first pulls are sent together at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+from rmqlb.engine.consume.clock import Steps
+from rmqlb.engine.consume.record import Hold
+from rmqlb.engine.consume.shares import Share
+from rmqlb.model.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from rmqlb.engine.consume.client import Client
+
+
+class ProcessQueue:
+    """One queue that the member has taken (`ProcessQueue`).
+
+    Attributes:
+        queue: which.
+        hold: the note of it.
+        dropped: it is given up, but may stay in the table until its listener lets go.
+        renewed_us: orderly: when the broker's lock was last renewed.
+        busy_until_us: orderly: until when the listener holds on to it once it is given up.
+    """
+
+    __slots__ = ("busy_until_us", "dropped", "hold", "queue", "renewed_us")
+
+    def __init__(self, queue: MessageQueue, hold: Hold, now: int) -> None:
+        self.queue = queue
+        self.hold = hold
+        self.dropped = False
+        self.renewed_us = now
+        self.busy_until_us = now
+
+
+class ProcessQueues:
+    """The table of one member."""
+
+    __slots__ = ("_client", "_table", "_world")
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._world = client.world
+        self._table: dict[MessageQueue, ProcessQueue] = {}
+
+    def working(self) -> list[MessageQueue]:
+        """The queues that it owns (`RebalanceImpl.getWorkingMessageQueue`)."""
+        return [queue for queue, held in self._table.items() if not held.dropped]
+
+    def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
+        """It has owned these queues since before the start; a lock of them was last renewed by its timer."""
+        renewed = self._client.last_lock_tick() if self._world.locks else 0
+        for queue in queues:
+            held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
+            held.hold.reads_from_us = since_us
+            self._table[queue] = held
+            self._world.record.take(held.hold)
+            if self._world.locks:
+                broker = self._world.master(queue.broker_name)
+                if broker is not None:
+                    broker.try_lock(queue, self._client.client_id, at_us=renewed)
+
+    def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
+        """The member ends; the queues that it had."""
+        now, record = self._world.clock.now, self._world.record
+        had = list(self._table)
+        for held in self._table.values():
+            if not held.dropped:
+                record.drop(held.hold, now, persisted=persisted)
+        self._table.clear()
+        return had
+
+    def stall(self) -> None:
+        """All its pull requests are lost from now on."""
+        for held in self._table.values():
+            if held.hold.stalled_us is None:
+                held.hold.stalled_us = self._world.clock.now
+
+    def is_settled(self, shares: dict[str, Share | None]) -> bool:
+        """Its queues are these; a topic whose strategy throws, or that it does not know, stays as it is."""
+        for topic, share in shares.items():
+            if share is None:
+                continue
+            held = [held for queue, held in self._table.items() if queue.topic == topic]
+            if len(held) != len(share) or any(each.queue not in share for each in held):
+                return False
+            if any(each.dropped or each.hold.stalled_us is not None for each in held):
+                return False
+        return True
+
+    def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool]:
+        """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards."""
+        client, world = self._client, self._world
+        view = client.views.get(topic)
+        if view is None or (world.profile.empty_ends_early and not view.queues):
+            return True
+        if world.broadcasting:
+            return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
+        broker, ids = yield from client.member_ids(view)
+        if ids is None:
+            if world.record.explain:
+                self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
+            return True
+        share = world.shares.share(view, client.strategy, ids, client.client_id)
+        why = f"{broker} names {_number(ids)}" if world.record.explain else ""
+        if share is None:
+            if world.record.explain:
+                self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
+            return False
+        return (yield from self._become(topic, share, why))
+
+    def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
+        """Make the table hold this share; whether it does afterwards."""
+        changed = yield from self._update(topic, share, why)
+        if changed:
+            yield from self._client.heartbeats()  # RebalancePushImpl.messageQueueChanged
+        working = [queue for queue, held in self._table.items() if queue.topic == topic and not held.dropped]
+        return len(working) == len(share) and all(queue in share for queue in working)
+
+    def renew_locks(self) -> Steps:
+        """`RebalanceImpl.lockAll` by `ConsumeMessageOrderlyService`'s timer: one request a broker."""
+        client, world = self._client, self._world
+        every = world.timers.lock_renewal_us
+        begin = world.clock.now
+        while True:
+            renews = [held for held in self._table.values() if world.profile.renews_dropped or not held.dropped]
+            by_broker: dict[str, list[ProcessQueue]] = {}
+            for held in renews:
+                by_broker.setdefault(held.queue.broker_name, []).append(held)
+            for name, of_broker in by_broker.items():
+                broker = world.master(name)
+                if broker is not None and (yield from client.request(broker)):
+                    for held in of_broker:
+                        if broker.try_lock(held.queue, client.client_id):
+                            held.renewed_us = world.clock.now
+                    yield client.answer()
+            yield max(every - (world.clock.now - begin) % every, 0)
+
+    def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
+        """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
+        world, clock = self._world, self._world.clock
+        going = [
+            held
+            for queue, held in self._table.items()
+            if queue.topic == topic and (queue not in share or self._pull_expired(held))
+        ]
+        changed = False
+        if going:
+            changed = yield from self._remove(going, why)
+        new = [queue for queue in share if queue not in self._table]
+        if not new:
+            return changed
+        taken: list[ProcessQueue] = []
+        all_locked = True
+        for queue in new:
+            if world.locks and not (yield from self._lock(queue)):
+                all_locked = False
+                continue
+            if (yield from self._ask_offset(queue)):
+                held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
+                self._table[queue] = held
+                world.record.take(held.hold)
+                taken.append(held)
+        if taken and world.record.explain:
+            self._say("take", f"takes {_queues(taken)} of {topic}: {why}", [held.queue for held in taken])
+        if not all_locked and world.profile.retries_locks:
+            clock.call(world.timers.lock_retry_us, self._client.rebalance_immediately)
+        if taken:
+            self._pull_later(taken)
+        return changed or bool(taken)
+
+    def _pull_expired(self, held: ProcessQueue) -> bool:
+        """`ProcessQueue.isPullExpired`: a queue that is given up is not pulled either."""
+        since = held.hold.to_us if held.hold.stalled_us is None else held.hold.stalled_us
+        return since is not None and self._world.clock.now - since > self._world.timers.pull_idle_us
+
+    def _remove(self, going: list[ProcessQueue], why: str) -> Generator[int, None, bool]:
+        world = self._world
+        dropped = []
+        for held in going:
+            if not held.dropped:
+                held.dropped = True
+                held.busy_until_us = world.clock.now + self._listener_us(held.queue)
+                world.record.drop(held.hold, world.clock.now, persisted=True)
+                dropped.append(held)
+        if dropped and world.record.explain:
+            self._say("drop", f"drops {_queues(dropped)}: {why}", [held.queue for held in dropped])
+        changed = False
+        for held in going:
+            if not world.locks or (yield from self._release(held)):
+                del self._table[held.queue]
+                changed = True
+        return changed
+
+    def _release(self, held: ProcessQueue) -> Generator[int, None, bool]:
+        """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
+        world, now = self._world, self._world.clock.now
+        write_lock = world.profile.release == "write-lock"
+        longest = world.release_wait_us
+        busy = max(held.busy_until_us - now, 0)
+        if write_lock and now > held.renewed_us + world.timers.unlock_delay_us:
+            busy = 0
+        if busy > longest:
+            yield longest
+            if world.record.explain:
+                self._say("unlock", f"cannot give up {_queues([held])} yet: its listener holds it", [held.queue])
+            return False
+        if busy:
+            yield busy
+        cached = busy > 0 or held.queue in world.lagging
+        delay = world.timers.unlock_delay_us if cached and not write_lock else 0
+        if world.record.explain:
+            text = f"unlocks {_queues([held])}" + (" in a while: messages are cached" if delay else "")
+            self._say("unlock", text, [held.queue])
+        world.clock.call(delay + world.one_way(self._client.draws), _Unlock(self, held.queue))
+        return True
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """The request to give a lock back reaches the broker."""
+        broker = self._world.master(queue.broker_name)
+        if broker is not None and broker.up:
+            broker.unlock(queue, self._client.client_id)
+
+    def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:
+        """`RebalanceImpl.lock`: from the master only."""
+        broker = self._world.master(queue.broker_name)
+        if broker is None or not (yield from self._client.request(broker)):
+            return False
+        got = broker.try_lock(queue, self._client.client_id)
+        if not got and self._world.record.explain:
+            text = f"cannot lock {queue.broker_name}:{queue.queue_id}: {broker.lock_of(queue)} holds it"
+            self._say("lock", text, [queue])
+        yield self._client.answer()
+        return got
+
+    def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
+        """`computePullFromWhere`: without an answer the queue is not taken in this pass."""
+        broker = self._world.broker_of(queue.broker_name, self._client.draws)
+        if broker is None:  # no address is known, as for the logical brokers of static topics
+            yield 2 * self._world.one_way(self._client.draws)
+            return True
+        if not (yield from self._client.request(broker)):
+            if self._world.record.explain:
+                self._say("keep", f"cannot take {queue.broker_name}:{queue.queue_id}: no offset from {broker}", [queue])
+            return False
+        yield self._client.answer()
+        return True
+
+    def _pull_later(self, taken: list[ProcessQueue]) -> None:
+        """`RebalancePushImpl.dispatchPullRequest`."""
+        world = self._world
+        world.record.waiting_pulls += len(taken)
+        world.clock.call(world.pull_delay_us, _FirstPulls(self._client, taken))
+
+    def _listener_us(self, queue: MessageQueue) -> int:
+        """For how long the listener still holds a queue that is given up: the rest of one message's time."""
+        world, draws = self._world, self._client.draws
+        if not world.locks or not world.consume_us:
+            return 0
+        rate = world.rates.get(queue)
+        busy = 1.0 if rate is None else min(rate * world.consume_us / 1e6, 1.0)
+        return draws.below(world.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
+
+    def _say(self, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
+        self._world.say(self._client.client_id, what, text, queues)
+
+
+class _FirstPulls:
+    """The pull requests of the queues that one pass has taken."""
+
+    __slots__ = ("_client", "_taken", "_world")
+
+    def __init__(self, client: Client, taken: list[ProcessQueue]) -> None:
+        self._world = client.world
+        self._client = client
+        self._taken = taken
+
+    def __call__(self, _: int) -> None:
+        world = self._world
+        world.record.waiting_pulls -= len(self._taken)
+        pulled = [held for held in self._taken if not held.dropped and held.hold.to_us is None]
+        for held in pulled:
+            held.hold.reads_from_us = world.clock.now
+        if pulled and world.record.explain:
+            queues = [held.queue for held in pulled]
+            world.say(self._client.client_id, "pull", f"pulls {_queues(pulled)} for the first time", queues)
+
+
+class _Unlock:
+    """An unlock request on its way."""
+
+    __slots__ = ("_queue", "_queues")
+
+    def __init__(self, queues: ProcessQueues, queue: MessageQueue) -> None:
+        self._queues = queues
+        self._queue = queue
+
+    def __call__(self, _: int) -> None:
+        self._queues.unlock(self._queue)
+
+
+def _queues(held: list[ProcessQueue]) -> str:
+    """`broker-a:0, broker-a:1`, or a number of many."""
+    if len(held) > 8:
+        return f"{len(held)} queues"
+    return ", ".join(f"{each.queue.broker_name}:{each.queue.queue_id}" for each in held)
+
+
+def _number(client_ids: tuple[str, ...]) -> str:
+    return f"{len(client_ids)} member" + ("" if len(client_ids) == 1 else "s")

@@ -1,0 +1,83 @@
+"""What changed in the Java consumer from version to version: one `ConsumerProfile` for each stretch of equal behaviour.
+
+Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
+`client` and `process_queues`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.engine.send.profile import Version, parse_version
+
+
+class ConsumerProfile(Struct, frozen=True):
+    """How a stretch of client versions rebalances.
+
+    Attributes:
+        since: the first version of the stretch.
+        name: the stretch in words.
+        min_interval: two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next
+            after that time (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
+        hears_channels: a new connection to a broker leads to a heartbeat and a rebalance
+            (`ChannelEventListener.onChannelActive` of `MQClientInstance`, 5.2.0).
+        pull_delay_us: from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
+        retries_locks: a lock that was not got is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0).
+        release: how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock`
+            unlocks at once when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the
+            table when the listener lets go in time, and unlocks later when messages are still cached.
+        release_wait_us: for how long it waits for the listener.
+        renews_dropped: `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too.
+        empty_ends_early: without queues of the topic a client does not ask for the members (5.5.0); else an empty list
+            lets the strategy throw.
+    """
+
+    since: Version
+    name: str
+    min_interval: bool = True
+    hears_channels: bool = True
+    pull_delay_us: int = 500_000
+    retries_locks: bool = True
+    release: Literal["write-lock", "try-lock"] = "write-lock"
+    release_wait_us: int = 500_000
+    renews_dropped: bool = False
+    empty_ends_early: bool = False
+
+
+PROFILES = (
+    ConsumerProfile((5, 5, 0), "5.5.0 and newer", empty_ends_early=True),
+    ConsumerProfile((5, 2, 0), "5.2.0 to 5.4.0"),
+    ConsumerProfile(
+        (5, 0, 0),
+        "5.0.0 to 5.1.4",
+        min_interval=False,
+        hears_channels=False,
+        release="try-lock",
+        release_wait_us=1_000_000,
+        renews_dropped=True,
+    ),
+    ConsumerProfile(
+        (4, 0, 0),
+        "4.9.8 and older",
+        min_interval=False,
+        hears_channels=False,
+        pull_delay_us=0,
+        retries_locks=False,
+        release="try-lock",
+        release_wait_us=1_000_000,
+        renews_dropped=True,
+    ),
+)
+"""All stretches, the newest first."""
+
+
+def consumer_profile_of(version: str) -> ConsumerProfile:
+    """The rules of a client version.
+
+    Raises:
+        UsageError: it is no version, or older than 4.0.0.
+    """
+    wanted = parse_version(version)
+    return next(profile for profile in PROFILES if wanted >= profile.since)

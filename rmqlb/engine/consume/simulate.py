@@ -1,0 +1,215 @@
+"""A consumer group over time: every member runs its own loop on its own clock, and the events happen in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.client import Client, age_us
+from rmqlb.engine.consume.events import in_order
+from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.shares import Shares
+from rmqlb.engine.consume.timelines import figures, timelines
+from rmqlb.engine.consume.world import World
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.route import TopicRouteData
+
+States = Mapping[MessageQueue, QueueState]
+_TAIL_US = SECOND_US
+
+
+class GroupSimulation:
+    """A scenario made ready once, to be run with as many trials as wanted."""
+
+    def __init__(
+        self,
+        group: str | None,
+        members: Members,
+        routes: Sequence[TopicRouteData],
+        scenario: GroupScenario,
+        *,
+        states: States | None = None,
+    ) -> None:
+        """Check the scenario.
+
+        Raises:
+            UsageError: the events contradict each other or the group, or the end is before the start.
+        """
+        if scenario.until_us is not None and scenario.until_us <= 0:
+            raise UsageError("the simulation ends before it starts")
+        self._group = group
+        self._members = members
+        self._routes = tuple(routes)
+        self._scenario = scenario
+        self._states = states or {}
+        self._events = in_order(scenario.events, members.client_ids, routes)
+        self._profile = consumer_profile_of(scenario.client_version)
+        self._shares = Shares(members.settings)
+        self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
+
+    def run(self, trial: int = 0, *, explain: bool = False) -> GroupReport:
+        """One trial.
+
+        Args:
+            trial: which one; equal numbers give equal reports.
+            explain: note every step.
+        """
+        scenario = self._scenario
+        world = World(
+            self._members,
+            self._routes,
+            scenario,
+            shares=self._shares,
+            lagging=self._lagging,
+            trial=trial,
+            explain=explain,
+        )
+        topics = tuple(route.topic for route in self._routes)
+        world.events_left = len(self._events)
+        for client_id in sort_client_ids(self._members.client_ids):
+            _be_there(world, client_id, topics, all_new=scenario.all_new)
+        if not scenario.all_new:
+            _settle_beginning(world)
+        for event in self._events:
+            world.clock.call(event.at_us, _Happening(world, event, topics))
+        end = _run(world, scenario, self._events)
+        lines = timelines(world.record, scenario, self._states, end)
+        settled = world.has_settled()
+        return GroupReport(
+            group=self._group,
+            strategy=self._members.name,
+            profile=self._profile.name,
+            scenario=scenario,
+            events=self._events,
+            trial=trial,
+            members=tuple(sort_client_ids(dict.fromkeys(client.client_id for client in world.clients))),
+            end_us=end,
+            timelines=lines,
+            steps=tuple(world.record.steps),
+            figures=figures(lines, world.record, self._events[0].at_us if self._events else 0, settled=settled),
+        )
+
+
+def simulate_group(
+    group: str | None,
+    members: Members,
+    routes: Sequence[TopicRouteData],
+    scenario: GroupScenario,
+    *,
+    states: States | None = None,
+    trial: int = 0,
+    explain: bool = False,
+) -> GroupReport:
+    """What a group goes through.
+
+    The members of the beginning have run for a while and own what their strategies give them; every clock of theirs is
+    at a random place. With `all_new` they start at time 0.
+
+    Args:
+        group: its name, or None.
+        members: the group at the beginning.
+        routes: the topics.
+        scenario: what happens, and how clients and servers are configured.
+        states: what was observed of each queue: offsets for where a new owner starts, lag.
+        trial: which of the seed's trials.
+        explain: note every step.
+
+    Raises:
+        UsageError: the events contradict each other or the group, or a version is unknown.
+    """
+    return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
+
+
+def _be_there(world: World, client_id: str, topics: tuple[str, ...], *, all_new: bool) -> None:
+    number = len(world.clients)
+    created = 0 if all_new else -age_us(world.draws(number))
+    client = _client(world, client_id, topics, None, created)
+    if all_new:
+        client.start()
+    else:
+        client.have_run()
+
+
+def _client(world: World, client_id: str, topics: tuple[str, ...], strategy: str | None, created_us: int) -> Client:
+    members = world.members
+    subscribed = members.subscribed.get(client_id)
+    client = Client(
+        client_id,
+        number=len(world.clients),
+        strategy=strategy or members.strategy_of.get(client_id, members.strategy),
+        topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
+        world=world,
+        created_us=created_us,
+    )
+    world.clients.append(client)
+    return client
+
+
+def _settle_beginning(world: World) -> None:
+    """Everybody has what everybody's strategy gives with the same view."""
+    ids = tuple(sort_client_ids(client.client_id for client in world.clients))
+    for client in world.clients:
+        for topic, view in world.name_server.views.items():
+            if topic not in client.topics:
+                continue
+            share = world.shares.share(view, client.strategy, ids, client.client_id)
+            client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
+        world.check(client)
+
+
+def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
+    """Until the group has settled, or the time is over; where the time axis ends."""
+    clock = world.clock
+    if scenario.until_us is not None:
+        while clock.run(scenario.until_us):
+            pass
+        return scenario.until_us
+    last = events[-1].at_us if events else 0
+    longest = last + scenario.patience_us
+    while not world.has_settled():
+        if not clock.run(longest):
+            return longest
+    return clock.now + max(_TAIL_US, (clock.now - (events[0].at_us if events else 0)) // 20)
+
+
+class _Happening:
+    """An event at its time."""
+
+    __slots__ = ("_event", "_topics", "_world")
+
+    def __init__(self, world: World, event: Event, topics: tuple[str, ...]) -> None:
+        self._event = event
+        self._world = world
+        self._topics = topics
+
+    def __call__(self, _: int) -> None:
+        world, event = self._world, self._event
+        world.events_left -= 1
+        world.say(event.subject, "event", event.text)
+        if event.kind == "join":
+            _client(world, event.subject, self._topics, event.strategy, world.clock.now).start()
+            world.truth_changed()
+        elif event.kind == "broker-up":
+            world.bring_up(event)
+        elif event.kind in ("broker-down", "broker-loss"):
+            world.take_down(event)
+        elif event.kind == "route-change":
+            world.change_route(event)
+        else:
+            self._to_member()
+
+    def _to_member(self) -> None:
+        world, event = self._world, self._event
+        client = next(each for each in world.clients if each.alive and each.client_id == event.subject)
+        if event.kind == "leave":
+            client.leave()
+        elif event.kind == "crash":
+            client.crash()
+        elif event.kind == "host-loss":
+            client.lose_host()
+        else:
+            client.queues.stall()
+        world.truth_changed()

@@ -1,0 +1,74 @@
+"""Many trials of one scenario: they differ in the phases of the clocks, the brokers asked, and the latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.simulate import GroupSimulation, States
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import FigureSpread, GroupFigures, GroupScenario, GroupTrials
+from rmqlb.model.route import TopicRouteData
+
+
+def simulate_group_trials(
+    group: str | None,
+    members: Members,
+    routes: Sequence[TopicRouteData],
+    scenario: GroupScenario,
+    trials: int,
+    *,
+    states: States | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> GroupTrials:
+    """Each figure over many trials; trial 0 is the simulation without trials.
+
+    Args:
+        group: its name, or None.
+        members: the group at the beginning.
+        routes: the topics.
+        scenario: what happens.
+        trials: how many, at least 1.
+        states: what was observed of each queue.
+        progress: is told how many are done.
+
+    Raises:
+        UsageError: the events contradict each other or the group.
+    """
+    if trials < 1:
+        raise UsageError(f"{trials} trials: at least one is needed")
+    simulation = GroupSimulation(group, members, routes, scenario, states=states)
+    found: list[GroupFigures] = []
+    for trial in range(trials):
+        found.append(simulation.run(trial).figures)
+        if progress is not None:
+            progress(trial + 1)
+    return summarise(found)
+
+
+def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
+    """The spreads of figures, one set a trial."""
+    spreads: dict[str, FigureSpread] = {}
+    for name in GroupFigures.__struct_fields__:
+        values = [(getattr(figures, name), trial) for trial, figures in enumerate(found)]
+        known = [(value, trial) for value, trial in values if value is not None]
+        if known and (len(known) == len(values) or name == "settled_us"):
+            spreads[name] = _spread(known)
+    settled = sum(1 for figures in found if figures.settled_us is not None)
+    return GroupTrials(len(found), settled, spreads)
+
+
+def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
+    ordered = sorted(value for value, _ in values)
+    worst = ordered[-1]
+    return FigureSpread(
+        median=_quantile(ordered, 50),
+        p95=_quantile(ordered, 95),
+        worst=worst,
+        worst_trial=next(trial for value, trial in values if value == worst),
+    )
+
+
+def _quantile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that so many of 100 do not exceed (nearest rank)."""
+    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1]

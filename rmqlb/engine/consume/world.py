@@ -1,0 +1,259 @@
+"""Everything that the members of a simulation have in common: the clock, the servers, the rules and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.broker import Broker
+from rmqlb.engine.consume.clock import Clock
+from rmqlb.engine.consume.name_server import NameServer
+from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.record import Record
+from rmqlb.engine.consume.shares import Shares
+from rmqlb.engine.randomness import Draws, stream_key
+from rmqlb.model.consuming import Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+
+if TYPE_CHECKING:
+    from rmqlb.engine.consume.client import Client
+
+_BROKERS, _SERVERS = 1 << 20, 1 << 21
+"""Members draw from the streams below these numbers, brokers and what else there is from those above."""
+
+
+class World:
+    """One simulation's surroundings.
+
+    Attributes:
+        clock: the time.
+        record: the notes.
+        timers: every clock's interval.
+        profile: the client version's rules.
+        name_server: the routes.
+        shares: what each strategy gives whom.
+        clients: all members that ever were, in the order in which they came.
+        locks: queues are locked at the broker (orderly and clustering).
+        broadcasting: every member reads every queue.
+        rates: queue → messages a second, where known.
+        lagging: queues that had messages waiting at the start.
+        consume_us: the listener's time for a message.
+        release_wait_us: how long an orderly queue's listener is waited for.
+        pull_delay_us: from taking a queue to its first pull.
+    """
+
+    def __init__(
+        self,
+        members: Members,
+        routes: Sequence[TopicRouteData],
+        scenario: GroupScenario,
+        *,
+        shares: Shares,
+        lagging: frozenset[MessageQueue],
+        trial: int,
+        explain: bool,
+    ) -> None:
+        profile, timers = consumer_profile_of(scenario.client_version), scenario.timers
+        self.clock = Clock()
+        self.record = Record(explain=explain)
+        self.timers = timers
+        self.profile = profile
+        self.shares = shares
+        self.name_server = NameServer(routes, shares.view_of)
+        self.members = members
+        self.clients: list[Client] = []
+        self.locks = scenario.orderly and not scenario.broadcasting
+        self.broadcasting = scenario.broadcasting
+        self.rates = scenario.rates
+        self.lagging = lagging
+        self.consume_us = scenario.consume_us
+        wait, delay = timers.release_wait_us, timers.pull_delay_us
+        self.release_wait_us = profile.release_wait_us if wait is None else wait
+        self.pull_delay_us = profile.pull_delay_us if delay is None else delay
+        self.events_left = 0
+        self._latency_us = scenario.latency_us
+        self._seed, self._trial = scenario.seed, trial
+        self._brokers: dict[str, list[Broker]] = {}
+        self._settled = False
+        self._changed = True
+        for route in routes:
+            for data in route.broker_datas:
+                self._add_broker(data.broker_name, sorted(data.broker_addrs) or [MASTER_ID])
+            for name in (data.broker_name for data in route.queue_datas):
+                self._add_broker(name, [MASTER_ID])
+        self.record.reach(self.name_server.queues(), 0, there=True)
+
+    def draws(self, number: int) -> Draws:
+        """The random numbers of the member that came as number so-and-so."""
+        return Draws(stream_key(self._seed, self._trial, number))
+
+    def one_way(self, draws: Draws) -> int:
+        """How long a message takes to the other side, in microseconds: a quarter to three quarters of the latency."""
+        quarter = self._latency_us >> 2
+        return quarter + draws.below(2 * quarter + 1)
+
+    def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
+        """Note what somebody does now."""
+        self.record.say(self.clock.now, who, what, text, queues)
+
+    def addresses(self, names: Iterable[str]) -> tuple[Broker, ...]:
+        """The processes of these broker names, masters first in each (`brokerAddrTable`)."""
+        return tuple(broker for name in names for broker in self._brokers.get(name, ()))
+
+    def brokers(self) -> Iterable[Broker]:
+        """All of them."""
+        return (broker for brokers in self._brokers.values() for broker in brokers)
+
+    def master(self, name: str) -> Broker | None:
+        """The process with id 0, whether it is up or not; None when the route has none."""
+        brokers = self._brokers.get(name)
+        return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
+
+    def any_slave(self, name: str, draws: Draws) -> Broker | None:
+        """One of the other processes of the name."""
+        brokers = self._brokers.get(name)
+        return brokers[draws.below(len(brokers))] if brokers else None
+
+    def broker_of(self, name: str, draws: Draws) -> Broker | None:
+        """Who answers for a queue's offset: the master, else any of the name's processes."""
+        return self.master(name) or self.any_slave(name, draws)
+
+    def bring_up(self, event: Event) -> None:
+        """A broker is back or new: its queues are there, its memory is empty, and the NameServers know at once."""
+        name = event.subject
+        for broker in self._brokers.get(name, ()):
+            broker.back()
+        self._add_broker(name, [MASTER_ID])
+        self.name_server.add(event)
+        its_queues = sorted(queue for queue in self.name_server.queues() if queue.broker_name == name)
+        self.record.reach(its_queues, self.clock.now, there=True)
+        for broker in self._brokers[name]:
+            for client in self.clients:
+                if client.alive and any(queue.broker_name == name for queue in client.queues.working()):
+                    client.pulls_again(broker)
+        self.truth_changed()
+
+    def take_down(self, event: Event) -> None:
+        """A broker ends, or its machine falls silent."""
+        name, silent = event.subject, event.kind == "broker-loss"
+        for broker in self._brokers[name]:
+            broker.stop(silent=silent)
+            for client in self.clients:
+                client.lose_broker(broker)
+        lost = (queue for queue in sorted(self.name_server.queues()) if queue.broker_name == name)
+        self.record.reach(lost, self.clock.now, there=False)
+        self.clock.call(self._until_dropped(silent), self._drop_from_routes(event))
+        self.truth_changed()
+
+    def change_route(self, event: Event) -> None:
+        """A topic gets other numbers of queues."""
+        before = self.name_server.queues()
+        self.name_server.change(event)
+        after = self.name_server.queues()
+        self.record.reach(sorted(after - before), self.clock.now, there=True)
+        self.record.reach(sorted(before - after), self.clock.now, there=False)
+        self.truth_changed()
+
+    def truth_changed(self) -> None:
+        """What the group will end with is another thing than before."""
+        self._settled = False
+        self._changed = True
+        for client in self.clients:
+            if client.settled is not None:
+                client.settled = False
+
+    def note_change(self) -> None:
+        """A broker's list of members is another one."""
+        self._changed = True
+
+    def check(self, client: Client) -> None:
+        """A member is through with a rebalance: whether it holds what it will end with."""
+        final = self._final_ids()
+        views = self.name_server.views
+        known = all(topic not in views or client.views.get(topic) is views[topic] for topic in client.topics)
+        client.settled = known and client.queues.is_settled(
+            {
+                topic: dict.fromkeys(view.queues)
+                if self.broadcasting
+                else self.shares.share(view, client.strategy, final, client.client_id)
+                for topic, view in views.items()
+                if topic in client.topics
+            }
+        )
+        self._changed = True
+
+    def has_settled(self) -> bool:
+        """Nothing that is still to come changes an owner: every event is over, every broker and client up to date."""
+        if self.events_left or self.record.waiting_pulls:
+            return False
+        if self._changed:
+            self._changed = False
+            everybody = all(client.settled for client in self.clients if client.alive)
+            self._settled = everybody and self._brokers_agree()
+        return self._settled
+
+    def _brokers_agree(self) -> bool:
+        """Each broker names exactly those that send it heartbeats; one that is lost is asked by nobody any more."""
+        told = set(self.name_server.broker_names)
+        for broker in self.brokers():
+            if broker.silent and broker.name in told:
+                return False
+            callers = [client.client_id for client in self.clients if client.alive and client.calls(broker)]
+            if broker.up and broker.client_ids != (tuple(sort_client_ids(callers)) or None):
+                return False
+        return True
+
+    def _final_ids(self) -> tuple[str, ...]:
+        return tuple(sort_client_ids(client.client_id for client in self.clients if client.alive))
+
+    def _add_broker(self, name: str, ids: Sequence[int]) -> None:
+        known = self._brokers.setdefault(name, [])
+        if known:
+            return
+        for broker_id in ids:
+            number = _BROKERS + 64 * len(self._brokers) + len(known)
+            broker = Broker(
+                name,
+                broker_id,
+                clock=self.clock,
+                draws=self.draws(number),
+                timers=self.timers,
+                latency_us=self._latency_us,
+                changed=self.note_change,
+                say=self._say_broker if self.record.explain else None,
+            )
+            broker.run()
+            known.append(broker)
+
+    def _say_broker(self, broker: Broker, what: str, text: str) -> None:
+        self.say(str(broker), what, text)
+
+    def _until_dropped(self, silent: bool) -> int:
+        """When the NameServers drop a broker that is down: at once, or by their scan."""
+        draws = self.draws(_SERVERS + len(self.record.there))
+        if not silent:
+            return self.one_way(draws)
+        expiry = self.timers.nameserver_expiry_us - draws.below(self.timers.registration_us)
+        return expiry + draws.below(self.timers.nameserver_scan_us)
+
+    def _drop_from_routes(self, event: Event) -> _Dropped:
+        return _Dropped(self, event)
+
+
+class _Dropped:
+    """The NameServers drop a broker, unless it is back by then."""
+
+    __slots__ = ("_event", "_world")
+
+    def __init__(self, world: World, event: Event) -> None:
+        self._event = event
+        self._world = world
+
+    def __call__(self, _: int) -> None:
+        world, name = self._world, self._event.subject
+        if not any(broker.up for broker in world.addresses([name])):
+            world.name_server.drop(name)
+            world.say("NameServer", "route", f"drops broker {name} from its routes")
+            world.truth_changed()
