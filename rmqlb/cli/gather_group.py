@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -19,9 +18,9 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
+from rmqlb.engine.consume.reported import client_version
 from rmqlb.engine.detect import detect_strategy, drift
 from rmqlb.engine.rebalance import States
-from rmqlb.engine.send.profile import parse_version
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.consuming import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -33,7 +32,6 @@ from rmqlb.model.consuming import (
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import NEWEST
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _CONSUME_FROM = {
@@ -42,6 +40,7 @@ _CONSUME_FROM = {
     "timestamp": CONSUME_FROM_TIMESTAMP,
 }
 MOST_TRIALS = 1_000_000
+RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
 
 
 class Gathered(Struct, frozen=True):
@@ -114,7 +113,7 @@ def gather(
             f"{found.title} has no member online, and none joins",
             hint="let one join with --event 'join 1@0s', or name the members with --consumers",
         )
-    version, of_version = _client_version(configured.client, None if found.assumed else group)
+    version, of_version = client_version(None if found.assumed else group, configured.client)
     scenario = replace(
         scenario,
         events=events,
@@ -155,7 +154,7 @@ def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
     return GroupScenario(
         orderly=configured.orderly,
         timers=values.timers(configured.timer or ()),
-        latency_us=duration_us(configured.latency, "--latency"),
+        latency_us=duration_us(configured.latency, "--latency", zero=True),
         consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
         consume_from=_consume_from(configured.consume_from, None),
         seed=seed,
@@ -168,7 +167,8 @@ def _members(
     own = settings(options, [route.topic for route in found.routes])
     members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
     if broadcasting:
-        return members, []
+        text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
+        return members, [Finding("broadcasting", text)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
@@ -184,46 +184,6 @@ def _within(events: Sequence[Event], until_us: int | None, typed: str | None) ->
             raise UsageError(
                 f"--event {event.text!r}: not within --for {typed}", hint="leave --for out, or make it longer"
             )
-
-
-def _client_version(given: str | None, group: ConsumerGroup | None) -> tuple[str, list[Finding]]:
-    """The version to simulate: as said, as most members report it, or the newest."""
-    connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
-    languages = sorted({c.language for c in connections if c.language and c.language != "JAVA"})
-    findings = []
-    if languages:
-        text = ", ".join(languages)
-        findings.append(
-            Finding("other-language", f"members report the language {text}: they are simulated as Java clients are")
-        )
-    if given is not None:
-        return given, findings
-    versions = Counter(c.version for c in connections if c.version is not None and _is_version(c.version))
-    if not versions:
-        return NEWEST, findings
-    # The oldest of those that most members have: it is the one that takes longest.
-    usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
-    if len({consumer_profile_of(version).name for version in versions}) > 1:
-        text = ", ".join(f"{_dotted(version)} ({number})" for version, number in versions.most_common())
-        findings.append(
-            Finding(
-                "mixed-versions",
-                f"members report the versions {text}: all are simulated as {_dotted(usual)}; --client names another",
-            )
-        )
-    return _dotted(usual), findings
-
-
-def _is_version(text: str) -> bool:
-    try:
-        consumer_profile_of(text)
-    except UsageError:
-        return False
-    return True
-
-
-def _dotted(version: str) -> str:
-    return ".".join(map(str, parse_version(version)))
 
 
 def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:

@@ -72,7 +72,7 @@ def plan_rollout(
     5 endpoint unreachable.
     """
     from rmqlb.cli import rollout_values as values
-    from rmqlb.cli.gather_group import MOST_TRIALS, gather
+    from rmqlb.cli.gather_group import MOST_TRIALS, RATE_HINT, gather
     from rmqlb.cli.judging import conditions, judge, require_known
     from rmqlb.cli.send_values import count, duration_us
     from rmqlb.engine.consume.group_figures import ROLLOUT_FIGURES, try_on_rollout
@@ -117,7 +117,7 @@ def plan_rollout(
             progress=lambda done, total: progress("choices", done, total),
         )
     tried = [try_on_rollout(condition, rollout) for condition in asked]
-    require_known(tried)
+    require_known(tried, RATE_HINT)
     findings = tuple(dict.fromkeys((*found.findings, *told, *rollout.findings)))
     terminal.show(rollout_report(rollout, conditions=tried), found.snapshot, findings)
     judge(tried, terminal)

@@ -72,7 +72,7 @@ def simulate_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.gather_group import gather, trials_of
+    from rmqlb.cli.gather_group import RATE_HINT, gather, trials_of
     from rmqlb.cli.judging import conditions, judge, require_known
     from rmqlb.engine.consume.group_figures import GROUP_FIGURES, try_on_group, try_on_group_trials
     from rmqlb.views.group_view import group_report
@@ -82,13 +82,17 @@ def simulate_rebalance(
     trials, trial = trials_of(dice)
     if svg == "-" and html == "-":
         raise UsageError("--svg - and --html - both write to stdout")
+    if not happens.event and not happens.all_new and happens.for_ is None:
+        raise UsageError(
+            "nothing happens to the group", hint="say what does: --event 'join 1@30s', or --all-new for its start"
+        )
     found = gather(source, which, strategy, strategy_options, happens, configured, dice.seed, terminal)
     report, spread = _simulated(found, trials, trial, terminal, explain=which.explain)
     tried = [
         try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)
         for condition in asked
     ]
-    require_known(tried)
+    require_known(tried, RATE_HINT)
     findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
     _draw(report, svg, html, terminal)
     if "-" in (svg, html):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Settling, Spread, Summary, TriedCondition
+from rmqlb.views.report import Cell, Column, Report, Section, duration
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 
@@ -56,11 +56,33 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
         f"{group}: {'; '.join(plan.changes) or 'no change'}",
         f"strategy {strategy}",
         f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
+        *_settling(plan),
     ]
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
         facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
     return tuple(facts)
+
+
+def _settling(plan: RebalancePlan) -> Iterator[str]:
+    if plan.strategy_after != plan.strategy_before:
+        yield "members restart one after the other to change their strategy: see plan-rollout"
+    s = plan.settling
+    if s is None:
+        return
+    if s.settled_us is None:
+        settled = f"not settled after the change in any of {s.trials} simulations"
+    else:
+        worst = "not in each" if s.worst_settled_us is None else f"{_time(s.worst_settled_us)} in the worst"
+        settled = f"settled about {_time(s.settled_us)} after the change, {worst} of {s.trials} simulations"
+    lengths = ((s.longest_none_us, "without owner"), (s.longest_several_us, "with two"))
+    windows = ", ".join(f"{_time(us)} {what}" for us, what in lengths if us)
+    yield settled + (f"; a queue is at the worst {windows}" if windows else "")
+
+
+def _time(us: int) -> str:
+    """To the millisecond from a millisecond on: more digits would promise too much."""
+    return duration(round(us / 1000) if us >= 1000 else us / 1000)
 
 
 def _numbered(client_ids: tuple[str, ...]) -> str:
@@ -85,6 +107,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=plan.explained),
+        Column("starts at", "startOffset", "number", shown=any(move.start_offset is not None for move in moves)),
+        Column("start rule", "startRule", shown=False),
     )
     rows = tuple(
         (
@@ -98,6 +122,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
             move.lag,
             move.reason_before,
             move.reason_after,
+            "" if move.start_rule is None else move.start_offset,
+            move.start_rule or "",
         )
         for move in moves
         if not changed_only or move.change != "same"
@@ -226,6 +252,7 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),
         "summary": _summary_data(plan.summary),
+        "settling": _settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
     }
 
@@ -241,7 +268,27 @@ def _move(move: Move) -> dict[str, Any]:
         "lag": move.lag,
         "reasonBefore": move.reason_before,
         "reasonAfter": move.reason_after,
+        "startOffset": move.start_offset,
+        "startRule": move.start_rule,
     }
+
+
+def _settling_data(settling: Settling | None) -> dict[str, Any] | None:
+    if settling is None:
+        return None
+    return {
+        "trials": settling.trials,
+        "settled": settling.settled,
+        "settledMs": _ms(settling.settled_us),
+        "worstSettledMs": _ms(settling.worst_settled_us),
+        "longestNoneMs": _ms(settling.longest_none_us),
+        "longestSeveralMs": _ms(settling.longest_several_us),
+        "unreadMs": _ms(settling.unread_us),
+    }
+
+
+def _ms(us: int | None) -> float | None:
+    return None if us is None else us // 1000 if us % 1000 == 0 else us / 1000
 
 
 def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:

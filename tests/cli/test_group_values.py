@@ -16,8 +16,8 @@ from tests.builders import route
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"
 IDS = (C, A, V6, B)
-ORDERS = route("Orders", **{"broker-a": 4, "broker-b": 4})
-BILLS = route("Bills", **{"broker-a": 2})
+ORDERS = route("Orders", **{"broker-a": 4, "broker-b": 4})  # type: ignore[arg-type]
+BILLS = route("Bills", **{"broker-a": 2})  # type: ignore[arg-type]
 S = 1_000_000
 
 
