@@ -100,6 +100,16 @@ def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
     return *range(begin_us // length * length, end_us, length), end_us
 
 
+def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
+    """Where so many slices of the same length begin, and the end; fewer when there are fewer microseconds.
+
+    >>> even_edges(10, 20, 4), even_edges(10, 12, 4)
+    ((10, 12, 15, 17, 20), (10, 11, 12))
+    """
+    number = max(min(number, end_us - begin_us), 1)
+    return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
+
+
 def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     """Each queue's strip.
 
@@ -140,9 +150,11 @@ def _fewness(interval: Interval) -> int:
 def _slices(
     intervals: Sequence[Interval], edges: Sequence[int], badness: Callable[[Interval], int]
 ) -> tuple[Interval, ...]:
+    if not intervals:
+        return ()
     shown, first = [], 0
     for begin, end in pairwise(edges):
-        while intervals[first].to_us <= begin:
+        while intervals[first].to_us <= begin and first + 1 < len(intervals):
             first += 1
         worst, place = intervals[first], first + 1
         while place < len(intervals) and intervals[place].from_us < end:
