@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 from rmqlb.model.consuming import (
     CONSUME_FROM_LAST_OFFSET,
     TIMER_NAMES,
+    Event,
     GroupReport,
     GroupTrials,
-    Interval,
-    OwnerState,
-    QueueTimeline,
     Timers,
 )
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.group_figures_view import shown_figure
+from rmqlb.views.group_windows import Window, longest, windows
 from rmqlb.views.report import duration, milliseconds
 
 _MOST_NAMES = 3
@@ -27,10 +26,11 @@ _DEFAULTS = Timers()
 
 def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, ...]:
     """What happened, how bad it was, what came of it for messages, and by whose rules."""
+    found = windows(report)
     return (
         f"{_group(report)}: {_events(report)}; {_settled(report)}",
-        _nobody(report),
-        _several(report),
+        _nobody(report, found),
+        *(() if report.scenario.broadcasting else (_several(report, found),)),
         _messages(report),
         *(() if trials is None else _over_trials(trials)),
         _rules(report),
@@ -53,10 +53,13 @@ def _group(report: GroupReport) -> str:
 
 
 def _events(report: GroupReport) -> str:
-    texts = dict.fromkeys(
-        event.text or f"{event.kind} {event.subject} at {time(event.at_us)}" for event in report.events
-    )
-    return _some(list(texts)) or "no event"
+    return _some(list(dict.fromkeys(map(_event, report.events)))) or "no event"
+
+
+def _event(event: Event) -> str:
+    """As the user wrote it, and when it was, if that is not part of it."""
+    plain = f"{event.kind} {event.subject}"
+    return event.text if event.text not in ("", plain) else f"{plain} at {time(event.at_us)}"
 
 
 def _some(texts: Sequence[str]) -> str:
@@ -76,26 +79,24 @@ def _settled(report: GroupReport) -> str:
     return f"settled {time(settled)} after {since}"
 
 
-def _nobody(report: GroupReport) -> str:
+def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
     left = sum(1 for one in report.timelines if one.intervals and one.intervals[-1].state == "none")
     at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
-    found = _longest(report.timelines, "none")
-    if found is None:
+    window, f = longest(found, "none"), report.figures
+    if window is None:
         return "every queue has an owner all the time"
-    f = report.figures
     return (
-        f"longest without owner: {_window(found)}; {_of(f.queues_none, report)} at some time, "
+        f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
         f"{time(f.none_us)} of queue-time in all{at_end}"
     )
 
 
-def _several(report: GroupReport) -> str:
-    found = _longest(report.timelines, "several")
-    if found is None:
+def _several(report: GroupReport, found: Sequence[Window]) -> str:
+    window, f = longest(found, "several"), report.figures
+    if window is None:
         return "no queue ever has several owners"
-    f = report.figures
     return (
-        f"longest with several owners: {_window(found)}; {_of(f.queues_several, report)} at some time, "
+        f"longest with several owners: {_window(window)}; {_of(f.queues_several, report)} at some time, "
         f"{time(f.several_us)} of queue-time in all"
     )
 
@@ -104,15 +105,8 @@ def _of(number: int, report: GroupReport) -> str:
     return f"{number} of {len(report.timelines)} queues"
 
 
-def _longest(timelines: Iterable[QueueTimeline], state: OwnerState) -> tuple[MessageQueue, Interval] | None:
-    """The longest stretch in that state, of equals the first in time, then in the clients' order."""
-    found = [(one.queue, each) for one in timelines for each in one.intervals if each.state == state]
-    return min(found, key=lambda pair: (pair[1].from_us - pair[1].to_us, pair[1].from_us), default=None)
-
-
-def _window(found: tuple[MessageQueue, Interval]) -> str:
-    queue, interval = found
-    return f"{named(queue)} for {time(interval.to_us - interval.from_us)} from {time(interval.from_us)} on"
+def _window(window: Window) -> str:
+    return f"{named(window.queue)} for {time(window.length_us)} from {time(window.from_us)} on"
 
 
 def _messages(report: GroupReport) -> str:
@@ -123,10 +117,11 @@ def _messages(report: GroupReport) -> str:
     if f.again is not None:
         again = f"at most {f.again} message{'' if f.again == 1 else 's'} delivered again"
     elif behind:
-        again = f"delivered again: at most the last {time(behind)} of a queue's messages; rate unknown: give --rate"
+        again = f"delivered again: at most a queue's last {time(behind)}, how many messages is unknown without --rate"
     else:
         again = "no message delivered again"
-    return f"{again}; a message waits at most {time(f.unread_us)} for a new owner"
+    waits = f"a message waits at most {time(f.unread_us)}" if f.unread_us else "no message waits"
+    return f"{again}; {waits} for a new owner"
 
 
 def _over_trials(trials: GroupTrials) -> Iterable[str]:
@@ -142,12 +137,12 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
             f"{shown_figure('settled_us', spread.worst)}"
         )
     parts = [
-        f"{what} {shown_figure(field, s[field].p95)} (worst {shown_figure(field, s[field].worst)})"
+        f"{what} 95 % within {shown_figure(field, s[field].p95)}, worst {shown_figure(field, s[field].worst)}"
         for what, field in (("without owner", "longest_none_us"), ("with several owners", "longest_several_us"))
         if field in s
     ]
     if parts:
-        yield f"95 % of trials have no queue longer {' or '.join(parts)}"
+        yield f"longest in a trial: {'; '.join(parts)}"
 
 
 def _rules(report: GroupReport) -> str:

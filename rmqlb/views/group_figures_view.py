@@ -9,14 +9,14 @@ from rmqlb.views.report import Cell, Column, Section, duration, milliseconds
 
 FIGURES: tuple[tuple[str, str], ...] = (
     ("settled after", "settled_us"),
-    ("longest time a queue has no owner", "longest_none_us"),
+    ("longest without owner", "longest_none_us"),
     ("queue-time without owner", "none_us"),
-    ("longest time a queue has several owners", "longest_several_us"),
+    ("longest with several owners", "longest_several_us"),
     ("queue-time with several owners", "several_us"),
-    ("longest time until a new owner reads", "unread_us"),
-    ("messages delivered again, at most", "again"),
-    ("queues that had no owner at some time", "queues_none"),
-    ("queues that had several owners at some time", "queues_several"),
+    ("longest until a new owner reads", "unread_us"),
+    ("delivered again, at most", "again"),
+    ("queues once without owner", "queues_none"),
+    ("queues once with several", "queues_several"),
     ("queues taken", "taken"),
     ("rebalances", "rebalances"),
 )
@@ -34,7 +34,7 @@ def figure_key(field: str) -> str:
     return first + "".join(map(str.capitalize, others)) + ("Ms" if field.endswith("_us") else "")
 
 
-def figures_section(figures: GroupFigures) -> Section:
+def figures_section(figures: GroupFigures, *, named_only: bool) -> Section:
     """One simulation in numbers; CSV has each as a text and as a number."""
     columns = (
         Column("", "figure"),
@@ -47,7 +47,7 @@ def figures_section(figures: GroupFigures) -> Section:
         value = getattr(figures, field)
         shown = _UNSHOWN[field] if value is None else shown_figure(field, value)
         rows.append((title, shown, figure_key(field), _value(field, value)))
-    return Section("summary", "summary", columns, tuple(rows))
+    return Section("summary", "summary", columns, tuple(rows), named_only=named_only)
 
 
 def trials_section(trials: GroupTrials) -> Section:

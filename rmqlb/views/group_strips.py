@@ -1,26 +1,28 @@
 """Queues as strips: the time cut into slices, what each slice of a queue shows, and which queues may share a strip.
 
 Rule of this file: a slice shows the worst that is in it, so that nothing bad is too short to be seen. Several owners
-are worse than none, none is worse than a queue that is gone, and that is worse than one owner; of equals the last shows.
+are worse than none, none is worse than a queue that is gone, that is worse than one owner; of equals the last shows.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from string import ascii_letters, digits
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import Event, Interval, OwnerState, QueueTimeline
+from rmqlb.model.consuming import Event, GroupReport, Interval, OwnerState, QueueTimeline
 
 SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""
 _STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "gone": "."}
 _BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "none": 2, "several": 3}
 _ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 600, 800)
-_LARGEST = 1000
+_LARGEST = 2000
+_LEAD = 12
+"""What stands before the first event is this part of what comes after it."""
 
 
 class Strip(Struct, frozen=True):
@@ -56,44 +58,70 @@ def symbols(members: Sequence[str]) -> dict[str, str]:
     return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(members))}
 
 
-def character(interval: Interval, letters: dict[str, str]) -> str:
-    """What stands for an interval: its owner's letter, a blank for none, `!` for several, `.` for gone."""
-    return letters[interval.owners[0]] if interval.state == "one" else _STATES[interval.state]
+def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
+    """What stands for an interval: its owner's letter, a blank for none, `!` for several, `.` for gone.
 
-
-def round_slice(end_us: int, most: int) -> int:
-    """The length in microseconds of a slice, a round one, with which no more than so many reach to the end.
-
-    >>> round_slice(31_300_000, 70), round_slice(600_000_000, 70), round_slice(0, 70)
-    (500000, 10000000, 1)
+    Args:
+        interval: it.
+        letters: of the members; None with BROADCASTING, where the number of owners stands for them, `+` for many.
     """
-    least = max(-(-end_us // most), 1)
+    if interval.state in ("one", "several") and letters is None:
+        return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
+    return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
+
+
+def begin_of(report: GroupReport) -> int:
+    """Where a picture begins: shortly before the first event, or the first change if that is earlier."""
+    firsts = [timeline.intervals[0].to_us for timeline in report.timelines if len(timeline.intervals) > 1]
+    firsts += [event.at_us for event in report.events]
+    first = min(firsts, default=0)
+    return max(first - (report.end_us - first) // _LEAD, 0)
+
+
+def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
+    """Where slices of a round length begin, and the end, where the last may be cut short.
+
+    The first begins at a multiple of the length, at or before the time given.
+
+    Args:
+        begin_us: from when.
+        end_us: until when.
+        most: slices, at least 2.
+
+    >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
+    ((0, 5, 10, 15, 20, 25), (20, 30, 40, 50, 60, 61))
+    """
+    least = max(-(-(end_us - begin_us) // most), 1)
     scale = 1
     while least > _LARGEST * scale:
         scale *= 10
-    return next(step * scale for step in (*_ROUND, _LARGEST) if step * scale >= least)
+    lengths = (step * scale for step in (*_ROUND, _LARGEST) if step * scale >= least)
+    length = next(length for length in lengths if -(-end_us // length) - begin_us // length <= most)
+    return *range(begin_us // length * length, end_us, length), end_us
 
 
-def edges_of(end_us: int, slice_us: int) -> tuple[int, ...]:
-    """Where slices begin, and the end; the last may be shorter.
+def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
+    """Where so many slices of the same length begin, and the end; fewer when there are fewer microseconds.
 
-    >>> edges_of(25, 10)
-    (0, 10, 20, 25)
+    >>> even_edges(10, 20, 4), even_edges(10, 12, 4)
+    ((10, 12, 15, 17, 20), (10, 11, 12))
     """
-    return *range(0, end_us, slice_us), end_us
+    number = max(min(number, end_us - begin_us), 1)
+    return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
 
 
-def strips(timelines: Sequence[QueueTimeline], edges: Sequence[int], *, fold: bool) -> list[Strip]:
+def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     """Each queue's strip.
 
     Args:
-        timelines: in the clients' order.
+        report: the simulation.
         edges: of the slices.
         fold: neighbours that show the same become one.
     """
     found: list[Strip] = []
-    for timeline in timelines:
-        slices = _slices(timeline.intervals, edges)
+    badness = _fewness if report.scenario.broadcasting else _badness
+    for timeline in report.timelines:
+        slices = _slices(timeline.intervals, edges, badness)
         if fold and found and _same(found[-1], timeline, slices):
             found[-1] = Strip((*found[-1].timelines, timeline), found[-1].slices)
         else:
@@ -102,23 +130,35 @@ def strips(timelines: Sequence[QueueTimeline], edges: Sequence[int], *, fold: bo
 
 
 def events_in(events: Sequence[Event], edges: Sequence[int]) -> dict[int, list[int]]:
-    """Slice → the events in it, by their places; an event at the very end counts to the last slice."""
+    """Slice → the events in it, by their places; one at the very end counts to the last slice."""
     found: dict[int, list[int]] = {}
     for place, event in enumerate(events):
-        slice_ = min(bisect_right(edges, event.at_us) - 1, len(edges) - 2)
-        if slice_ >= 0 and event.at_us <= edges[-1]:
-            found.setdefault(slice_, []).append(place)
+        if len(edges) > 1 and edges[0] <= event.at_us <= edges[-1]:
+            found.setdefault(min(bisect_right(edges, event.at_us) - 1, len(edges) - 2), []).append(place)
     return found
 
 
-def _slices(intervals: Sequence[Interval], edges: Sequence[int]) -> tuple[Interval, ...]:
+def _badness(interval: Interval) -> int:
+    return _BADNESS[interval.state]
+
+
+def _fewness(interval: Interval) -> int:
+    """With BROADCASTING: the fewer read a queue, the worse."""
+    return _BADNESS[interval.state] if interval.state in ("none", "gone") else -len(interval.owners)
+
+
+def _slices(
+    intervals: Sequence[Interval], edges: Sequence[int], badness: Callable[[Interval], int]
+) -> tuple[Interval, ...]:
+    if not intervals:
+        return ()
     shown, first = [], 0
     for begin, end in pairwise(edges):
-        while intervals[first].to_us <= begin:
+        while intervals[first].to_us <= begin and first + 1 < len(intervals):
             first += 1
         worst, place = intervals[first], first + 1
         while place < len(intervals) and intervals[place].from_us < end:
-            if _BADNESS[intervals[place].state] >= _BADNESS[worst.state]:
+            if badness(intervals[place]) >= badness(worst):
                 worst = intervals[place]
             place += 1
         shown.append(worst)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 
 from rmqlb.model.consuming import Event, GroupReport
-from rmqlb.views.group_strips import SYMBOLS, Strip, character, edges_of, events_in, round_slice, strips, symbols
+from rmqlb.views.group_strips import SYMBOLS, Strip, begin_of, character, events_in, round_edges, strips, symbols
 from rmqlb.views.report import Cell, Column, Section, duration, milliseconds, worst
 
 _LENGTH = 72
@@ -16,12 +17,9 @@ _BETWEEN_TICKS = 9
 _MOST_ROWS = 40
 _MOST_UNFOLDED = 24
 _MOST_NUMBERED = 9
-_COLUMNS = (
-    Column("topic", "topic", quiet=True),
-    Column("broker", "brokerName"),
-    Column("queue", "queueId", "number"),
-    Column("time ->", "strip", "strip"),
-)
+_LEGEND = "! several, blank none, . gone, else the owner"
+_BROADCAST_LEGEND = "how many own it, + for many, blank none, . gone"
+_QUEUE = (Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number"))
 _MINUTE = 60_000_000
 _TICKS = (
     *(step * 10**power for power in range(7) for step in (1, 2, 5)),
@@ -35,16 +33,16 @@ def timeline_section(report: GroupReport) -> Section:
     return _drawn(report, _LENGTH)
 
 
-def ticks(end_us: int, most: int) -> list[int]:
-    """Readable times in microseconds from 0 to the end, no more than so many.
+def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
+    """Readable times in microseconds between two others, about so many at the most.
 
-    >>> ticks(31_300_000, 4)
-    [0, 10000000, 20000000, 30000000]
+    >>> ticks(0, 31_300_000, 4), ticks(29_900_000, 31_300_000, 4)
+    ([0, 10000000, 20000000, 30000000], [30000000, 30500000, 31000000])
     """
-    step = next((step for step in _TICKS if end_us // step < most), _TICKS[-1])
-    while end_us // step >= max(most, 1):
+    step = next((step for step in _TICKS if (end_us - begin_us) // step < most), _TICKS[-1])
+    while (end_us - begin_us) // step >= max(most, 1):
         step *= 2
-    return list(range(0, end_us + 1, step))
+    return list(range(-(-begin_us // step) * step, end_us + 1, step))
 
 
 def event_marks(events: Sequence[Event]) -> list[str]:
@@ -55,22 +53,23 @@ def event_marks(events: Sequence[Event]) -> list[str]:
 
 def _drawn(report: GroupReport, length: int) -> Section:
     """With strips of at most so many characters, their edges included."""
-    slice_us = round_slice(report.end_us, max(length - 2 * len(_EDGE), 1))
-    edges = edges_of(report.end_us, slice_us)
-    drawn = strips(report.timelines, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
-    letters = symbols(report.members)
+    edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
+    drawn = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
+    letters = None if report.scenario.broadcasting else symbols(report.members)
+    legend = _BROADCAST_LEGEND if letters is None else _LEGEND
     rows: list[tuple[Cell, ...]] = [_row(strip, letters) for strip in drawn]
     topics = {timeline.queue.topic for timeline in report.timelines}
     topic = topics.pop() if len(topics) == 1 else ""
-    above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges, slice_us)))]
+    above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges)))]
     if report.events:
         above.append((topic, "events", "", _edged(_marked(report.events, edges))))
     chosen = worst([strip.badness for strip in drawn], _MOST_ROWS)
     brief = None if chosen is None else (*range(len(above)), *(len(above) + place for place in chosen))
+    fits = len(legend) <= length
     return Section(
         "timeline",
-        _title(slice_us, len(letters)),
-        _COLUMNS,
+        _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
+        (*_QUEUE, Column(legend if fits else "", "strip", "strip")),
         (*above, *rows) if drawn else (),
         heads=3,
         brief=brief,
@@ -78,15 +77,13 @@ def _drawn(report: GroupReport, length: int) -> Section:
     )
 
 
-def _title(slice_us: int, members: int) -> str:
-    repeated = f", given away again after {len(SYMBOLS)} of {members}" if members > len(SYMBOLS) else ""
-    return (
-        f"timeline, {duration(milliseconds(slice_us))} a character, which shows the worst in it: ! several owners, "
-        f"blank none, . queue gone, else its owner's letter{repeated}"
-    )
+def _title(edges: Sequence[int], members: int) -> str:
+    begin, end, length = (duration(milliseconds(us)) for us in (edges[0], edges[-1], edges[1 % len(edges)] - edges[0]))
+    repeated = f"; {members} consumers share {len(SYMBOLS)} letters and digits" if members > len(SYMBOLS) else ""
+    return f"timeline from {begin} to {end}, {length} a character{repeated}"
 
 
-def _row(strip: Strip, letters: dict[str, str]) -> tuple[Cell, ...]:
+def _row(strip: Strip, letters: Mapping[str, str] | None) -> tuple[Cell, ...]:
     queue = strip.timelines[0].queue
     shown = "".join(character(interval, letters) for interval in strip.slices)
     return queue.topic, queue.broker_name, strip.queue_ids, _edged(shown)
@@ -96,12 +93,12 @@ def _edged(shown: str) -> str:
     return f"{_EDGE}{shown}{_EDGE}"
 
 
-def _ruler(edges: Sequence[int], slice_us: int) -> str:
-    """Times, each beginning at the slice that it is in."""
+def _ruler(edges: Sequence[int]) -> str:
+    """Times, each beginning at the slice that begins with it."""
     width = len(edges) - 1
     ruler = " " * width
-    for tick in ticks(edges[-1], max(width // _BETWEEN_TICKS, 1)):
-        place, label = tick // slice_us, duration(milliseconds(tick))
+    for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
+        place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
         if place + len(label) <= width:
             ruler = ruler[:place] + label + ruler[place + len(label) :]
     return ruler

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.model.consuming import Event, GroupReport, GroupTrials, Interval, QueueTimeline
+from rmqlb.model.consuming import Event, GroupReport, GroupTrials, Interval
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_data import group_data, parts
 from rmqlb.views.group_facts import group_facts, named, time
 from rmqlb.views.group_figures_view import figures_section, trials_section
 from rmqlb.views.group_strips import SYMBOLS, symbols
 from rmqlb.views.group_timeline import event_marks, timeline_section
+from rmqlb.views.group_windows import Window, windows
 from rmqlb.views.plan_view import labels
 from rmqlb.views.report import Cell, Column, Report, Section, milliseconds, worst
 
@@ -21,7 +23,7 @@ _MOST_QUEUES = 40
 _MOST_STEPS = 200
 _QUEUE = (Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number"))
 _NO_SIDE: Cell = ("-",)
-"""Of a window at the beginning or the end of the simulation: nothing is known of before or after."""
+"""Of a window beside which there is nothing: the simulation begins or ends with it, or the queue is gone."""
 
 
 def group_report(
@@ -49,7 +51,7 @@ def group_report(
         _events(report.events),
         _consumers(report),
         *(() if trials is None else (trials_section(trials),)),
-        figures_section(report.figures),
+        figures_section(report.figures, named_only=trials is not None),
     )
     data = group_data(report, trials, conditions, explain=explain)
     return Report(
@@ -63,39 +65,41 @@ def member_labels(members: Sequence[str]) -> dict[str, str]:
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
 
-def _place(timeline: QueueTimeline) -> tuple[Cell, ...]:
-    return timeline.queue.topic, timeline.queue.broker_name, timeline.queue.queue_id
+def _place(queue: MessageQueue) -> tuple[Cell, ...]:
+    return queue.topic, queue.broker_name, queue.queue_id
 
 
 def _windows(report: GroupReport) -> Section:
     columns = (
         *_QUEUE,
-        Column("owners", "state"),
+        Column("owners", "state", shown=False),
         Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
+        Column("to", "toMs", "ms", shown=False),
         Column("for", "lengthMs", "ms"),
         Column("before", "ownersBefore", "clients"),
         Column("meanwhile", "owners", "clients"),
         Column("after", "ownersAfter", "clients"),
     )
-    found: list[tuple[int, int, tuple[Cell, ...]]] = []
-    for timeline in report.timelines:
-        for before, window, after in zip(
-            (None, *timeline.intervals), timeline.intervals, (*timeline.intervals[1:], None), strict=False
-        ):
-            if window.state in ("none", "several"):
-                length = window.to_us - window.from_us
-                row = (*_place(timeline), window.state, *_times(window), _owners(before), window.owners, _owners(after))
-                found.append((window.from_us, length, row))
-    found.sort(key=lambda each: each[0])
-    brief = worst([length for _, length, _ in found], _MOST_WINDOWS)
-    title = "windows without owner or with several"
+    found = windows(report)
+    rows = tuple(
+        (
+            *_place(window.queue),
+            window.state,
+            *_times(window),
+            _owners(window.before),
+            window.owners,
+            _owners(window.after),
+        )
+        for window in found
+    )
+    brief = worst([window.length_us for window in found], _MOST_WINDOWS)
+    title = "windows without owner" if report.scenario.broadcasting else "windows without owner or with several"
     if brief is not None:
         title += f", the {_MOST_WINDOWS} longest"
-    return Section("windows", title, columns, tuple(row for _, _, row in found), heads=4, brief=brief)
+    return Section("windows", title, columns, rows, heads=3, brief=brief)
 
 
-def _times(interval: Interval) -> tuple[float, float, float]:
+def _times(interval: Interval | Window) -> tuple[float, float, float]:
     return (
         milliseconds(interval.from_us),
         milliseconds(interval.to_us),
@@ -104,14 +108,14 @@ def _times(interval: Interval) -> tuple[float, float, float]:
 
 
 def _owners(interval: Interval | None) -> Cell:
-    return _NO_SIDE if interval is None else interval.owners
+    return _NO_SIDE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
 
 def _queues(report: GroupReport) -> Section:
     columns = (
         *_QUEUE,
-        Column("at first", "ownersAtStart", "clients"),
-        Column("at last", "ownersAtEnd", "clients"),
+        Column("before", "ownersAtStart", "clients"),
+        Column("after", "ownersAtEnd", "clients"),
         Column("none for", "noneMs", "ms"),
         Column("longest", "longestNoneMs", "ms"),
         Column("several for", "severalMs", "ms"),
@@ -122,7 +126,7 @@ def _queues(report: GroupReport) -> Section:
     )
     rows = tuple(
         (
-            *_place(one),
+            *_place(one.queue),
             _owners(one.intervals[0] if one.intervals else None),
             _owners(one.intervals[-1] if one.intervals else None),
             *map(milliseconds, (one.none_us, one.longest_none_us, one.several_us, one.longest_several_us)),
@@ -155,7 +159,7 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
     )
     rows = tuple(
         (
-            *_place(timeline),
+            *_place(timeline.queue),
             one.client_id,
             milliseconds(one.at_us),
             None if one.reads_from_us is None else milliseconds(one.reads_from_us),
@@ -182,7 +186,7 @@ def _intervals(report: GroupReport) -> Section:
         Column("owners", "owners", "clients"),
     )
     rows = tuple(
-        (*_place(timeline), *_times(interval), interval.state, interval.owners)
+        (*_place(timeline.queue), *_times(interval), interval.state, interval.owners)
         for timeline in report.timelines
         for interval in timeline.intervals
     )
@@ -241,8 +245,8 @@ def _consumers(report: GroupReport) -> Section:
         Column("", "letter"),
         Column("#", "label", shown=letters != short),
         Column("consumer", "clientId"),
-        Column("queues at first", "queuesAtStart", "number"),
-        Column("at last", "queuesAtEnd", "number"),
+        Column("before", "queuesAtStart", "number"),
+        Column("after", "queuesAtEnd", "number"),
         Column("taken", "taken", "number"),
         Column("events", "events"),
     )
@@ -262,5 +266,6 @@ def _consumers(report: GroupReport) -> Section:
         )
         for part in found
     )
-    brief = worst([part.taken for part in found], _MOST_CONSUMERS)
-    return Section("consumers", "consumers", columns, rows, heads=3, brief=brief)
+    concerned = [part.taken + abs(part.at_end - part.at_start) + len(happens.get(part.client_id, ())) for part in found]
+    title = "consumers, and how many queues they own before and after"
+    return Section("consumers", title, columns, rows, heads=3, brief=worst(concerned, _MOST_CONSUMERS))

@@ -118,19 +118,20 @@ def milliseconds(us: int) -> float:
     return us // 1000 if us % 1000 == 0 else us / 1000
 
 
-def worst(badness: Sequence[Any], most: int) -> tuple[int, ...] | None:
-    """The places of the worst so many, in the order in which they stand; None when that is all of them.
+def worst(badness: Sequence[int], most: int) -> tuple[int, ...] | None:
+    """The places of the worst so many, in the order in which they stand; None when there are no more.
 
     Args:
-        badness: of each row, the worse the larger; of equals the first is worse.
+        badness: of each row, the worse the larger; of equals the first is worse. One with 0 is not among the worst.
         most: how many.
 
-    >>> worst([1, 5, 2, 5], 2), worst([1, 5], 2)
-    ((1, 3), None)
+    >>> worst([1, 5, 2, 5], 2), worst([0, 0, 4], 2), worst([0, 5], 2)
+    ((1, 3), (2,), None)
     """
     if len(badness) <= most:
         return None
-    return tuple(sorted(sorted(range(len(badness)), key=lambda place: badness[place], reverse=True)[:most]))
+    bad = [place for place, how in enumerate(badness) if how]
+    return tuple(sorted(sorted(bad, key=lambda place: badness[place], reverse=True)[:most]))
 
 
 def duration(ms: float) -> str:
@@ -138,10 +139,12 @@ def duration(ms: float) -> str:
 
     >>> duration(0), duration(0.25), duration(999), duration(45000), duration(90500), duration(86_400_000)
     ('0s', '0.25ms', '999ms', '45s', '1m30.5s', '1d')
+    >>> duration(999.94), duration(999.96)
+    ('999.9ms', '1s')
     """
     if ms == 0:
         return "0s"
-    if ms < 1000:
+    if ms < 999.95:
         return f"{ms:.4g}ms"
     seconds = round(ms / 1000, 3)
     parts = []
