@@ -44,7 +44,8 @@ def plan_rollout(
         str, Option(metavar="N,…", help="To try: how many go down together.", rich_help_panel=_ROLLOUT)
     ] = "1",
     order: Annotated[
-        str | None, Option(metavar="ID,ID,…", help="An order to try besides the usual ones.", rich_help_panel=_ROLLOUT)
+        str | None,
+        Option(metavar="ID,ID,…", help="An order of all of them, to try besides others.", rich_help_panel=_ROLLOUT),
     ] = None,
     ids: Annotated[
         str | None,
@@ -98,7 +99,7 @@ def plan_rollout(
         broadcasting_too=False,
     )
     restarted = values.restarted(restart or (), found.found.client_ids)
-    becomes, told = values.becomes(restarted, found.found.client_ids, ids)
+    becomes, told = values.becomes(restarted or found.found.client_ids, found.found.client_ids, ids)
     with terminal.progress(verb="simulating") as progress:
         rollout = plan(
             found.found.name,
@@ -110,11 +111,11 @@ def plan_rollout(
             down_us=down_us,
             pauses_us=pauses,
             at_once=together,
-            order=values.order(order, restarted),
+            order=values.order(order),
             becomes=becomes,
             trials=number,
             states=found.states,
-            progress=lambda done, total: progress("choices", done, total),
+            progress=lambda done, total: progress("trials", done, total),
         )
     tried = [try_on_rollout(condition, rollout) for condition in asked]
     require_known(tried, RATE_HINT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -53,50 +52,36 @@ def strategy(text: str | None, inner: str) -> str | None:
     return text.upper()
 
 
-def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...]:
-    """`--restart`: the members that restart, sorted; without any, all of them.
+def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
+    """`--restart`: the members that restart, sorted; None for all of them.
 
     Raises:
-        UsageError: one is not in the group, or several processes share its id.
+        UsageError: one is not in the group.
     """
+    if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
+        return None
     found: list[str] = []
-    for text in texts or (_ALL,):
-        if text in client_ids:
-            found.append(text)
-            continue
-        fitting = [client_id for client_id in client_ids if text.lower() == _ALL or fnmatchcase(client_id, text)]
+    for text in texts:
+        fitting = [text] if text in client_ids else [each for each in client_ids if fnmatchcase(each, text)]
         if not fitting:
-            raise UsageError(
-                f"--restart {text}: it is not in the group", hint=suggestion("consumers", text, client_ids)
-            )
+            hint = suggestion("consumers", text, client_ids)
+            raise UsageError(f"--restart {text}: it is not in the group", hint=hint)
         found += fitting
-    for client_id, processes in Counter(client_ids).items():
-        if client_id in found and processes > 1:
-            raise UsageError(
-                f"{processes} processes share the id {client_id}: which of them restarts cannot be told",
-                hint="give each an id of its own: --consumers ID,ID,…",
-            )
     return tuple(sort_client_ids(set(found)))
 
 
-def order(text: str | None, members: Sequence[str]) -> tuple[str, ...] | None:
-    """`--order ID,ID,…`, each member once; those that are left out follow in sorted order.
+def order(text: str | None) -> tuple[str, ...] | None:
+    """`--order ID,ID,…`.
 
     Raises:
-        UsageError: one does not restart, or is named twice.
+        UsageError: an id is empty.
     """
     if text is None:
         return None
-    ids = [part.strip() for part in text.split(",")]
-    for client_id in ids:
-        if client_id not in members:
-            raise UsageError(
-                f"--order {text}: {client_id or 'nothing'} is not among the members that restart",
-                hint=suggestion("consumers", client_id, members),
-            )
-        if ids.count(client_id) > 1:
-            raise UsageError(f"--order {text}: {client_id} is named twice")
-    return tuple(dict.fromkeys((*ids, *members)))
+    ids = tuple(part.strip() for part in text.split(","))
+    if not all(ids):
+        raise UsageError(f"--order {text}: a client id is empty", hint="write --order ID,ID,…")
+    return ids
 
 
 def becomes(
@@ -124,7 +109,7 @@ def becomes(
         if new != client_id:
             taken.add(new)
             changed[client_id] = new
-    if ids is not None and not changed:
+    if ids is not None and members and not changed:
         raise UsageError(
             f"--ids {ids}: {members[0]} is an id that the application chose, and stays",
             hint="only host@pid#time changes by itself",

@@ -61,13 +61,22 @@ def simulate_rebalance(
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
 
     An event is VERB WHO@TIME, times counting from the start:
-      join ID|N\[, strategy S]; leave, crash, host-loss, pull-stall ID;
-      broker-down, broker-loss BROKER (@FROM-TO: and up again); broker-up BROKER\[:READ\[:WRITE]];
-      route-change \[TOPIC:]\[BROKER=]READ\[/WRITE], in queues a broker;
-      restart ID, down TIME\[, as ID]; rolling-restart ID…, every TIME, down TIME\[, at once N];
-      strategy-change S, every TIME, down TIME\[, at once N]\[, order ID…].
-    ID may be a pattern, or #N: the N-th member of the beginning, from 0, as show-owners counts them. A restart may end
-    in ', by crash', and in ', new ids' or ', same ids'.
+      join ID@T\[, strategy S], join N@T with made-up ids
+      leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
+      broker-down NAME@T or NAME@T-T, broker-loss likewise
+      broker-up NAME@T, a new one NAME\[:READ\[:WRITE]]@T
+      route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues a broker
+      restart ID@T, down TIME\[, as ID]
+      rolling-restart ID…@T, every TIME, down TIME\[, at once N]
+      strategy-change S@T, every TIME, down TIME\[, order ID…]
+
+    ID may be a pattern, or #N, the N-th of the first members from 0 on.
+    Restarts may end in ', by crash', ', new ids' and ', same ids'.
+
+    Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
+    pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
+    unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
+    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
