@@ -34,9 +34,9 @@ def test_the_examples_of_the_help_run(words: list[str], monkeypatch: pytest.Monk
 
 
 def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:
-    assert data(*SHORT)["members"] == [I0, I1, I2]
-    assert data(*SHORT, "--restart", "all")["members"] == [I0, I1, I2]
-    assert data(*SHORT, "--restart", I2, "--restart", "*inst0")["members"] == [I0, I2]
+    assert data(*SHORT)["consumers"] == [I0, I1, I2]
+    assert data(*SHORT, "--restart", "all")["consumers"] == [I0, I1, I2]
+    assert data(*SHORT, "--restart", I2, "--restart", "*inst0")["consumers"] == [I0, I2]
 
 
 def test_every_pause_and_number_is_tried() -> None:
@@ -58,9 +58,9 @@ def test_an_order_that_is_given_is_tried_too() -> None:
 
 def test_a_change_of_strategy_shows_its_overlap() -> None:
     found = data(*SHORT, *NEW_STRATEGY)
-    assert (found["strategy"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")
+    assert (found["strategyBefore"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")
     assert found["overlap"] > 0
-    assert len(found["stages"]) == 4
+    assert len(found["stages"]) == 2
     ran = run(*BASE, *SHORT, *NEW_STRATEGY, "--fail-on", "overlap>0", "-q")
     assert ran.code == ExitCode.CONDITION
 

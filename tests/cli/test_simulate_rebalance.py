@@ -8,7 +8,7 @@ import shlex
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -244,7 +244,7 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
     assert ran.code == 0
     assert json.loads(ran.stdout)["data"]["queues"]
     assert ran.stderr == f"written to {svg}\nwritten to {html}\n"
-    assert ElementTree.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert ET.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
     assert "<html" in html.read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.html", "p.svg"]
     for option, path in (("--svg", svg), ("--html", html)):

@@ -69,7 +69,8 @@ def events(changes: Changes):  # type: ignore[no-untyped-def]
 
 def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_older_ones() -> None:
     new, old = takes(GROUP, Changes(add=("d",))), takes(GROUP, Changes(add=("d",)), "4.9.7")
-    assert new is not None and old is not None
+    assert new is not None
+    assert old is not None
     assert (new.trials, new.settled) == (old.trials, old.settled) == (5, 5)
     assert S <= (new.settled_us or 0) <= (new.worst_settled_us or 0) < 2 * S
     assert (old.worst_settled_us or S) < S // 10
