@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rmqlb.model.consuming import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_facts import time
 from rmqlb.views.group_figures_view import shown_figure, trials_data
@@ -25,8 +25,8 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
         conditions: what the user asked to be told about.
     """
     sections = (
-        *([_stages(rollout)] if rollout.stages else ()),
         _order(rollout),
+        *([_stages(rollout)] if rollout.stages else ()),
         _choices(rollout.choices),
     )
     return Report(
@@ -45,11 +45,8 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
         return (f"{group}: {what}; no way was tried",)
     facts = [f"{group}: {what}; best: {_how(best)}", _takes(best), *_costs(best)]
     if changes:
-        facts.append(_overlap(rollout))
-        facts += _instead(rollout, best)
-    elif len(rollout.choices) > 1:
-        facts.append(f"{len(rollout.choices)} ways were tried, {best.trials.trials} trials each")
-    return tuple(facts)
+        facts += [_overlap(rollout, best), *_instead(rollout, best)]
+    return (*facts, f"{len(rollout.choices)} ways tried, {best.trials.trials} trials each")
 
 
 def _best(rollout: Rollout) -> RolloutChoice | None:
@@ -67,33 +64,39 @@ def _how(choice: RolloutChoice) -> str:
 
 def _takes(choice: RolloutChoice) -> str:
     trials = choice.trials
-    if choice.takes_us is None or not trials.settled:
-        return f"it does not settle: {trials.settled} of {trials.trials} trials did"
-    some = "" if trials.settled == trials.trials else f" (only {trials.settled} of {trials.trials} trials settled)"
-    return f"it takes {time(choice.takes_us)} until the group is settled{some}"
+    if choice.takes_us is None:
+        return f"it does not always settle: {trials.settled} of {trials.trials} trials did"
+    return f"it takes {time(choice.takes_us)} until the group is settled, in 95 % of trials"
 
 
 def _costs(choice: RolloutChoice) -> list[str]:
     spreads = choice.trials.spreads
     parts = [
-        f"{what} {shown_figure(field, spreads[field].p95)} (worst {shown_figure(field, spreads[field].worst)})"
+        f"{what} {_within(field, spreads[field])}"
         for what, field in (("without owner", "longest_none_us"), ("with several owners", "longest_several_us"))
         if field in spreads
     ]
-    facts = [f"the longest that a queue is, in 95 % of trials: {', '.join(parts)}"] if parts else []
+    facts = [f"at the longest, in 95 % of trials, a queue is {' and '.join(parts)}"] if parts else []
     if "again" in spreads:
         facts.append(f"messages delivered again: at most {shown_figure('again', spreads['again'].worst)} in any trial")
     return facts
 
 
-def _overlap(rollout: Rollout) -> str:
+def _within(field: str, spread: FigureSpread) -> str:
+    p95, worst = shown_figure(field, spread.p95), shown_figure(field, spread.worst)
+    return p95 if p95 == worst else f"{p95} (worst {worst})"
+
+
+def _overlap(rollout: Rollout, best: RolloutChoice) -> str:
     if not rollout.overlap:
-        return "the strategies never overlap: no queue has two owners or none because they are mixed"
-    queues = f"{rollout.overlap} queue{'' if rollout.overlap == 1 else 's'}"
-    told = f"summed over the stages, {queues} with several owners or none for as long as a stage lasts"
+        return "mixed strategies do no harm: in no stage has a queue several owners or none"
+    number = len(rollout.stages)
+    queues = f"{rollout.overlap} queue{'' if rollout.overlap == 1 else 's'} with several owners or none"
+    stages = f"summed over {number} stages at rest" if number > 1 else "in the stage at rest"
+    how = "one at a time" if best.at_once == 1 else f"{best.at_once} at a time"
     if rollout.overlap_is_least:
-        return f"mixed strategies must overlap, in any order: {told}, is the least"
-    return f"mixed strategies overlap: {told}; not all orders were tried, another may have fewer"
+        return f"mixed strategies must overlap: {queues}, {stages}; no order has fewer, {how}"
+    return f"mixed strategies overlap: {queues}, {stages}; not every order was tried, another may have fewer"
 
 
 def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
@@ -115,18 +118,18 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("order", "orderName"),
         Column("at once", "atOnce", "number"),
         Column("every", "pauseMs", "ms"),
-        Column("away", "downMs", "ms", quiet=True),
+        Column("away", "downMs", "ms", shown=len({choice.down_us for choice in choices}) > 1),
         Column("takes", "takesMs", "ms"),
-        Column("none, 95 %", "longestNoneP95Ms", "ms"),
-        Column("worst", "longestNoneWorstMs", "ms"),
+        Column("no owner", "longestNoneP95Ms", "ms"),
+        Column("", "longestNoneWorstMs", "ms", shown=False),
         Column("in all", "noneP95Ms", "ms"),
-        Column("several, 95 %", "longestSeveralP95Ms", "ms"),
-        Column("worst", "longestSeveralWorstMs", "ms"),
+        Column("several", "longestSeveralP95Ms", "ms"),
+        Column("", "longestSeveralWorstMs", "ms", shown=False),
         Column("in all", "severalP95Ms", "ms"),
-        Column("again", "againWorst", "number", shown=any("again" in choice.trials.spreads for choice in choices)),
+        Column("again", "againWorst", "number", shown=all("again" in choice.trials.spreads for choice in choices)),
         Column("settled", "settled", "number", shown=any(each.trials.settled < each.trials.trials for each in choices)),
-        Column("trials", "trials", "number", quiet=True),
-        Column("", "best"),
+        Column("", "trials", "number", shown=False),
+        Column("", "best", shown=False),
     )
     rows = tuple(
         (
@@ -144,12 +147,13 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
             _worst(choice, "again"),
             choice.trials.settled,
             choice.trials.trials,
-            "<- best" if choice.best else "",
+            "best" if choice.best else "",
         )
         for choice in choices
     )
     brief = tuple(range(_MOST_CHOICES)) if len(rows) > _MOST_CHOICES else None
-    return Section("choices", "ways that were tried, the best first", columns, rows, heads=3, brief=brief)
+    title = "ways, the best first: longest time a queue has no owner or several, and summed over queues, 95 % of trials"
+    return Section("choices", title, columns, rows, heads=3, brief=brief)
 
 
 def _p95(choice: RolloutChoice, field: str) -> float | None:
