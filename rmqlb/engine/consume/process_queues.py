@@ -222,7 +222,7 @@ class ProcessQueues:
         return True
 
     def unlock(self, queue: MessageQueue) -> None:
-        """The request to give a lock back reaches the broker."""
+        """The request to give a lock back reaches the broker; a late one frees a lock that was taken anew since."""
         broker = self._world.master(queue.broker_name)
         if broker is not None and broker.up:
             broker.unlock(queue, self._client.client_id)

@@ -12,6 +12,8 @@ from rmqlb.model.route import TopicRouteData
 
 Share = dict[MessageQueue, None]
 """A set that keeps the clients' order."""
+_MOST_KEPT = 200_000
+"""Shares kept in memory: far more than a group goes through, and a bound for thousands of trials."""
 
 
 class TopicView(Struct, frozen=True, eq=False):
@@ -56,6 +58,9 @@ class Shares:
         """
         key = view, strategy, client_ids, client_id
         if key not in self._shares:
+            if len(self._shares) >= _MOST_KEPT:
+                self._shares.clear()
+                self._prepared.clear()
             self._shares[key] = self._compute(view, strategy, client_ids, client_id)
         return self._shares[key]
 

@@ -78,6 +78,7 @@ class World:
         self._brokers: dict[str, list[Broker]] = {}
         self._settled = False
         self._changed = True
+        self._final: tuple[str, ...] | None = None
         for route in routes:
             for data in route.broker_datas:
                 self._add_broker(data.broker_name, sorted(data.broker_addrs) or [MASTER_ID])
@@ -160,6 +161,7 @@ class World:
         """What the group will end with is another thing than before."""
         self._settled = False
         self._changed = True
+        self._final = None
         for client in self.clients:
             if client.settled is not None:
                 client.settled = False
@@ -206,7 +208,9 @@ class World:
         return True
 
     def _final_ids(self) -> tuple[str, ...]:
-        return tuple(sort_client_ids(client.client_id for client in self.clients if client.alive))
+        if self._final is None:
+            self._final = tuple(sort_client_ids(client.client_id for client in self.clients if client.alive))
+        return self._final
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
         known = self._brokers.setdefault(name, [])

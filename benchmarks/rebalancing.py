@@ -1,0 +1,137 @@
+"""A group over time, beside the bare interpreter's loop: `python -m benchmarks.rebalancing`.
+
+One section for single simulations of growing groups, one for many trials of one group. Both give seconds to read, and
+ratios to a loop of a million rounds in the same run to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from benchmarks.measuring import machine, ratio
+from benchmarks.sections import Hold, Section, least, loop
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.events import restarts
+from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.engine.consume.trials import simulate_group_trials
+from rmqlb.model.consuming import SECOND_US, Event, GroupScenario
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+
+ROUNDS = 10**6
+HOLDS = {
+    ("minutes", "join", "100 x 1,000"): Hold(most=40),
+    ("minutes", "rolling restart", "100 x 1,000"): Hold(most=80),
+    ("trials", "join"): Hold(most=100),
+    ("trials", "rolling restart"): Hold(most=500),
+}
+"""In units of the bare loop; several times what was measured, to catch a wrong order of magnitude."""
+
+SIZES = ((10, 100), (30, 300), (100, 1000), (300, 3000))
+TRIALS = 1000
+
+
+def group(members: int) -> Members:
+    """So many members, whose ids have the form that clients give themselves."""
+    ids = (f"10.0.{number // 250}.{number % 250 + 1}@{1000 + number}#{number:015d}" for number in range(members))
+    return Members(tuple(sort_client_ids(ids)), "AVG")
+
+
+def topic(queues: int, brokers: int = 8) -> TopicRouteData:
+    """So many queues, spread over the brokers."""
+    names = [f"broker-{number:02d}" for number in range(brokers)]
+    datas = tuple(
+        QueueData(name, queues // brokers + (place < queues % brokers), 1, 6) for place, name in enumerate(names)
+    )
+    return TopicRouteData("OrderEvents", datas, tuple(BrokerData("c", name, {0: "loopback"}) for name in names))
+
+
+def scenario(kind: str, members: Members, minutes: int | None = None) -> GroupScenario:
+    """One member joins, or all are restarted in turn within the time."""
+    until = None if minutes is None else minutes * 60 * SECOND_US
+    if kind == "join":
+        return GroupScenario((Event("join", 10 * SECOND_US, "10.9.9.9@1#1"),), until_us=until)
+    every = 30 * SECOND_US if until is None else until * 8 // 10 // len(members.client_ids)
+    return GroupScenario(
+        restarts(members.client_ids, 10 * SECOND_US, every_us=every, down_us=15 * SECOND_US), until_us=until
+    )
+
+
+def minutes(turns: int, sizes: Sequence[tuple[int, int]] = SIZES, length: int = 10) -> Section:
+    """Ten simulated minutes of one group, by its size."""
+    section = Section(("ten minutes with a", "members x queues", "seconds", "time / loop", "grows"))
+    for kind in ("join", "rolling restart"):
+        before: float | None = None
+        for members, queues in sizes:
+            made, route = group(members), topic(queues)
+            asked = scenario(kind, made, length)
+
+            def run(made: Members = made, route: TopicRouteData = route, asked: GroupScenario = asked) -> object:
+                return simulate_group("g", made, [route], asked)
+
+            ours, bare = _turns(run, turns)
+            spread = ratio(ours, bare)
+            grows = "" if before is None else f"{min(ours) / before:.1f}"
+            section.rows.append((kind, f"{members} x {queues:,}", f"{min(ours):.2g}", spread, grows))
+            section.ratios["minutes", kind, f"{members} x {queues:,}"] = spread
+            before = min(ours)
+    return section
+
+
+def trials(turns: int, number: int = TRIALS) -> Section:
+    """Many trials of ten members on 16 queues, until the group is settled."""
+    section = Section((f"{number:,} trials of", "seconds", "time / loop"))
+    made, route = group(10), topic(16, brokers=2)
+    for kind in ("join", "rolling restart"):
+        asked = scenario(kind, made)
+
+        def run(asked: GroupScenario = asked) -> object:
+            return simulate_group_trials("g", made, [route], asked, number)
+
+        ours, bare = _turns(run, turns)
+        section.rows.append((kind, f"{min(ours):.2g}", ratio(ours, bare)))
+        section.ratios["trials", kind] = ratio(ours, bare)
+    return section
+
+
+def _turns(call: Callable[[], object], turns: int) -> tuple[list[float], list[float]]:
+    ours, bare = [], []
+    for _ in range(turns):
+        ours.append(least(call))
+        bare.append(least(lambda: loop(ROUNDS)))
+    return ours, bare
+
+
+def main() -> None:
+    """Measure, print the tables, and with `--check` end with 1 when a hold is broken."""
+    parts: dict[str, Callable[[int], Section]] = {"minutes": minutes, "trials": trials}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rebalancing", description=__doc__)
+    parser.add_argument("--turns", type=int, default=3, metavar="N", help="turns that count (default: %(default)s)")
+    parser.add_argument("--only", action="append", choices=parts, help="repeatable; default: all")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken")
+    options = parser.parse_args()
+    sys.stdout.write(f"{machine()}, {options.turns} turns\n")
+    complaints = []
+    for name, part in parts.items():
+        if name in (options.only or parts):
+            section = part(options.turns)
+            sys.stdout.write(f"\n{name}\n\n{section}\n")
+            sys.stdout.flush()
+            complaints += broken(section)
+    sys.stdout.writelines(f"\n{line}\n" for line in complaints)
+    sys.exit(1 if options.check and complaints else 0)
+
+
+def broken(section: Section) -> list[str]:
+    """A line for each hold that is broken."""
+    return [
+        f"hold broken: {', '.join(name)}: {spread.median:.3g}, and {HOLDS[name]} is asked"
+        for name, spread in section.ratios.items()
+        if name in HOLDS and not HOLDS[name].least <= spread.median <= HOLDS[name].most
+    ]
+
+
+if __name__ == "__main__":
+    main()

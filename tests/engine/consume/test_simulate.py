@@ -1,0 +1,313 @@
+"""What holds for every group and every event: time is covered exactly, the end is the plan's, equal seeds are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.changes import Changes, change_members, change_route
+from rmqlb.engine.consume.events import restarts
+from rmqlb.engine.consume.simulate import GroupSimulation, simulate_group
+from rmqlb.engine.consume.trials import simulate_group_trials, summarise
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from tests.builders import route
+from tests.engine.consume.groups import at, line, owners_at_the_end, simulate
+
+VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
+STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[Members, tuple[TopicRouteData, ...], GroupScenario]:
+    """A group on one or two topics, some of whose members come, go, or get lost, and whose brokers may change."""
+    ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
+    brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
+    topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
+    gone, events = set(), []
+    for number in range(draw(st.integers(1, 4))):
+        seconds = draw(st.integers(0, 60))
+        kind = draw(st.sampled_from(["join", "leave", "crash", "host-loss", "route-change"]))
+        present = [i for i in ids if i not in gone]
+        if kind == "join" or not present:
+            events.append(at("join", f"n{number}", seconds))
+        elif kind == "route-change":
+            events.append(at("route-change", "T", seconds, read_queues=draw(st.integers(1, 5))))
+        else:
+            gone.add(present[0])
+            events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
+    scenario = GroupScenario(
+        tuple(events),
+        client_version=draw(st.sampled_from(VERSIONS)),
+        orderly=draw(st.booleans()),
+        consume_us=draw(st.sampled_from([0, 300_000, 2_000_000])),
+        latency_us=draw(st.sampled_from([0, 1000, 40_000])),
+        seed=draw(st.integers(0, 1000)),
+    )
+    return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
+
+
+def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
+    """Who owns what after all events, as `plan-rebalance` plans it."""
+    ids = Counter(members.client_ids)
+    reads = None
+    for event in sorted(events, key=lambda event: event.at_us):
+        if event.kind == "join":
+            ids[event.subject] += 1
+        elif event.kind == "route-change":
+            reads = event.read_queues
+        else:
+            ids[event.subject] -= 1
+    after = replace(members, client_ids=tuple(ids.elements()))
+    owners: dict[MessageQueue, object] = {}
+    for topic in routes:
+        datas = topic.queue_datas
+        if reads is not None and topic.topic == "T":
+            datas = tuple(replace(data, read_queue_nums=reads) for data in datas)
+        owners |= assign(replace(topic, queue_datas=datas), after).owners
+    return owners
+
+
+@given(groups())
+@settings(max_examples=150, deadline=None)
+def test_intervals_cover_the_time_axis_exactly(case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario]) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    for each in report.timelines:
+        assert each.intervals[0].from_us == 0
+        assert each.intervals[-1].to_us == report.end_us
+        for one, next_one in pairwise(each.intervals):
+            assert one.to_us == next_one.from_us
+            assert (one.state, one.owners) != (next_one.state, next_one.owners)
+        assert all(interval.from_us < interval.to_us for interval in each.intervals)
+        for interval in each.intervals:
+            expected = {0: "none", 1: "one"}.get(len(interval.owners), "several")
+            assert interval.state in (expected, "gone")
+        lengths = {
+            state: sum(i.to_us - i.from_us for i in each.intervals if i.state == state) for state in ("none", "several")
+        }
+        assert (each.none_us, each.several_us) == (lengths["none"], lengths["several"])
+
+
+@given(groups())
+@settings(max_examples=150, deadline=None)
+def test_the_end_is_what_plan_rebalance_plans(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    assert report.figures.settled_us is not None
+    planned = final(case[0], case[1], case[2].events)
+    for each in report.timelines:
+        last = each.intervals[-1]
+        assert last.owners == planned.get(each.queue, ())
+        assert (last.state == "gone") == (each.queue not in planned)
+
+
+@given(groups(), st.integers(0, 5))
+@settings(max_examples=60, deadline=None)
+def test_equal_input_gives_equal_reports_and_explaining_changes_nothing(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario], trial: int
+) -> None:
+    first = simulate_group("g", case[0], case[1], case[2], trial=trial)
+    again = GroupSimulation("g", case[0], case[1], case[2])
+    again.run(trial + 1)
+    assert again.run(trial) == first, "another trial in between leaves no trace"
+    explained = simulate_group("g", case[0], case[1], case[2], trial=trial, explain=True)
+    assert explained.steps
+    assert replace(explained, steps=()) == first
+
+
+@given(groups())
+@settings(max_examples=60, deadline=None)
+def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    """Since 5.2.0. Before, a delayed unlock may free a lock that its client has taken anew in the meantime."""
+    members, topics, scenario = case
+    report = simulate_group("g", members, topics, replace(scenario, orderly=True, client_version="5.2.0"))
+    assert report.figures.several_us == 0
+
+
+@given(groups())
+@settings(max_examples=60, deadline=None)
+def test_takeovers_are_the_beginnings_of_ownership(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    for each in report.timelines:
+        for takeover in each.takeovers:
+            assert 0 <= takeover.at_us <= report.end_us
+            assert takeover.reads_from_us is None or takeover.reads_from_us >= takeover.at_us
+            assert takeover.again_us >= 0
+    assert report.figures.taken == sum(len(each.takeovers) for each in report.timelines)
+
+
+def test_trials_are_the_simulations_of_their_numbers() -> None:
+    members, topics = Members(("c1", "c2", "c3"), "AVG"), (route(a=4, b=4),)
+    scenario = GroupScenario((at("join", "c4"),))
+    trials = simulate_group_trials("g", members, topics, scenario, 20)
+    single = [simulate_group("g", members, topics, scenario, trial=trial).figures for trial in range(20)]
+    assert trials == summarise(single)
+    worst = trials.spreads["longest_none_us"]
+    assert single[worst.worst_trial].longest_none_us == worst.worst
+    assert sorted(each.longest_none_us for each in single)[9] == worst.median
+    assert trials.settled == 20
+
+
+def test_at_least_one_trial() -> None:
+    with pytest.raises(UsageError, match="0 trials"):
+        simulate_group_trials("g", Members(("c1",), "AVG"), (route(a=4),), GroupScenario(), 0)
+
+
+def test_a_group_without_events_is_settled_from_the_beginning() -> None:
+    report = simulate("c1 c2")
+    assert (report.figures.settled_us, report.figures.taken, report.end_us) == (0, 0, SECOND_US)
+
+
+def test_members_that_all_start_at_once_take_their_first_queues_after_a_second() -> None:
+    report = simulate("c1 c2 c3", all_new=True, latency_us=0)
+    assert {each.at_us for queue in report.timelines for each in queue.takeovers} == {SECOND_US}
+    assert owners_at_the_end(report)["a0"] == ("c1",)
+
+
+def test_the_time_may_be_given() -> None:
+    report = simulate("c1 c2", at("leave", "c1"), until_us=33 * SECOND_US)
+    assert report.end_us == 33 * SECOND_US
+    with pytest.raises(UsageError, match="ends before it starts"):
+        simulate("c1 c2", until_us=0)
+
+
+def test_two_processes_with_one_id_both_read_the_first_share() -> None:
+    report = simulate("c1 c1 c2", at("join", "c3"))
+    end = owners_at_the_end(report)
+    assert end["a0"] == ("c1", "c1")
+    assert () in end.values()
+
+
+def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_asks_it() -> None:
+    """The first member to send it a heartbeat may be told that it is alone, and takes every queue."""
+    alone = 0
+    for trial in range(60):
+        report = simulate("c1 c2 c3", at("broker-up", "c"), trial=trial, explain=True)
+        alone += any(step.what == "take" and "broker c names 1 member" in step.text for step in report.steps)
+        assert owners_at_the_end(report) == {
+            f"{queue.broker_name}{queue.queue_id}": ids
+            for queue, ids in assign(route(a=4, b=4, c=4), TRIO).owners.items()
+        }
+    assert 5 < alone < 40
+
+
+TRIO = Members(("c1", "c2", "c3"), "AVG")
+
+
+def test_a_broker_that_comes_back_is_taken_up_again() -> None:
+    report = simulate("c1 c2 c3", at("broker-down", "a", 10), at("broker-up", "a", 90))
+    states = [(interval.state, interval.owners) for interval in line(report, "a", 0).intervals]
+    assert states[:4] == [("one", ("c1",)), ("gone", ("c1",)), ("gone", ()), ("none", ())]
+    assert states[-1] == ("one", ("c1",))
+    assert owners_at_the_end(report) == {
+        f"{queue.broker_name}{queue.queue_id}": ids for queue, ids in assign(route(a=4, b=4), TRIO).owners.items()
+    }
+
+
+@pytest.mark.parametrize(("version", "latest"), [("5.5.0", 11.25), ("4.9.7", 40.25)])
+def test_a_broker_that_is_soon_back_is_told_of_its_members_by_new_connections_or_heartbeats(
+    version: str, latest: float
+) -> None:
+    """It has forgotten everybody. The first that it hears may be told that it is alone, and takes every queue."""
+    events = at("broker-down", "a", 10), at("broker-up", "a", 10.2)
+    alone = 0
+    for trial in range(20):
+        report = simulate("c1 c2", *events, routes=[route(a=4)], trial=trial, explain=True, client_version=version)
+        heard = [step.at_us for step in report.steps if step.what == "notice" and "for the first time" in step.text]
+        assert len(heard) == 2
+        assert all(10.2 <= moment / SECOND_US <= latest for moment in heard)
+        alone += report.figures.several_us > 0
+        assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": ("c2",), "a3": ("c2",)}
+    assert alone
+
+
+def test_a_rolling_restart_is_one_leave_and_one_join_each() -> None:
+    events = restarts(["c1", "c2"], 10 * SECOND_US, every_us=60 * SECOND_US, down_us=15 * SECOND_US)
+    assert [(event.kind, event.subject, event.at_us // SECOND_US) for event in events] == [
+        ("leave", "c1", 10),
+        ("join", "c1", 25),
+        ("leave", "c2", 70),
+        ("join", "c2", 85),
+    ]
+    report = simulate("c1 c2 c3", *events)
+    start = assign(route(a=4, b=4), TRIO).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in start.items()}
+
+
+def test_a_strategy_rolled_out_member_by_member_ends_with_everybody_on_it() -> None:
+    events = restarts(["c1", "c2", "c3"], 0, every_us=60 * SECOND_US, down_us=SECOND_US, strategy="AVG_BY_CIRCLE")
+    report = simulate("c1 c2 c3", *events)
+    planned = assign(route(a=4, b=4), replace(TRIO, strategy="AVG_BY_CIRCLE")).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
+    assert report.figures.several_us > 60 * SECOND_US, "mixed strategies overlap as long as the mixture lasts"
+
+
+def test_what_plan_rebalance_calls_after_is_where_a_change_ends() -> None:
+    changes = Changes(remove=("c2",), add=("c9",))
+    report = simulate("c1 c2 c3", at("leave", "c2"), at("join", "c9"))
+    after = Members(change_members(("c1", "c2", "c3"), changes), "AVG")
+    planned = assign(change_route(route(a=4, b=4), changes), after).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
+
+
+def test_messages_delivered_again_are_bounded_by_the_rate() -> None:
+    queue = MessageQueue("T", "b", 3)
+    report = simulate("c1 c2", at("crash", "c2"), rates={queue: 100.0})
+    found = line(report, "b", 3)
+    assert found.again == -(-100 * found.takeovers[0].again_us // SECOND_US)
+    assert line(report, "b", 2).again is None
+    assert report.figures.again is None
+
+
+def test_where_a_new_owner_starts_follows_what_was_observed() -> None:
+    states = {MessageQueue("T", "b", 3): QueueState(consumer_offset=120, broker_offset=150)}
+    members = Members(("c1", "c2"), "AVG")
+    report = simulate_group("g", members, (route(a=4, b=4),), GroupScenario((at("leave", "c2"),)), states=states)
+    start = line(report, "b", 3).takeovers[0].start
+    assert (start.rule, start.offset) == ("stored", 120)
+    assert line(report, "b", 2).takeovers[0].start.rule == "unknown"
+
+
+def test_broadcasting_members_own_everything() -> None:
+    report = simulate("c1 c2", at("join", "c3"), broadcasting=True)
+    assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
+
+
+def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:
+    members = Members(("c1", "c2"), "AVG", subscribed={"c2": frozenset({"U"})})
+    topics = route("T", a=4), route("U", a=4)
+    report = simulate_group("g", members, topics, GroupScenario((at("join", "c3"),)))
+    end = {(each.queue.topic, each.queue.queue_id): each.intervals[-1].owners for each in report.timelines}
+    assert end["T", 2] == ()
+    assert end["U", 2] == ("c2",)
+
+
+def test_notices_in_batches_come_later() -> None:
+    batched = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
+    for trial in range(20):
+        report = simulate("c1 c2 c3", at("crash", "c2"), timers=batched, trial=trial)
+        assert report.figures.settled_us is not None
+        assert report.figures.settled_us <= 16.1 * SECOND_US
+
+
+def test_a_group_that_cannot_settle_says_so() -> None:
+    members = Members(("c1", "c2"), "MACHINE_ROOM")
+    report = simulate_group(
+        "g", members, (route(a=4),), GroupScenario((at("leave", "c1"),), patience_us=60 * SECOND_US)
+    )
+    assert report.end_us >= SECOND_US

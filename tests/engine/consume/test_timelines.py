@@ -1,0 +1,101 @@
+"""How much is delivered again, from who held a queue when: by hand for each kind of handover."""
+
+from __future__ import annotations
+
+from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.timelines import figures, timelines
+from rmqlb.model.consuming import GroupScenario, QueueTimeline
+from rmqlb.model.message_queue import MessageQueue
+
+QUEUE = MessageQueue("T", "a", 0)
+
+
+def hold(
+    client_id: str, from_us: int, to_us: int | None, *, persisted: bool = True, every_us: int = 50, reads: bool = True
+) -> Hold:
+    """A member that stores its offsets at 0, 50, 100, …, and reads from the moment it takes the queue."""
+    made = Hold(QUEUE, client_id, from_us, lambda at: at // every_us * every_us)
+    made.reads_from_us = from_us if reads else None
+    made.to_us, made.persisted = to_us, persisted and to_us is not None
+    return made
+
+
+def read(*holds: Hold, there: tuple[tuple[int, bool], ...] = ((0, True),), end_us: int = 1000) -> QueueTimeline:
+    record = Record(explain=False)
+    record.holds = list(holds)
+    record.there[QUEUE] = list(there)
+    lines = timelines(record, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, end_us)
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_handover_in_good_order_delivers_nothing_again() -> None:
+    line = read(hold("c1", -500, 220), hold("c2", 230, None))
+    assert [takeover.again for takeover in line.takeovers] == [0]
+    assert (line.none_us, line.unread_us) == (10, 10)
+
+
+def test_a_killed_owner_leaves_what_it_had_not_stored() -> None:
+    """Stored at 200, read until 220: the 20 after it come again, at a message a microsecond."""
+    line = read(hold("c1", -500, 220, persisted=False), hold("c2", 230, None))
+    assert [takeover.again for takeover in line.takeovers] == [20]
+
+
+def test_two_owners_at_once_both_deliver() -> None:
+    """c2 starts at 230 from what was stored at 200; c1 goes on until 270."""
+    line = read(hold("c1", -500, 270), hold("c2", 230, None))
+    assert [takeover.again for takeover in line.takeovers] == [70]
+    assert (line.several_us, line.longest_several_us, line.none_us) == (40, 40, 0)
+
+
+def test_two_owners_that_stay_deliver_everything_again_until_the_end() -> None:
+    line = read(hold("c1", -500, None), hold("c2", 230, None))
+    assert [takeover.again for takeover in line.takeovers] == [800]
+
+
+def test_an_owner_that_dies_before_it_stored_anything_starts_the_next_where_it_started() -> None:
+    """c2 starts at 205 from 205; it is killed at 240, before its first timer at 250."""
+    line = read(hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245, None))
+    assert [takeover.again for takeover in line.takeovers] == [0, 35]
+
+
+def test_an_owner_that_never_pulled_delivered_nothing() -> None:
+    line = read(hold("c1", -500, 205), hold("c2", 205, 240, reads=False), hold("c3", 240, None))
+    assert [(takeover.client_id, takeover.again) for takeover in line.takeovers] == [("c2", 0), ("c3", 0)]
+    assert line.takeovers[1].unread_us == 35
+
+
+def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
+    line = read(hold("c1", 130, None), there=((100, True),))
+    assert [(takeover.again, takeover.unread_us) for takeover in line.takeovers] == [(0, 30)]
+    assert [(interval.state, interval.to_us) for interval in line.intervals] == [
+        ("gone", 100),
+        ("none", 130),
+        ("one", 1000),
+    ]
+
+
+def test_a_queue_that_is_lost_is_gone_whoever_holds_it() -> None:
+    line = read(hold("c1", -500, 400), there=((0, True), (300, False)))
+    assert [(interval.state, interval.owners) for interval in line.intervals] == [
+        ("one", ("c1",)),
+        ("gone", ("c1",)),
+        ("gone", ()),
+    ]
+    assert line.none_us == 0
+
+
+def test_stretches_are_counted_over_changing_owners() -> None:
+    """Three owners, then two, then one: one stretch with several."""
+    line = read(hold("c1", -500, 300), hold("c2", 200, 400), hold("c3", 250, None))
+    assert (line.several_us, line.longest_several_us) == (200, 200)
+    record = Record(explain=False)
+    assert figures([line], record, 0, settled=True).queues_several == 1
+
+
+def test_a_group_that_did_not_settle_has_no_time_for_it() -> None:
+    record = Record(explain=False)
+    record.last_change_us = 500
+    assert figures([], record, 200, settled=True).settled_us == 300
+    assert figures([], record, 200, settled=False).settled_us is None
+    assert figures([], record, 700, settled=True).settled_us == 0
