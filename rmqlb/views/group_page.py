@@ -16,6 +16,9 @@ from rmqlb.views.report import RIGHT, Report, Section
 from rmqlb.views.text import fit_for_xml
 
 _MOST_ROWS = 2000
+_SHORT = 60
+"""Characters of a cell that are not worth a second line."""
+_LONG = {"class": "l"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _UNSHOWN = ("timeline", "intervals")
 _LAST = ("queues", "takeovers", "steps")
@@ -32,8 +35,9 @@ svg{display:block;max-width:100%;height:auto;min-width:40rem}
 table{border-collapse:collapse;font-size:.85rem;line-height:1.4}
 th,td{padding:.2rem .9rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th{font-weight:600;border-bottom-color:var(--quiet)}
-td{overflow-wrap:break-word;max-width:30rem}
-.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td{white-space:nowrap}
+.l{white-space:normal;overflow-wrap:anywhere;min-width:20rem;max-width:40rem}
+.n{text-align:right;font-variant-numeric:tabular-nums}
 .quiet{color:var(--quiet)}
 @media print{body{max-width:none;font-size:9pt}tr{break-inside:avoid}thead{display:table-header-group}}
 """
@@ -85,7 +89,8 @@ def _table(body: ET.Element, whole: Section) -> None:
     for row in section.rows:
         line = ET.SubElement(rows, "tr")
         for column, cell, side in zip(section.columns, row, sides, strict=True):
-            _add(line, "td", cell_text(column, cell, {}), side)
+            text = cell_text(column, cell, {})
+            _add(line, "td", text, _LONG if len(text) > _SHORT else side)
         line.tail = "\n"
     left = len(whole.rows) - len(section.rows)
     if left:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from string import ascii_letters, digits
 
 from msgspec import Struct
@@ -19,8 +19,7 @@ SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""
 _STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "gone": "."}
 _BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "none": 2, "several": 3}
-_ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 600, 800)
-_LARGEST = 2000
+_ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LEAD = 12
 """What stands before the first event is this part of what comes after it."""
 
@@ -89,13 +88,9 @@ def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
         most: slices, at least 2.
 
     >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
-    ((0, 5, 10, 15, 20, 25), (20, 30, 40, 50, 60, 61))
+    ((0, 5, 10, 15, 20, 25), (18, 27, 36, 45, 54, 61))
     """
-    least = max(-(-(end_us - begin_us) // most), 1)
-    scale = 1
-    while least > _LARGEST * scale:
-        scale *= 10
-    lengths = (step * scale for step in (*_ROUND, _LARGEST) if step * scale >= least)
+    lengths = chain(range(1, 10), (step * 10**power for power in count() for step in _ROUND))
     length = next(length for length in lengths if -(-end_us // length) - begin_us // length <= most)
     return *range(begin_us // length * length, end_us, length), end_us
 

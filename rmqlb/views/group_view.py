@@ -141,6 +141,10 @@ def _queues(report: GroupReport) -> Section:
 
 
 def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
+    found = sorted(
+        ((takeover, timeline) for timeline in report.timelines for takeover in timeline.takeovers),
+        key=lambda pair: pair[0].at_us,
+    )
     columns = (
         *_QUEUE,
         Column("taken by", "clientId", "clients"),
@@ -148,14 +152,10 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
         Column("reads from", "readsFromMs", "ms"),
         Column("unread for", "unreadMs", "ms"),
         Column("starts at", "startRule"),
-        Column("offset", "startOffset", "number"),
+        Column("offset", "startOffset", "number", shown=any(one.start.offset is not None for one, _ in found)),
         Column("again, the last", "againMs", "ms"),
-        Column("messages", "again", "number"),
-        Column("because", "startReason"),
-    )
-    found = sorted(
-        ((takeover, timeline) for timeline in report.timelines for takeover in timeline.takeovers),
-        key=lambda pair: pair[0].at_us,
+        Column("messages", "again", "number", shown=any(one.again for one, _ in found)),
+        Column("because", "startReason", quiet=True),
     )
     rows = tuple(
         (
@@ -206,7 +206,7 @@ def _steps(report: GroupReport) -> Section:
         for step in report.steps
     )
     brief = tuple(range(_MOST_STEPS)) if len(rows) > _MOST_STEPS else None
-    return Section("steps", "what happens and why", columns, rows, heads=3, brief=brief)
+    return Section("steps", "what happens and why", columns, rows, brief=brief)
 
 
 def _events(events: Sequence[Event]) -> Section:
