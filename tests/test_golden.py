@@ -20,7 +20,7 @@ BASIC = {
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
-    "plan-rollout": f"plan-rollout {EXAMPLE} --group bill-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
+    "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {

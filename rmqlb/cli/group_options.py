@@ -84,7 +84,7 @@ class MemberOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             metavar="[TOPIC=]R",
-            help="Messages a second of the topic, or of each one, even over its queues; repeatable.",
+            help="Messages a second of the topic, or of each, spread evenly over its queues; repeatable.",
             rich_help_panel=MEMBERS,
         ),
     ] = None

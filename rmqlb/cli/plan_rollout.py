@@ -14,7 +14,7 @@ from rmqlb.cli.terminal import Terminal
 _ROLLOUT = "Rollout"
 
 
-@command
+@command(without=("explain",))
 def plan_rollout(
     source: SourceOptions,
     which: GroupOverTimeOptions,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Settling, Spread, Summary, TriedCondition
-from rmqlb.views.report import Cell, Column, Report, Section, duration
+from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
+from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.settling_view import settling_data, settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 
@@ -56,33 +57,12 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
         f"{group}: {'; '.join(plan.changes) or 'no change'}",
         f"strategy {strategy}",
         f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
-        *_settling(plan),
+        *settling_facts(plan),
     ]
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
         facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
     return tuple(facts)
-
-
-def _settling(plan: RebalancePlan) -> Iterator[str]:
-    if plan.strategy_after != plan.strategy_before:
-        yield "members restart one after the other to change their strategy: see plan-rollout"
-    s = plan.settling
-    if s is None:
-        return
-    if s.settled_us is None:
-        settled = f"not settled after the change in any of {s.trials} simulations"
-    else:
-        worst = "not in each" if s.worst_settled_us is None else f"{_time(s.worst_settled_us)} in the worst"
-        settled = f"settled about {_time(s.settled_us)} after the change, {worst} of {s.trials} simulations"
-    lengths = ((s.longest_none_us, "without owner"), (s.longest_several_us, "with two"))
-    windows = ", ".join(f"{_time(us)} {what}" for us, what in lengths if us)
-    yield settled + (f"; a queue is at the worst {windows}" if windows else "")
-
-
-def _time(us: int) -> str:
-    """To the millisecond from a millisecond on: more digits would promise too much."""
-    return duration(round(us / 1000) if us >= 1000 else us / 1000)
 
 
 def _numbered(client_ids: tuple[str, ...]) -> str:
@@ -252,7 +232,7 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),
         "summary": _summary_data(plan.summary),
-        "settling": _settling_data(plan.settling),
+        "settling": settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
     }
 
@@ -271,24 +251,6 @@ def _move(move: Move) -> dict[str, Any]:
         "startOffset": move.start_offset,
         "startRule": move.start_rule,
     }
-
-
-def _settling_data(settling: Settling | None) -> dict[str, Any] | None:
-    if settling is None:
-        return None
-    return {
-        "trials": settling.trials,
-        "settled": settling.settled,
-        "settledMs": _ms(settling.settled_us),
-        "worstSettledMs": _ms(settling.worst_settled_us),
-        "longestNoneMs": _ms(settling.longest_none_us),
-        "longestSeveralMs": _ms(settling.longest_several_us),
-        "unreadMs": _ms(settling.unread_us),
-    }
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else us // 1000 if us % 1000 == 0 else us / 1000
 
 
 def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_an_earlier_snapshot_that_cannot_be_is_refused(tmp_path: Path) -> None:
         ({"seconds": -5}, "is not earlier than the source"),
         ({"messages": -1}, "offsets run backwards"),
     ):
-        ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))  # type: ignore[arg-type]
+        ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
         assert error in ran.stderr.splitlines()[0]
 
