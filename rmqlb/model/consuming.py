@@ -100,6 +100,10 @@ class Timers(Struct, frozen=True):
         notify_batch_us: a broker collects notices of changed members for so long
             (`realTimeNotifyConsumerChange=false`: 15 s); 0 sends each at once.
         rpc_timeout_us: after which a client gives a silent broker up.
+        start_us: from the making of a client's instance until it turns to the brokers, at the least: thread pools and
+            route look-ups. A process that loads its classes meanwhile takes half a second or more.
+        connect_us: what the first request on a new connection takes longer.
+        close_us: until a broker finds the connection of a killed process closed, at the most; each broker by itself.
         nameserver_expiry_us: a NameServer drops a broker without registration after it.
         nameserver_scan_us: how often it looks for such brokers.
         registration_us: how often a broker registers.
@@ -126,6 +130,9 @@ class Timers(Struct, frozen=True):
     nameserver_expiry_us: int = 120 * SECOND_US
     nameserver_scan_us: int = 5 * SECOND_US
     registration_us: int = 30 * SECOND_US
+    start_us: int = 30_000
+    connect_us: int = 20_000
+    close_us: int = 20_000
 
 
 TIMER_NAMES: Mapping[str, str] = {name.removesuffix("_us").replace("_", "-"): name for name in Timers.__struct_fields__}
