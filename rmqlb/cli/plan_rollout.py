@@ -77,7 +77,7 @@ def plan_rollout(
     from rmqlb.cli.judging import conditions, judge, require_known
     from rmqlb.cli.send_values import count, duration_us
     from rmqlb.engine.consume.group_figures import ROLLOUT_FIGURES, try_on_rollout
-    from rmqlb.engine.consume.rollout import plan_rollout as plan
+    from rmqlb.engine.rollout.plan import plan_rollout as plan
     from rmqlb.views.rollout_view import rollout_report
 
     terminal = Terminal("plan-rollout", output)
