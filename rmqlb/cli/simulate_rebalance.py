@@ -76,7 +76,8 @@ def simulate_rebalance(
     Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
     pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
     unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
-    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration.
+    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
+    start, connect, close.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
