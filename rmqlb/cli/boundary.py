@@ -29,9 +29,9 @@ class BoundedGroup(TyperGroup):
             _must_be_text(arguments)
             code = super().main(arguments, *rest, **extra)
             sys.stdout.flush()
-        except (Exception, KeyboardInterrupt, SystemExit) as error:
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - the last place where it can be
             if "--debug" in arguments and _is_unexpected(error):
-                raise
+                _show_trace(error)
             _end_with(error, arguments)
         sys.exit(code if isinstance(code, int) else ExitCode.OK)
 
@@ -64,6 +64,17 @@ def _is_unexpected(error: BaseException) -> bool:
     """The error is none of those that end in a line made for people."""
     expected = (RmqlbError, click.exceptions.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
     return not isinstance(error, expected)
+
+
+def _show_trace(error: BaseException) -> None:
+    """Where it comes from, on stderr; names from a cluster stand in the texts of errors."""
+    from traceback import format_exception
+
+    lines = "".join(format_exception(error)).rstrip("\n").split("\n")
+    try:
+        sys.stderr.write("".join(f"{visible(line)}\n" for line in lines))
+    except OSError:
+        pass  # as in _end
 
 
 def _must_have_streams() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
-from rmqlb.views.text import clip, visible
+from rmqlb.views.text import clip, safe_markdown, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -31,12 +31,12 @@ _INDENTED = 4
 
 def as_plain(report: Report) -> str:
     """Tables without frames; nothing is cut or wrapped."""
-    return _tabulated(report, "simple", str)
+    return _tabulated(report, "simple")
 
 
 def as_markdown(report: Report) -> str:
     """GitHub-flavoured markdown."""
-    return _tabulated(report, "github", lambda text: text.replace("\\", "\\\\").replace("|", "\\|"))
+    return _tabulated(report, "github")
 
 
 def print_tables(report: Report, console: Console) -> None:
@@ -224,19 +224,17 @@ def for_people(section: Section) -> Section:
     )
 
 
-def _tabulated(report: Report, style: str, escape: object) -> str:
+def _tabulated(report: Report, style: str) -> str:
     from tabulate import tabulate
 
-    quote = escape if callable(escape) else str
+    is_markdown = style == "github"
+    quote = safe_markdown if is_markdown else str
     parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
     for whole in report.sections:
         section = for_people(whole)
+        written = _markdown_cell if is_markdown else _plain_cell
         rows = [
-            [
-                _tick(column, quote(cell_text(column, cell, {})), style)
-                for column, cell in zip(section.columns, row, strict=True)
-            ]
-            for row in section.rows
+            [written(column, cell) for column, cell in zip(section.columns, row, strict=True)] for row in section.rows
         ]
         table = tabulate(
             rows,
@@ -245,15 +243,22 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
             disable_numparse=True,
             colalign=_alignment(section.columns) if rows else None,
         )
-        heading = f"**{quote(visible(section.title))}**\n" if style == "github" else visible(section.title)
-        more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if style == "github" else f"\n{_more(whole)}"
+        heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
+        more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
         parts.append(f"{heading}\n{table}{more}")
     return "\n\n".join(parts) + "\n"
 
 
-def _tick(column: Column, shown: str, style: str) -> str:
-    """A strip as markdown code, whose blanks stay and whose characters are of one width."""
-    return f"`{shown}`" if column.kind == "strip" and style == "github" else shown
+def _plain_cell(column: Column, cell: Cell) -> str:
+    return cell_text(column, cell, {})
+
+
+def _markdown_cell(column: Column, cell: Cell) -> str:
+    """The text taken literally; a strip as code, whose blanks stay and whose characters are of one width."""
+    text = cell_text(column, cell, {})
+    if column.kind == "strip":
+        return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
+    return safe_markdown(text)
 
 
 def _bar(share: float) -> str:

@@ -6,10 +6,14 @@ import re
 from functools import cache
 
 _UNSAFE = (
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Controls, line and paragraph ends, halves of pairs, and all that Unicode calls default ignorable: nothing is seen."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are the wide forms of the first four, which spreadsheets take for them."""
+_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\|<[`*"})
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
@@ -39,7 +43,16 @@ def safe_yaml(text: str) -> str:
 
 def safe_cell(text: str) -> str:
     """A CSV cell that no spreadsheet runs as a formula."""
-    return "'" + text if text.startswith(_FORMULA) else text
+    return "'" + text if text.lstrip(" ").startswith(_FORMULA) else text
+
+
+def safe_markdown(text: str) -> str:
+    r"""The text with what would begin a table's cell, an HTML tag, a link, code or emphasis taken literally.
+
+    >>> safe_markdown("a|b<script>")
+    'a\\|b\\<script>'
+    """
+    return text.translate(_MARKDOWN)
 
 
 def clip(text: str, longest: int) -> str:

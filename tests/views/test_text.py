@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -10,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.views.machine import as_json, as_yaml
-from rmqlb.views.text import clip, safe_cell, safe_json, visible
+from rmqlb.views.text import clip, safe_cell, safe_json, safe_markdown, visible
 
 HOSTILE = [
     "\x1b[2J", "\x1b]52;c;QQ==\x07", "\x9b31m", "\x85", "\r\n", "\b\b", "\x7f", "\u202e", "\u2066", "\u200b", "\ufeff",
-    "\ud800", "\U000e0041", "\x00",
+    "\ud800", "\U000e0041", "\x00", "\u034f", "\u3164", "\ufe0f", "\U0001d173", "\U000e0100",
 ]  # fmt: skip
 
 
@@ -26,7 +27,11 @@ def test_what_steers_a_terminal_is_shown_as_an_escape(text: str) -> None:
     assert shown.startswith("a\\")
 
 
-@given(st.text(st.characters(categories=("L", "N", "P", "S", "Zs"))))
+FILLERS = "\u115f\u1160\u3164\uffa0"
+"""Letters by their category, and yet nothing is seen of them."""
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters=FILLERS)))
 def test_letters_numbers_and_signs_stay_as_they_are(text: str) -> None:
     assert visible(text) == text
 
@@ -38,10 +43,17 @@ def test_json_keeps_its_meaning_and_has_nothing_raw(text: str) -> None:
     assert visible(safe) == safe
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx"])
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "  =1", "＝1", "＋1", "－1", "＠x"])
 def test_cells_that_a_spreadsheet_would_run_are_quoted(cell: str) -> None:
     assert safe_cell(cell) == "'" + cell
     assert safe_cell("a" + cell) == "a" + cell
+
+
+@given(st.text())
+def test_a_name_in_markdown_begins_no_tag_no_link_no_code_and_no_emphasis(text: str) -> None:
+    shown = safe_markdown(text)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|<\[`*]", shown)
+    assert re.sub(r"\\([\\|<\[`*])", r"\1", shown) == text
 
 
 @given(st.text(min_size=1), st.integers(3, 30))

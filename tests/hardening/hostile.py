@@ -1,0 +1,119 @@
+"""Names that attack whoever reads them, in every field of a snapshot that holds a text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+CONTROLS = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0)]))
+TERMINAL = "\x1b[2J\x1b]0;title\x07\x1b]52;c;QQ==\x07\x1b]8;;file:///etc/passwd\x1b\\x\x1bP1$r\x1b\\\x9b31m\r\b"
+DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+INVISIBLE = "\u00ad\u034f\u115f\u17b4\u180e\u200b\u200c\u200d\u2028\u2029\u2060\u2064\u3164\ufe0f\ufeff\uffa0\ufff9\U0001d173\U000e0041\U000e0100"
+MARKUP = (
+    "<script>alert(1)</script>]]>--></title></style>\"'&amp;<svg onload=x><a href='javascript:x'>"
+    "[/red][bold][link=file:///etc/passwd]x[/link]:smile:|`$(touch canary)`\\{{x}}%s${x}"
+)
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "=cmd|' /C calc'!A0")
+LONG = "x" * 9_990
+
+
+class Names(Struct, frozen=True):
+    """The names of one snapshot.
+
+    Attributes:
+        text: in every field that is neither a name below nor of a fixed form.
+        topics: each has a route on all brokers.
+        brokers: each with two queues.
+        group: the only group.
+        client_ids: its members.
+    """
+
+    text: str
+    topics: tuple[str, ...]
+    brokers: tuple[str, ...]
+    group: str
+    client_ids: tuple[str, ...]
+
+
+def named(text: str) -> Names:
+    """The same text as every name, with a letter before it where names must differ."""
+    return Names(text, (text, f"u{text}"), (text, f"b{text}"), text, (text, f"c{text}", f"d{text}"))
+
+
+SNAPSHOTS = {
+    "controls": named(CONTROLS + TERMINAL),
+    "invisible": named(DIRECTIONS + INVISIBLE),
+    "markup": named(MARKUP),
+    "formulas": Names("=1+1", ("=1+1", "+2"), FORMULAS[:3], "=1+1", FORMULAS),
+    "long": named(f"\x1b[31m{LONG}"),
+}
+
+
+def _route(names: Names, order: str | None) -> dict[str, Any]:
+    return {
+        "orderTopicConf": order,
+        "queueDatas": [
+            {"brokerName": name, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6} for name in names.brokers
+        ],
+        "brokerDatas": [
+            {"brokerName": name, "cluster": names.text, "brokerAddrs": {"0": names.text}, "zoneName": names.text}
+            for name in names.brokers
+        ],
+    }
+
+
+def _group(names: Names) -> dict[str, Any]:
+    connections = [
+        {"clientId": name, "clientAddr": names.text, "language": names.text, "version": names.text}
+        for name in names.client_ids
+    ]
+    seen = {"where": names.text, "at": None}
+    return {
+        "group": names.group,
+        "seen": seen,
+        "consumeType": names.text,
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": names.text,
+        "topics": [*names.topics, f"lost {names.text}"],
+        "views": [
+            {"connections": connections, "seen": seen, "brokerAddr": names.text},
+            {"connections": connections[:1], "seen": seen, "brokerAddr": f"v{names.text}"},
+        ],
+        "queues": [
+            {"topic": topic, "brokerName": broker, "queueId": 0, "owners": [owner], "consumerOffset": 1, "brokerOffset": 9}
+            for topic in names.topics
+            for broker, owner in zip(names.brokers, names.client_ids, strict=False)
+        ],
+        "reports": [
+            {"clientId": name, "topics": [names.topics[0]], "strategyClass": names.text} for name in names.client_ids
+        ],
+    }  # fmt: skip
+
+
+def snapshot(names: Names, *, order: str | None = None, unread: bool = True, **group: Any) -> dict[str, Any]:
+    """A snapshot whose every text is hostile.
+
+    Args:
+        names: which.
+        order: the order configuration of the topics.
+        unread: a part of it could not be read, which a hostile line says.
+        group: fields of the group to be otherwise.
+    """
+    route, seen = _route(names, order), {"where": names.text, "at": None}
+    other = {"route": {"queueDatas": route["queueDatas"][:1]}, "seen": {"where": f"o{names.text}"}}
+    return {
+        "schema": "rmqlb/snapshot",
+        "formatVersion": "1.0",
+        "data": {
+            "topics": [{"topic": topic, "route": route, "seen": seen, "others": [other]} for topic in names.topics],
+            "groups": [_group(names) | group],
+            "unread": [{"what": f"part {names.text}", "reason": names.text}] if unread else [],
+        },
+    }
+
+
+def as_text(value: object) -> str:
+    """The snapshot as it stands in a file."""
+    return json.dumps(value)

@@ -1,0 +1,9 @@
+"""No command is left out of the tests that walk all of them."""
+
+from __future__ import annotations
+
+from tests.hardening import walk
+
+
+def test_every_command_is_walked_or_said_to_read_no_snapshot() -> None:
+    assert set(walk.commands()) == {*walk.READING, *walk.WITHOUT_A_SNAPSHOT}

@@ -1,0 +1,56 @@
+"""Every command with arguments that make it say as much as it can: what the tests of this folder walk.
+
+A command that is added is added here; `test_walk.py` fails until it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from typer import _click as click
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from rmqlb.cli.main import app
+
+FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
+ON_A_GROUP = {
+    "show-owners": ("--explain",),
+    "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),
+    "simulate-rebalance": ("--event", "join 1@5s", "--explain", "--strategy", "AVG"),
+    "plan-rollout": ("--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE", "--pause", "30s", "--trials", "2"),
+}
+"""Commands that take a group of a snapshot, with their further arguments."""
+ON_A_TOPIC = {
+    "show-route": (),
+    "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
+}
+"""Commands that take one topic."""
+ON_A_SNAPSHOT = {"fetch-routes": ()}
+"""Commands that take a snapshot as it is."""
+WITHOUT_A_SNAPSHOT = frozenset({"pipeline"})
+"""Commands that read no snapshot, or have their own tests: `tests/pipeline`, which starts Spark."""
+OWN_FORMATS = {"fetch-routes": ("json", "yaml"), "simulate-send": (*FORMATS, "jsonl")}
+"""Where the formats are not the common ones."""
+READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
+
+
+def commands() -> tuple[str, ...]:
+    """The names of all commands of the program, those without a source too."""
+    tree = get_command(app)
+    assert isinstance(tree, TyperGroup)
+    return tuple(tree.list_commands(click.Context(tree)))
+
+
+def runs(topic: str) -> Iterator[tuple[str, ...]]:
+    """Each reading command in each of its formats, without its source.
+
+    Args:
+        topic: the one for commands on one topic.
+    """
+    for name, more in READING.items():
+        of = ("--topic", topic) if name in ON_A_TOPIC else ()
+        for output in OWN_FORMATS.get(name, FORMATS):
+            yield (name, *of, *more, "-o", output)
+    for picture in ("--svg", "--html"):
+        yield ("simulate-rebalance", *ON_A_GROUP["simulate-rebalance"], picture, "-")
