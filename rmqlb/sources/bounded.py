@@ -11,6 +11,11 @@ MAX_DEPTH = 256
 """How deep objects and lists may be nested in any document."""
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
+_BYTES_A_VALUE = 32
+"""A body may hold a value for so many bytes of its limit: rmqlb's own indented files take 37 for one. A value of three
+bytes takes a hundred in memory, so that a limit in bytes alone would bound nothing."""
+_ALWAYS = 250_000
+"""So many values are allowed under any limit."""
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE = -zlib.MAX_WBITS
@@ -54,6 +59,24 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
             hint="unpack joined files first: zcat FILE | rmqlb … -s -",
         )
     return unpacked
+
+
+def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> None:
+    """Refuse a document that would fill the memory once it is built, before anything of it is.
+
+    Args:
+        body: JSON or what is like it; commas and opening brackets are counted, those in texts too.
+        where: how errors name it.
+        limit: of the body's size, in bytes.
+
+    Raises:
+        DocumentError: it holds too many values.
+    """
+    most = max(limit // _BYTES_A_VALUE, _ALWAYS)
+    if len(body) > most and sum(map(body.count, (b",", b"[", b"{"))) > most:
+        raise DocumentError(
+            f"{where}: more than {most} values", hint="if that is right, raise the limit with --max-size"
+        )
 
 
 def too_large(where: str, limit: int) -> DocumentError:

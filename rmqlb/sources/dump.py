@@ -10,7 +10,7 @@ from typing import BinaryIO
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources import snapshot_file
-from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate, too_large
+from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate, require_few_values, too_large
 from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
@@ -51,7 +51,10 @@ class DumpSource:
 
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)
-        return inflate(body, self._max_bytes, self._where) if body.startswith(_GZIP) else body
+        if body.startswith(_GZIP):
+            body = inflate(body, self._max_bytes, self._where)
+        require_few_values(body, self._where, self._max_bytes)
+        return body
 
     def _chunks(self) -> Iterator[bytes]:
         try:

@@ -19,7 +19,7 @@ import httpcore
 import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError, RmqlbError, UsageError
-from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate
+from rmqlb.sources.bounded import DEFAULT_LIMIT, collect, inflate, require_few_values
 from rmqlb.sources.retrying import wait_before_retry
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
@@ -260,14 +260,14 @@ def _raw(response: httpx.Response) -> Iterable[bytes]:
 
 
 def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
-    if encoding in ("", "identity"):
-        return body
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
     try:
-        return inflate(body, limit, where)
+        unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
+        require_few_values(unpacked, where, limit)
     except DocumentError as error:
         raise ProtocolError(error.message, hint=error.hint) from None
+    return unpacked
 
 
 def _reason(error: Exception) -> str:

@@ -26,6 +26,8 @@ _ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n":
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ENDS = ("}", "]", '"', "'")
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_MOST_DOCUMENTS = 100_000
+_MOST_ESCAPES = 2_000_000
 MAX_DIGITS = 4300
 """Python's own limit for turning text into an integer, which bounds the time that takes."""
 
@@ -60,8 +62,12 @@ class LooseReader:
             DocumentError: the text is not JSON, even in the dialect.
         """
         found: list[object] = []
+        if self._text.count("\\") > _MOST_ESCAPES:
+            raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
         self._skip()
         while self._at < len(self._text):
+            if len(found) == _MOST_DOCUMENTS:
+                self._fail(f"more than {_MOST_DOCUMENTS} documents")
             found.append(self._value(0))
             end = self._at
             self._skip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from rmqlb.errors import DocumentError
 from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument, convert
@@ -12,6 +13,9 @@ _NOISE = re.compile(
     r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
     r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
 )
+_MOST_NOISE = 10_000
+"""Lines before a command's own output."""
+_MOST_ROWS = 100_000
 _ROW = re.compile(
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
@@ -23,11 +27,17 @@ def without_noise(text: str) -> str:
 
     The lines are blanked, not removed, so that the line numbers of errors stay true.
     """
-    lines = text.split("\n")
-    for index, line in enumerate(lines):
+    for number, start, line in _lines(text):
+        if number > _MOST_NOISE:
+            break
         if line.strip() and not _NOISE.match(line):
-            return "\n" * index + "\n".join(lines[index:])
+            return "\n" * (number - 1) + text[start:]
     return text
+
+
+def is_noise(line: str) -> bool:
+    """A JVM or its logging wrote the line."""
+    return _NOISE.match(line) is not None
 
 
 def failed_command(text: str) -> str | None:
@@ -46,15 +56,17 @@ def read_table(text: str, where: str) -> RouteDocument:
     """
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueDataDocument] = []
-    lines = text.splitlines()
-    start = next(index for index, line in enumerate(lines) if line.lstrip().startswith(TABLE_START))
-    for number, line in enumerate(lines[start + 1 :], start + 2):
+    lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
+    next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
+    for number, line in lines:
         if line.startswith("---"):
             return _route(queues, brokers, where)
         match = _ROW.fullmatch(line)
         if not match:
             raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
         place = f"{where}, line {number}"
+        if len(brokers) == _MOST_ROWS:
+            raise DocumentError(f"{place}: more than {_MOST_ROWS} brokers")
         brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
         queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))
@@ -66,6 +78,16 @@ def _route(queues: list[QueueDataDocument], brokers: list[BrokerDataDocument], w
         return RouteDocument(queue_datas=queues, broker_datas=brokers)
     except ValueError as error:
         raise DocumentError(f"{where}: {error}") from None
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Each line's number, from 1, its place in the text, and the line; a list of all could take the memory."""
+    number, start = 1, 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield number, start, text[start:end]
+        number, start = number + 1, end + 1
 
 
 def _addrs(text: str, where: str) -> dict[int, str]:

@@ -20,6 +20,7 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources import documents as docs
+from rmqlb.sources.bounded import require_few_values
 from rmqlb.sources.live import Held, address_of, utc_now
 from rmqlb.sources.source import Refused
 from rmqlb.sources.wire import RemotingClient, WireSettings
@@ -207,6 +208,7 @@ class NameServerReads:
         where = f"{address} {RequestCode(request.code).name}"
         if response.code != ResponseCode.SUCCESS:
             raise _refused(where, response)
+        require_few_values(response.body, where)
         documents, _ = docs.parse_documents(response.body or b"{}", where)
         return docs.convert(documents[0], kind, where)
 

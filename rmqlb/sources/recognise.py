@@ -7,11 +7,15 @@ one another in one file; together they make one snapshot.
 
 from __future__ import annotations
 
+import re
+
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.documents import parse_documents
-from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, read_table, without_noise
+from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.pieces import Pieces
+
+_FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
 
 
 def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
@@ -34,12 +38,16 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
         DocumentError: the dump cannot be understood; the message says where in it.
         DataError: it holds an error instead of an answer.
     """
+    pieces = Pieces(where, wanted)
+    first = _FIRST_LINE.match(body)
+    if first and not is_noise(first[1].decode("latin-1")):
+        _add_json(body, where, pieces)
+        return pieces
     text = _text(body, where)
     start = text.lstrip()
     reason = failed_command(start) if start[:1] not in ("{", "[") else None
     if reason is not None:
         raise DataError(f"{where} holds a failed mqadmin command: {reason}")
-    pieces = Pieces(where, wanted)
     if start.startswith(TABLE_START):
         pieces.add_anonymous_route(read_table(text, where), where)
     elif start[:1] in ("{", "["):

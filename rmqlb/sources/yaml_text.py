@@ -1,14 +1,15 @@
-"""YAML from strangers: the safe loader, without aliases and tags, bounded in depth and count, duplicate keys refused.
+"""YAML from strangers: built from the parser's events, without aliases, merge keys and tags, bounded in depth and count.
 
 Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
-sign in its exponent, as those have that rmqlb's own YAML holds: `1e5` is a text, for it may be a topic's name.
+sign in its exponent, as those have that rmqlb's own YAML holds: `1e5` is a text, for it may be a topic's name. A key
+that stands twice is refused. A loader's nodes would take ten times the memory of the values.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -17,62 +18,14 @@ from rmqlb.sources.bounded import MAX_DEPTH
 from rmqlb.sources.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_NODES = 5_000_000
-_MERGE = "tag:yaml.org,2002:merge"
-
-
-class _Loader(_BASE):  # type: ignore[misc]
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            raise self._twice(node)
-        return mapping
-
-    def flatten_mapping(self, node: Any) -> None:
-        """Where the safe loader would merge: what another mapping holds must not come in unseen."""
-        for key_node, _ in node.value:
-            if key_node.tag == _MERGE:
-                raise _error("YAML merge keys are not read", key_node)
-
-    def number(self, node: Any) -> int | float:
-        """An integer or a float; the texts come from the patterns below, so only their size can be wrong."""
-        text = node.value
-        if len(text) > MAX_DIGITS:
-            raise _error(f"a number of more than {MAX_DIGITS} digits", node)
-        if "." not in text:
-            return int(text)
-        value = float(text)
-        if math.isinf(value):
-            raise _error("a number too large", node)
-        return value
-
-    def _twice(self, node: Any) -> yaml.YAMLError:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node)
-            if key in seen:
-                return _error(f"the key {str(key_node.value)[:80]!r} stands twice", key_node)
-            seen.add(key)
-        raise AssertionError("called for a mapping that has a key twice")
-
-
-def _error(problem: str, node: Any) -> yaml.YAMLError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-def _resolve(tag: str, pattern: str, first: str) -> None:
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), [*first, ""])
-
-
-_resolve("null", r"~|null|Null|NULL|", "~nN")
-_resolve("merge", r"<<", "<")
-_resolve("bool", r"true|True|TRUE|false|False|FALSE", "tTfF")
-_resolve("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789")
-_resolve("float", r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?", "-+0123456789")
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.number)
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
+_MAX_NODES = 3_000_000
+_NULL = re.compile(r"(?:~|null|Null|NULL|)")
+_BOOL = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
+_NUMERIC = frozenset("-+0123456789")
+_MERGE = "<<"
+_NO_KEY: Any = object()
 
 
 def read_yaml(text: str, where: str) -> object:
@@ -82,8 +35,7 @@ def read_yaml(text: str, where: str) -> object:
         DocumentError: it is not YAML, holds aliases or tags, is nested too deeply, or has a key twice.
     """
     try:
-        _check(text, where)
-        value: object = yaml.load(text, Loader=_Loader)  # noqa: S506 - _Loader is a SafeLoader
+        return _read(text, where)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -92,26 +44,122 @@ def read_yaml(text: str, where: str) -> object:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
+
+
+class _Values:
+    """What the events so far make: the document's value, and the lists and mappings that are still open.
+
+    Attributes:
+        value: the document's value.
+        depth: how many lists and mappings are open.
+        bad_key: the first error in a key that is no plain value, to be raised when nothing worse is found.
+    """
+
+    def __init__(self) -> None:
+        self.value: object = None
+        self.bad_key: yaml.YAMLError | None = None
+        self._open: list[Any] = []
+        self._keys: list[Any] = []
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
+
+    def add(self, value: Any, event: Any) -> None:
+        """A value, where the innermost open list or mapping expects one; in a mapping, every other one is a key."""
+        if not self._open:
+            self.value = value
+            return
+        inside = self._open[-1]
+        if type(inside) is list:
+            inside.append(value)
+        elif self._keys[-1] is _NO_KEY:
+            self._keys[-1] = self._key(inside, value, event)
+        else:
+            inside[self._keys[-1]] = value
+            self._keys[-1] = _NO_KEY
+
+    def enter(self, value: list[Any] | dict[Any, Any], event: Any) -> None:
+        """A list or mapping, whose own values follow."""
+        self.add(value, event)
+        self._open.append(value)
+        self._keys.append(_NO_KEY)
+
+    def leave(self) -> None:
+        """The innermost list or mapping is complete."""
+        self._open.pop()
+        self._keys.pop()
+
+    def _key(self, mapping: dict[Any, Any], value: Any, event: Any) -> Any:
+        if isinstance(value, list | dict):
+            self.bad_key = self.bad_key or _error("found unhashable key", event)
+            return object()
+        if event.implicit[0] and event.value == _MERGE:
+            raise _error("YAML merge keys are not read", event)
+        if value in mapping:
+            raise _error(f"the key {str(event.value)[:80]!r} stands twice", event)
+        return value
+
+
+def _read(text: str, where: str) -> object:
+    values = _Values()
+    documents = 0
+    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
+        if nodes > _MAX_NODES:
+            raise _refused(where, event, f"more than {_MAX_NODES} YAML nodes")
+        if isinstance(event, yaml.AliasEvent):
+            raise _refused(where, event, "YAML aliases are not read")
+        if getattr(event, "tag", None) is not None:
+            raise _refused(where, event, "YAML tags are not read")
+        if isinstance(event, yaml.ScalarEvent):
+            values.add(_scalar(event), event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event)
+            if values.depth > MAX_DEPTH:
+                raise _refused(where, event, f"nested deeper than {MAX_DEPTH}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            values.leave()
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise _error("but found another document", event)
+    if values.bad_key is not None:
+        raise values.bad_key
+    return values.value
+
+
+def _scalar(event: Any) -> Any:
+    """A plain scalar by its pattern, any other as the text it is."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return text
+    if text[:1] in _NUMERIC:
+        if _INT.fullmatch(text) or _FLOAT.fullmatch(text):
+            return _number(text, event)
+        return text
+    if text in _BOOL:
+        return _BOOL[text]
+    return None if _NULL.fullmatch(text) else text
+
+
+def _number(text: str, event: Any) -> int | float:
+    """An integer or a float; the patterns have checked the text, so only its size can be wrong."""
+    if len(text) > MAX_DIGITS:
+        raise _error(f"a number of more than {MAX_DIGITS} digits", event)
+    if "." not in text:
+        return int(text)
+    value = float(text)
+    if math.isinf(value):
+        raise _error("a number too large", event)
     return value
 
 
-def _check(text: str, where: str) -> None:
-    """Refuse aliases, tags and depth before anything is built: the C loader cannot be told to."""
-    depth = 0
-    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.AliasEvent):
-            raise DocumentError(f"{where}, line {line}: YAML aliases are not read")
-        if getattr(event, "tag", None) is not None:
-            raise DocumentError(f"{where}, line {line}: YAML tags are not read")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            raise DocumentError(f"{where}, line {line}: nested deeper than {MAX_DEPTH}")
-        if nodes > _MAX_NODES:
-            raise DocumentError(f"{where}, line {line}: more than {_MAX_NODES} YAML nodes")
+def _error(problem: str, event: Any) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
+
+
+def _refused(where: str, event: Any, problem: str) -> DocumentError:
+    return DocumentError(f"{where}, line {event.start_mark.line + 1}: {problem}")
 
 
 def _problem(text: str | None) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any, ClassVar
+
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
@@ -20,8 +23,8 @@ def problem(text: str) -> str:
     return caught.value.message
 
 
-def test_the_loader_is_the_c_loader() -> None:
-    assert issubclass(yaml_text._Loader, yaml.CSafeLoader)
+def test_the_parser_is_the_c_parser() -> None:
+    assert issubclass(yaml_text._BASE, yaml.CSafeLoader)
 
 
 def test_an_alias_bomb_is_refused_at_its_first_alias() -> None:
@@ -141,6 +144,39 @@ def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
 )
 def test_what_is_not_one_yaml_document_says_where(text: str, message: str) -> None:
     assert problem(text) == f"dump.yaml, {message}"
+
+
+def test_more_nodes_than_the_memory_should_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "_MAX_NODES", 9)
+    assert problem("[1, 2, 3, 4, 5, 6]") == "dump.yaml, line 1: more than 9 YAML nodes"
+    assert read_yaml("[1, 2]", "dump.yaml") == [1, 2]
+
+
+class _Plain(yaml.CSafeLoader):
+    """PyYAML's own loader with the few kinds of values that are recognised."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+for tag, pattern, first in (
+    ("null", r"~|null|Null|NULL|", "~nN"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?", "-+0123456789"),
+):
+    _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), [*first, ""])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, "'", '"', "|"]))
+def test_what_the_library_writes_is_read_as_the_library_reads_it(value: object, flow: bool, style: str | None) -> None:
+    text = yaml.safe_dump(value, default_flow_style=flow, default_style=style, allow_unicode=True)
+    assume("!" not in text)
+    assert read_yaml(text, "dump.yaml") == yaml.load(text, Loader=_Plain)
 
 
 @pytest.mark.parametrize("text", ["a: \0", "a: \x1b[31m", "\ud800"])

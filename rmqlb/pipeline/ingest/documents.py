@@ -22,7 +22,7 @@ from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.ingest.files import Told
 from rmqlb.sources import snapshot_file
-from rmqlb.sources.bounded import DEFAULT_LIMIT, inflate, too_large
+from rmqlb.sources.bounded import DEFAULT_LIMIT, inflate, require_few_values, too_large
 from rmqlb.sources.mqadmin_text import without_noise
 from rmqlb.sources.pieces import Pieces
 from rmqlb.sources.recognise import read_pieces
@@ -136,6 +136,7 @@ def read_document(body: bytes, where: str, told: Told) -> Read:
     """
     if len(body) > DEFAULT_LIMIT:
         raise too_large(where, DEFAULT_LIMIT)
+    require_few_values(body, where)
     if not body:
         raise DataError(f"{where} is empty", hint="expected a snapshot, a route or a Dashboard response")
     heading = snapshot_file.heading(body)
