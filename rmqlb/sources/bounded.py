@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 
@@ -16,6 +17,8 @@ _BYTES_A_VALUE = 32
 bytes takes a hundred in memory, so that a limit in bytes alone would bound nothing."""
 _ALWAYS = 250_000
 """So many values are allowed under any limit."""
+_LARGE = 16 * 1024 * 1024
+_WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE = -zlib.MAX_WBITS
@@ -59,6 +62,20 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
             hint="unpack joined files first: zcat FILE | rmqlb … -s -",
         )
     return unpacked
+
+
+def text_of(body: bytes, where: str) -> str:
+    """The text of a UTF-8 body, without a byte order mark.
+
+    Raises:
+        DocumentError: it is not UTF-8, or would take four times its size, which one character is enough for.
+    """
+    if len(body) > _LARGE and _WIDE.search(body):
+        raise DocumentError(f"{where}: characters beyond U+FFFF in a text of more than 16 MB that is not strict JSON")
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
 
 
 def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> None:

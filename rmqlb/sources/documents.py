@@ -17,10 +17,12 @@ from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.java import parse_int, split
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.sources.bounded import MAX_DEPTH
+from rmqlb.sources.bounded import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
 _MOST_QUEUES = 200_000
+MOST_BROKERS = 20_000
+"""Of one route."""
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
 """How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
@@ -68,6 +70,9 @@ class RouteDocument(CamelStruct, frozen=True):
         Raises:
             ValueError: as msgspec wants it; it adds the place.
         """
+        brokers = max(len(self.queue_datas or ()), len(self.broker_datas or ()))
+        if brokers > MOST_BROKERS:
+            raise ValueError(f"{brokers} brokers in one route, more than {MOST_BROKERS}")
         claimed = _claimed_queues(self)
         if claimed > _MOST_QUEUES:
             raise ValueError(f"{claimed} queues in one route, more than {_MOST_QUEUES}")
@@ -221,13 +226,9 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
         return [decode(body, object, where)], []
     except DocumentError:
         pass
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
     from rmqlb.sources.loose_json import read_loose
 
-    return read_loose(text, where)
+    return read_loose(text_of(body, where), where)
 
 
 def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:

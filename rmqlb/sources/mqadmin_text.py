@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.documents import BrokerDataDocument, QueueDataDocument, RouteDocument, convert
+from rmqlb.sources.documents import MOST_BROKERS, BrokerDataDocument, QueueDataDocument, RouteDocument, convert
 
 TABLE_START = "#ClusterName"
 _NOISE = re.compile(
@@ -15,7 +15,6 @@ _NOISE = re.compile(
 )
 _MOST_NOISE = 10_000
 """Lines before a command's own output."""
-_MOST_ROWS = 100_000
 _ROW = re.compile(
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
@@ -65,8 +64,8 @@ def read_table(text: str, where: str) -> RouteDocument:
         if not match:
             raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
         place = f"{where}, line {number}"
-        if len(brokers) == _MOST_ROWS:
-            raise DocumentError(f"{place}: more than {_MOST_ROWS} brokers")
+        if len(brokers) == MOST_BROKERS:
+            raise DocumentError(f"{place}: more than {MOST_BROKERS} brokers")
         brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
         queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))

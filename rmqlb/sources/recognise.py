@@ -11,6 +11,7 @@ import re
 
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.bounded import text_of
 from rmqlb.sources.documents import parse_documents
 from rmqlb.sources.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.pieces import Pieces
@@ -43,7 +44,7 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
     if first and not is_noise(first[1].decode("latin-1")):
         _add_json(body, where, pieces)
         return pieces
-    text = _text(body, where)
+    text = without_noise(text_of(body, where))
     start = text.lstrip()
     reason = failed_command(start) if start[:1] not in ("{", "[") else None
     if reason is not None:
@@ -55,13 +56,6 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
     else:
         _add_yaml(text, where, pieces)
     return pieces
-
-
-def _text(body: bytes, where: str) -> str:
-    try:
-        return without_noise(body.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DocumentError(f"{where}, byte {error.start}: it is not UTF-8 text") from None
 
 
 def _add_json(body: bytes, where: str, pieces: Pieces) -> None:

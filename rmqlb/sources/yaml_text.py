@@ -1,4 +1,4 @@
-"""YAML from strangers: built from the parser's events, without aliases, merge keys and tags, bounded in depth and count.
+"""YAML from strangers: built from events, without aliases, merge keys and tags, bounded in depth and count.
 
 Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
 sign in its exponent, as those have that rmqlb's own YAML holds: `1e5` is a text, for it may be a topic's name. A key
@@ -105,18 +105,15 @@ def _read(text: str, where: str) -> object:
     values = _Values()
     documents = 0
     for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        if nodes > _MAX_NODES:
-            raise _refused(where, event, f"more than {_MAX_NODES} YAML nodes")
-        if isinstance(event, yaml.AliasEvent):
-            raise _refused(where, event, "YAML aliases are not read")
-        if getattr(event, "tag", None) is not None:
-            raise _refused(where, event, "YAML tags are not read")
+        problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event)
+        if problem is not None:
+            raise DocumentError(f"{where}, line {event.start_mark.line + 1}: {problem}")
         if isinstance(event, yaml.ScalarEvent):
             values.add(_scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
             values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event)
             if values.depth > MAX_DEPTH:
-                raise _refused(where, event, f"nested deeper than {MAX_DEPTH}")
+                raise DocumentError(f"{where}, line {event.start_mark.line + 1}: nested deeper than {MAX_DEPTH}")
         elif isinstance(event, yaml.CollectionEndEvent):
             values.leave()
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -126,6 +123,12 @@ def _read(text: str, where: str) -> object:
     if values.bad_key is not None:
         raise values.bad_key
     return values.value
+
+
+def _forbidden(event: Any) -> str | None:
+    if isinstance(event, yaml.AliasEvent):
+        return "YAML aliases are not read"
+    return "YAML tags are not read" if getattr(event, "tag", None) is not None else None
 
 
 def _scalar(event: Any) -> Any:
@@ -156,10 +159,6 @@ def _number(text: str, event: Any) -> int | float:
 
 def _error(problem: str, event: Any) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
-
-
-def _refused(where: str, event: Any, problem: str) -> DocumentError:
-    return DocumentError(f"{where}, line {event.start_mark.line + 1}: {problem}")
 
 
 def _problem(text: str | None) -> str:

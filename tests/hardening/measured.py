@@ -1,0 +1,17 @@
+"""Runs a command and writes its peak memory, in KB, to a file: `python measured.py FILE COMMAND…`.
+
+It stands between a test and the command because a process begins with the peak of the one that started it, and that of
+a test run is large.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+if __name__ == "__main__":
+    code = subprocess.run(sys.argv[2:], check=False).returncode
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+    sys.exit(code)

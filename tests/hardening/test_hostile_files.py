@@ -1,0 +1,157 @@
+"""Files that are made to fill the memory end in one clear line, and soon."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import ROOT, command, environment
+
+MB = 1 << 20
+GB = 1 << 30
+HOLD_MB = 300
+"""No hostile file takes more."""
+SNAPSHOT = b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{'
+TOO_LARGE = "larger than 64 MB"
+TOO_MANY = "more than 2097152 values"
+UNKNOWN = "not recognised"
+Pieces = Callable[[], Iterator[bytes]]
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+    peak_mb: float
+
+
+def repeated(start: bytes, unit: bytes, end: bytes, size: int) -> Pieces:
+    """About so many bytes of one unit after another."""
+
+    def pieces() -> Iterator[bytes]:
+        block = unit * (MB // len(unit) + 1)
+        yield start
+        for _ in range(size // len(block)):
+            yield block
+        yield end
+
+    return pieces
+
+
+def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
+    """So many units, each with its number in it."""
+
+    def pieces() -> Iterator[bytes]:
+        yield start
+        for first in range(0, number, 50_000):
+            yield b"".join(unit % place for place in range(first, first + 50_000))
+        yield end
+
+    return pieces
+
+
+def read(pieces: Pieces, scratch: Path, *more: str, source: str = "-") -> Ended:
+    """Run `show-route` on what comes through a pipe."""
+    peak = scratch / "peak"
+    line = [
+        *(sys.executable, str(Path(__file__).parent / "measured.py"), str(peak)),
+        *map(str, command("show-route", "-s", source, *more)),
+    ]
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment()
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        feeder = threading.Thread(target=feed, args=(child.stdin, pieces), daemon=True)
+        feeder.start()
+        stderr, stdout = child.stderr.read(), child.stdout.read()
+        code = child.wait(timeout=60)
+        feeder.join(timeout=60)
+    return Ended(code, stdout, stderr.decode(), int(peak.read_text()) / 1024)
+
+
+def feed(pipe: object, pieces: Pieces) -> None:
+    try:
+        with pipe as file:  # type: ignore[attr-defined]
+            for piece in pieces():
+                file.write(piece)
+    except BrokenPipeError:
+        pass
+
+
+HOSTILE: dict[str, tuple[Pieces, str]] = {
+    "1 GB in one string": (repeated(b'{"queueDatas":"', b"x", b'"}', GB), TOO_LARGE),
+    "1 GB in one list": (repeated(b'{"queueDatas":[1', b",1", b"]}", GB), TOO_LARGE),
+    "1 GB of keys": (repeated(b"{", b'"key":1,', b'"z":1}', GB), TOO_LARGE),
+    "1 GB of nothing": (repeated(b"", b"\0", b"", GB), TOO_LARGE),
+    "a string": (repeated(b'{"a":"', b"x", b'"}', 60 * MB), UNKNOWN),
+    "a string in the dialect": (repeated(b"{'a':'", b"x", b"'}", 60 * MB), UNKNOWN),
+    "empty lists": (repeated(b'{"a":[[]', b",[]", b"]}", 60 * MB), TOO_MANY),
+    "empty objects": (repeated(b'{"queueDatas":[{}', b",{}", b"]}", 60 * MB), TOO_MANY),
+    "numbers": (repeated(b"{a:[1", b",1", b"]}", 60 * MB), TOO_MANY),
+    "documents": (repeated(b"", b"{}", b"", 60 * MB), TOO_MANY),
+    "topics": (repeated(SNAPSHOT + b'"topics":[{}', b',{"topic":"T","route":{}}', b"]}}", 60 * MB), TOO_MANY),
+    "what is passed over": (repeated(SNAPSHOT + b'"x":[[]', b",[]", b"]}}", 60 * MB), TOO_MANY),
+    "escapes": (repeated(b"{a:'", b"\\n", b"'}", 60 * MB), "more than 2000000 escapes"),
+    "line ends": (repeated(b"{", b"\n", b"", 60 * MB), "the text ends too early"),
+    "wide characters": (repeated("{a:'\U0001f600".encode(), b"x", b"'}", 60 * MB), "characters beyond U+FFFF"),
+    "text": (repeated(b"", b"hello world\n", b"", 32 * MB), "but plain text"),
+    "a table": (repeated(b"#ClusterName\n", b"c b {} 4 4 6\n", b"", 8 * MB), "more than 20000 brokers"),
+    "keys, just within": (counted(b"{", b'"k%d":1,', b'"z":1}', 2_000_000), UNKNOWN),
+    "lists, just within": (repeated(b'{"a":[[]', b",[]", b"]}", 3 * MB), UNKNOWN),
+    "brokers": (repeated(SNAPSHOT + b'"topics":[{"topic":"T","route":{"queueDatas":[{"brokerName":"a"}', b',{"brokerName":"a"}', b"]}}]}}", 18 * MB), "brokers in one route, more than 20000"),
+    "YAML keys": (counted(b"", b"k%d: 1\n", b"", 200_000), UNKNOWN),
+    "depth": (repeated(b"", b"[", b"", 2 * MB), "nested deeper than 256"),
+    "YAML depth": (repeated(b"- ", b"- ", b"", 4 * MB), "nested deeper than 256"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_file_is_one_line_within_bounded_memory(what: str, tmp_path: Path) -> None:
+    pieces, problem = HOSTILE[what]
+    ended = read(pieces, tmp_path)
+    assert (ended.code, ended.stdout) == (ExitCode.DATA, b"")
+    first, *hints = ended.stderr.splitlines()
+    assert first.startswith("error: stdin")
+    assert problem in first
+    assert [hint.partition(": ")[0] for hint in hints] in ([], ["hint"])
+    assert ended.peak_mb < HOLD_MB
+
+
+def test_a_sparse_file_of_many_gigabytes_is_not_even_opened(tmp_path: Path) -> None:
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(64 * GB)
+    ended = read(repeated(b"", b"x", b"", 0), tmp_path, source=str(tmp_path / "sparse"))
+    assert ended.code == ExitCode.DATA
+    assert TOO_LARGE in ended.stderr
+    assert ended.peak_mb < 60
+
+
+@pytest.mark.parametrize(("size", "problem"), [(GB, TOO_LARGE), (60 * MB, TOO_MANY)])
+def test_a_packed_bomb_is_one_line_within_bounded_memory(size: int, problem: str, tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb.gz", "wb", compresslevel=1) as file:
+        for piece in repeated(b'{"a":[[]', b",[]", b"]}", size)():
+            file.write(piece)
+    assert (tmp_path / "bomb.gz").stat().st_size < size / 100
+    ended = read(repeated(b"", b"x", b"", 0), tmp_path, source=str(tmp_path / "bomb.gz"))
+    assert ended.code == ExitCode.DATA
+    assert problem in ended.stderr
+    assert ended.peak_mb < HOLD_MB
+
+
+def test_the_measure_sees_what_a_process_takes(tmp_path: Path) -> None:
+    peak = tmp_path / "peak"
+    line = [sys.executable, str(Path(__file__).parent / "measured.py"), str(peak), sys.executable, "-c"]
+    subprocess.run([*line, "len(b'x' * (400 << 20))"], check=True)
+    assert int(peak.read_text()) / 1024 > 400
