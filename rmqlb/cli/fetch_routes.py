@@ -15,7 +15,7 @@ from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 
 _FORMATS = ("json", "yaml")
 
@@ -34,6 +34,17 @@ def fetch_routes(
     to: Annotated[
         str | None, Option(metavar="FILE", help="Write to this file, whole or not at all, instead of stdout.")
     ] = None,
+    redact: Annotated[
+        bool,
+        Option(
+            "--redact",
+            help="Replace all names and addresses by others that sort as they do, so that the owners stay the same.",
+        ),
+    ] = False,
+    redact_map: Annotated[
+        str | None,
+        Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600."),
+    ] = None,
 ) -> None:
     """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
 
@@ -44,6 +55,11 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
 
+      rmqlb fetch-routes -s examples/cluster.json --redact
+
+    Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it deals queues out
+    to other members then; every other strategy gives each queue to the same one.
+
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
     from rmqlb.sources.snapshot_file import to_document
@@ -52,6 +68,11 @@ def fetch_routes(
     output = replace(output, output=output.output or "json")
     if output.output not in _FORMATS:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json or -o yaml")
+    if redact_map is not None and (not redact or redact_map == "-"):
+        raise UsageError(
+            "--redact-map - would show the names" if redact else "--redact-map without --redact",
+            hint="name a file that stays with you",
+        )
     terminal = Terminal("fetch-routes", output)
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
@@ -60,6 +81,8 @@ def fetch_routes(
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
+    if redact:
+        snapshot = _redacted(snapshot, redact_map)
     findings = source_findings(snapshot)
     text = terminal.text(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), snapshot, findings)
     if to is None or to == "-":
@@ -71,3 +94,19 @@ def fetch_routes(
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
         raise typer.Exit(ExitCode.DATA)
+
+
+def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
+    """The snapshot under new names, which are written to a file that only the user can open."""
+    from rmqlb.engine.redact.redact import redact
+
+    redacted, names = redact(snapshot)
+    if path is not None:
+        import msgspec
+
+        from rmqlb.views.machine import as_json
+
+        write_whole(
+            path, as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)}), "--redact-map", mode=0o600
+        )
+    return redacted

@@ -6,16 +6,33 @@ import os
 
 from rmqlb.errors import UsageError
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
-def write_whole(path: str, text: str, option: str) -> None:
+
+def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None:
     """Write beside the file, then put it in its place: an interrupt leaves the old file or the new one.
+
+    A symbolic link is replaced, not followed. A device or a pipe is written to as it is.
+
+    Args:
+        path: the file.
+        text: its new content.
+        option: names the file in errors.
+        mode: who may open it, before the umask.
 
     Raises:
         UsageError: the file cannot be written.
     """
+    try:
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            with open(path, "w", encoding="utf-8") as special:
+                special.write(text)
+            return
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror or error}") from None
     aside = f"{path}.{os.getpid()}.part"
     try:
-        with open(aside, "w", encoding="utf-8") as file:
+        with open(os.open(aside, _NEW_FILE, mode), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

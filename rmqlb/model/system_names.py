@@ -51,3 +51,8 @@ def is_system_topic(topic: str) -> bool:
 def is_system_group(group: str) -> bool:
     """RocketMQ's own consumer groups."""
     return group in _GROUPS or group.startswith(_GROUP_PREFIXES)
+
+
+def is_fixed_name(name: str) -> bool:
+    """A topic or group that has this name in every cluster."""
+    return name in _TOPICS or name in _GROUPS

@@ -92,6 +92,7 @@ class DataItem(CamelStruct, frozen=True):
     topics: list[TopicItem] = []
     groups: list[GroupEntry] = []
     unread: list[UnreadItem] = []
+    notes: list[str] = []
 
 
 class SourceItem(CamelStruct, frozen=True):
@@ -151,7 +152,7 @@ def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
 
 def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
-    return {
+    data: dict[str, Any] = {
         "topics": [
             {
                 "topic": topic,
@@ -166,6 +167,7 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
         "unread": [{"what": part.what, "reason": part.reason} for part in snapshot.unread],
     }
+    return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
 
 
 def _check_version(version: object, where: str) -> None:
@@ -209,6 +211,7 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
         },
         groups=groups,
         unread=tuple(Unread(item.what, item.reason) for item in document.data.unread),
+        notes=tuple(document.data.notes),
     )
 
 

@@ -1,0 +1,202 @@
+"""New names for those of a snapshot: equal snapshots give equal names, and new names sort as the old ones do.
+
+Rules of this file:
+- Consumers deal queues out by the places of sorted client ids and sorted queues, so order is what must stay. Numbers
+  are counted in Java's string order and padded to one width.
+- What strategies read out of a name stays readable: two members of one machine keep one text before the `@` (PIN, zones
+  by host), two brokers of one room keep one before theirs (MACHINE_ROOM), and a gRPC client's id keeps its form.
+- RocketMQ's own names stay, with the group, broker or cluster inside them renamed.
+- CONSISTENT_HASH hashes the names themselves. No renaming keeps its owners.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
+from rmqlb.model.java import sort_key, split
+from rmqlb.model.system_names import is_fixed_name
+
+_GLOBAL_SCOPE = "__global__"
+_LOGICAL = "__syslo__"
+_GLOBAL = _LOGICAL + _GLOBAL_SCOPE[2:]
+_REPLY = "_REPLY_TOPIC"
+_SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "CID_RMQ_SYS_")
+_GRPC_TAIL = re.compile(r".+@\d+@\d+@[0-9a-z]+")
+
+
+class Found(Struct, frozen=True):
+    """The names in a snapshot, by kind.
+
+    Attributes:
+        topics: full names.
+        groups: consumer groups; those inside `%RETRY%` and `%DLQ%` topics are found by the renaming.
+        client_ids: of members and owners.
+        broker_names: of broker groups, logical ones of static topics too.
+        scopes: of static topics.
+        clusters: names.
+        zones: names.
+        addresses: of brokers, members and sources; files too.
+        strategy_classes: those that are not RocketMQ's.
+    """
+
+    topics: frozenset[str]
+    groups: frozenset[str]
+    client_ids: frozenset[str]
+    broker_names: frozenset[str]
+    scopes: frozenset[str]
+    clusters: frozenset[str]
+    zones: frozenset[str]
+    addresses: frozenset[str]
+    strategy_classes: frozenset[str]
+
+
+class Renaming(Struct, frozen=True, rename="camel"):
+    """Old name → new name, by kind, as in `Found`; what stays as it is stands there too.
+
+    Attributes:
+        hosts: what stands before the first `@` of client ids.
+        rooms: what stands before the `@` of broker names.
+    """
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str]
+    client_ids: Mapping[str, str]
+    hosts: Mapping[str, str]
+    broker_names: Mapping[str, str]
+    rooms: Mapping[str, str]
+    scopes: Mapping[str, str]
+    clusters: Mapping[str, str]
+    zones: Mapping[str, str]
+    addresses: Mapping[str, str]
+    strategy_classes: Mapping[str, str]
+
+
+def rename(found: Found) -> Renaming:
+    """New names for all that were found."""
+    inner = [_inner(topic) for topic in found.topics]
+    groups = _groups(found.groups | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
+    clusters = _numbered((found.clusters | {name for kind, name in inner if kind == _REPLY}) - {""}, "cluster") | {
+        "": ""
+    }
+    named = {name for name in found.broker_names if name.startswith(_LOGICAL)}
+    logical = _logical(named | {_name(scope) for scope in found.scopes})
+    client_ids = _client_ids(found.client_ids)
+    brokers = _broker_names(found.broker_names - logical.keys())
+    return Renaming(
+        topics=_topics(found.topics, groups, clusters),
+        groups=groups,
+        client_ids=client_ids,
+        hosts={_host(old): _host(new) for old, new in client_ids.items()},
+        broker_names={**brokers, **logical},
+        rooms={str(_room(old)): str(_room(new)) for old, new in brokers.items() if _room(old) is not None},
+        scopes={scope: _scope(scope, logical[_name(scope)]) for scope in sorted(found.scopes)},
+        clusters={old: new for old, new in clusters.items() if old},
+        zones=_numbered(found.zones, "zone"),
+        addresses=_numbered(found.addresses, "address"),
+        strategy_classes=_numbered(found.strategy_classes, "Strategy"),
+    )
+
+
+def _numbered(names: Iterable[str], word: str) -> dict[str, str]:
+    """The names in Java's order, with as many digits as the last of them needs."""
+    ordered = sorted(set(names), key=sort_key)
+    width = len(str(len(ordered)))
+    return {name: f"{word}-{place:0{width}d}" for place, name in enumerate(ordered, 1)}
+
+
+def _inner(topic: str) -> tuple[str, str]:
+    """The kind of one of RocketMQ's own topics and the name inside it; two empty texts for others."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if topic.startswith(prefix):
+            return prefix, topic.removeprefix(prefix)
+    return (_REPLY, topic.removesuffix(_REPLY)) if topic.endswith(_REPLY) else ("", "")
+
+
+def _system_prefix(name: str) -> str:
+    return next((prefix for prefix in _SYSTEM_PREFIXES if name.startswith(prefix)), "")
+
+
+def _groups(names: Iterable[str]) -> dict[str, str]:
+    numbered = _numbered(names, "group")
+    return {old: old if is_fixed_name(old) else _system_prefix(old) + new for old, new in numbered.items()}
+
+
+def _topics(names: Iterable[str], groups: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, str]:
+    numbered = _numbered(names, "topic")
+    return {old: _topic(old, new, groups, clusters) for old, new in numbered.items()}
+
+
+def _topic(old: str, new: str, groups: Mapping[str, str], clusters: Mapping[str, str]) -> str:
+    kind, name = _inner(old)
+    if is_fixed_name(old):
+        return old
+    if kind == _REPLY:
+        return clusters[name] + _REPLY
+    return kind + groups[name] if kind else _system_prefix(old) + new
+
+
+def _client_ids(names: Iterable[str]) -> dict[str, str]:
+    def tail(old: str, number: str) -> str:
+        return f"@{number}@0@0" if _GRPC_TAIL.fullmatch(old) else f"@{number}" if "@" in old else f"-{number}"
+
+    return _in_blocks(names, lambda name: _host(name) if "@" in name else None, "host", tail)
+
+
+def _broker_names(names: Iterable[str]) -> dict[str, str]:
+    names = set(names)
+    if all(_room(name) is None for name in names):
+        return _numbered(names, "broker")
+    return _in_blocks(names, _room, "room", lambda old, number: f"{'-' if _room(old) is None else '@'}broker-{number}")
+
+
+def _in_blocks(
+    names: Iterable[str], head_of: Callable[[str], str | None], word: str, tail: Callable[[str, str], str]
+) -> dict[str, str]:
+    """Names of one head stand together in the order, because it is what they begin with; so a head is a number too.
+
+    Args:
+        names: the old ones.
+        head_of: what stands before a name's `@`, or None.
+        word: what a new head begins with.
+        tail: what follows the head, from the old name and the number of the new one.
+    """
+    ordered = sorted(set(names), key=sort_key)
+    width = len(str(len(ordered)))
+    renamed: dict[str, str] = {}
+    block, before = 0, None
+    for place, name in enumerate(ordered, 1):
+        head = head_of(name)
+        if head is None or head != before or block == 0:
+            block += 1
+        before = head
+        renamed[name] = f"{word}-{block:0{width}d}" + tail(name, f"{place:0{width}d}")
+    return renamed
+
+
+def _host(client_id: str) -> str:
+    return client_id.partition("@")[0]
+
+
+def _room(broker_name: str) -> str | None:
+    parts = split(broker_name, "@")
+    return parts[0] if len(parts) == 2 else None
+
+
+def _name(scope: str) -> str:
+    """The logical broker name of a scope (`TopicQueueMappingUtils.getMockBrokerName`)."""
+    return _GLOBAL if scope == _GLOBAL_SCOPE else _LOGICAL + scope
+
+
+def _scope(old: str, new_name: str) -> str:
+    return old if old == _GLOBAL_SCOPE else new_name.removeprefix(_LOGICAL)
+
+
+def _logical(names: set[str]) -> dict[str, str]:
+    """The one of the global scope stays, so those before it must stay before it."""
+    before = {name for name in names if sort_key(name) < sort_key(_GLOBAL)}
+    renamed = _numbered(before, f"{_LOGICAL}a-scope") | _numbered(names - before - {_GLOBAL}, f"{_LOGICAL}scope")
+    return renamed | ({_GLOBAL: _GLOBAL} if _GLOBAL in names else {})

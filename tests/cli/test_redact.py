@@ -1,0 +1,81 @@
+"""`fetch-routes --redact`: what is shared says no name, and plans as the real one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, run
+
+FETCH = ("fetch-routes", "-s", EXAMPLE, "--redact")
+SECRET = ("order-svc", "OrderEvents", "192.0.2.2", "broker-a", "DefaultCluster", "cluster.json", "127.0.0.1")
+
+
+def plan(source: str, stdin: str | None, group: str, strategy: str) -> object:
+    done = run("plan-rebalance", "-s", source, "-g", group, "--remove", "1", "--strategy", strategy, "-o", "json", stdin=stdin)  # fmt: skip
+    assert done.code == 0, done.stderr
+    return json.loads(done.stdout)["data"]
+
+
+@pytest.mark.parametrize("fmt", ["json", "yaml"])
+def test_no_name_is_left_anywhere(fmt: str) -> None:
+    done = run(*FETCH, "-o", fmt)
+    assert done.code == 0
+    assert [name for name in SECRET if name in done.stdout + done.stderr] == []
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
+def test_a_plan_from_it_moves_the_same_queues(strategy: str, tmp_path: Path) -> None:
+    redacted = run(*FETCH, "--redact-map", str(tmp_path / "map.json"))
+    names = json.loads((tmp_path / "map.json").read_text())
+    group = names["groups"]["order-svc"]
+    back = json.dumps(plan("-", redacted.stdout, group, strategy))
+    for kind in ("clientIds", "brokerNames", "topics", "groups", "addresses"):
+        for old, new in sorted(names[kind].items(), key=lambda pair: -len(pair[1])):
+            back = back.replace(json.dumps(new), json.dumps(old))
+    assert json.loads(back) == plan(EXAMPLE, None, "order-svc", strategy)
+
+
+def test_whoever_reads_it_is_told_what_it_cannot_tell() -> None:
+    redacted = run(*FETCH).stdout
+    done = run("show-owners", "-s", "-", "-g", "group-1", stdin=redacted)
+    assert "CONSISTENT_HASH hashes names and does not" in done.stderr
+
+
+def test_it_is_the_same_every_time() -> None:
+    assert run(*FETCH).stdout == run(*FETCH).stdout
+
+
+def test_the_map_is_for_the_user_alone_and_leads_back(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    os.umask(0)
+    path.write_text("old")
+    path.chmod(0o666)
+    assert run(*FETCH, "--redact-map", str(path)).code == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    written = json.loads(path.read_text())
+    assert written["schema"] == "rmqlb/redact-map"
+    assert "order-svc" in written["groups"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--redact-map", "x"), "--redact-map without --redact"),
+        (("--redact", "--redact-map", "-"), "--redact-map - would show the names"),
+        (("--redact", "--redact-map", "/nonexistent/x"), "--redact-map /nonexistent/x: No such file or directory"),
+    ],
+)
+def test_a_map_that_cannot_be_is_refused_before_anything_is_written(
+    arguments: tuple[str, ...], problem: str, tmp_path: Path
+) -> None:
+    done = run("fetch-routes", "-s", EXAMPLE, *arguments, "--to", str(tmp_path / "out.json"))
+    assert (done.code, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr.splitlines()[0] == f"error: {problem}"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,227 @@
+"""A redacted snapshot has none of the old names, and every queue goes where it went."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.members import is_grpc
+from rmqlb.engine.redact.redact import NOTE, redact
+from rmqlb.engine.redact.renaming import Renaming
+from rmqlb.errors import AllocationError, DataError
+from rmqlb.model.group import Connection, ConsumerGroup, MemberView, Seen
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from rmqlb.sources.snapshot_file import to_document
+from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
+
+HERE = Seen("/home/me/cluster.json")
+PART = st.text(st.sampled_from("ab0A.-~é\uffee\U0001f600"), min_size=1, max_size=3)
+CLIENT_IDS = st.lists(
+    st.builds("{}@{}".format, PART, PART | st.just("1@2@zz")) | PART.map("x{}".format), min_size=1, max_size=6
+)
+BROKERS = st.lists(PART | st.builds("{}@{}".format, PART, PART), min_size=1, max_size=5, unique=True)
+STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", "PIN")
+
+
+def seen(route: TopicRouteData, client_ids: list[str], **more: object) -> ClusterSnapshot:
+    """A snapshot of one group on one topic."""
+    view = MemberView(tuple(Connection(client_id) for client_id in client_ids), HERE)
+    group = ConsumerGroup("g", HERE, views=(view,), topics=(route.topic, "%RETRY%g"))
+    return ClusterSnapshot("dump", HERE.where, None, {route.topic: RouteSighting(route, HERE)}, {"g": group}, **more)  # type: ignore[arg-type]
+
+
+def route_of(brokers: list[str], queues: int = 2) -> TopicRouteData:
+    return TopicRouteData(
+        "T",
+        tuple(QueueData(name, queues, queues, 6) for name in brokers),
+        tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in brokers),
+    )
+
+
+def owners(
+    strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings
+) -> dict[MessageQueue, set[str]] | str:
+    """Each queue's owners, or the error's kind."""
+    try:
+        shares = {client_id: prepare(strategy, queues, ids, settings).share(client_id) for client_id in ids}
+    except AllocationError as error:
+        return error.message.partition(" ")[0]
+    held: dict[MessageQueue, set[str]] = {queue: set() for queue in queues}
+    for client_id, share in shares.items():
+        for queue in share:
+            held[queue].add(client_id)
+    return held
+
+
+def settings(ids: list[str], queues: list[MessageQueue], names: Renaming | None) -> Settings:
+    """Zones by host and room, a room and a machine; under the new names where there are any."""
+    first_room = next((room(queue.broker_name) for queue in queues if room(queue.broker_name) is not None), None)
+    zones = {host(old): f"zone{place}" for place, old in enumerate(sorted(ids, key=sort_key)[::2])}
+    zone_of = {old: zones.get(host(old), "zone0") for old in ids}
+    broker_zone = {queue.broker_name: f"zone{len(queue.broker_name) % 3}" for queue in queues}
+    if names is None:
+        return Settings(
+            consumer_idcs=frozenset({first_room or "none"}),
+            client_zones=zone_of,
+            broker_zones=broker_zone,
+            hosts=frozenset({host(ids[0])}),
+        )
+    return Settings(
+        consumer_idcs=frozenset({names.rooms.get(first_room or "none", "none")}),
+        client_zones={names.client_ids[old]: zone for old, zone in zone_of.items()},
+        broker_zones={names.broker_names[old]: zone for old, zone in broker_zone.items()},
+        hosts=frozenset({names.hosts[ids[0].partition("@")[0]]}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(brokers=BROKERS, client_ids=CLIENT_IDS, queues=st.integers(0, 4))
+def test_every_queue_goes_to_the_member_it_went_to(
+    strategy: str, brokers: list[str], client_ids: list[str], queues: int
+) -> None:
+    before = seen(route_of(brokers, queues), client_ids)
+    after, names = redact(before)
+    old = before.route("T").subscribe_queues()
+    new = after.routes[names.topics["T"]].route.subscribe_queues()
+    assert [names.broker_names[queue.broker_name] for queue in old] == [queue.broker_name for queue in new]
+    old_ids = list(before.groups["g"].client_ids or ())
+    new_ids = list(after.groups["group-1"].client_ids or ())
+    assert [names.client_ids[client_id] for client_id in old_ids] == new_ids
+    was = owners(strategy, old, old_ids, settings(old_ids, old, None))
+    now = owners(strategy, new, new_ids, settings(old_ids, old, names))
+    if isinstance(was, str) or isinstance(now, str):
+        assert was == now
+        return
+    renamed = {queue: {names.client_ids[owner] for owner in held} for queue, held in was.items()}
+    assert list(renamed.values()) == list(now.values())
+
+
+@given(BROKERS, CLIENT_IDS)
+def test_what_strategies_read_out_of_names_stays_readable(brokers: list[str], client_ids: list[str]) -> None:
+    _, names = redact(seen(route_of(brokers), client_ids))
+    assert sorted(names.client_ids.values(), key=sort_key) == list(names.client_ids.values())
+    assert sorted(names.broker_names.values(), key=sort_key) == list(names.broker_names.values())
+    for kind in (names.client_ids, names.broker_names):
+        assert len(set(kind.values())) == len(kind)
+    for old, new in names.broker_names.items():
+        its = room(old)
+        assert room(new) == (None if its is None else names.rooms[its])
+    for old, new in names.client_ids.items():
+        assert is_grpc(new) == is_grpc(old)
+        assert ("@" in new) == ("@" in old)
+        same = {other for other in names.client_ids if "@" in other and "@" in old and host(other) == host(old)}
+        assert {host(names.client_ids[other]) for other in same} <= {host(new)}
+
+
+@given(BROKERS, CLIENT_IDS)
+def test_equal_snapshots_have_equal_names_and_the_order_of_a_file_does_not_matter(
+    brokers: list[str], client_ids: list[str]
+) -> None:
+    first, again = (
+        redact(seen(route_of(order), ids))[1]
+        for order, ids in ((brokers, client_ids), (brokers[::-1], sort_client_ids(client_ids)))
+    )
+    assert first == again
+
+
+def test_consistent_hash_gives_other_owners_and_the_snapshot_says_so() -> None:
+    ids = [f"10.0.0.{i}@{i}" for i in range(4)]
+    before = seen(route_of(["broker-a", "broker-b"], 8), ids)
+    after, names = redact(before)
+    was = owners("CONSISTENT_HASH", before.route("T").subscribe_queues(), ids, Settings())
+    now = owners("CONSISTENT_HASH", after.route(names.topics["T"]).subscribe_queues(), list(names.client_ids.values()), Settings())  # fmt: skip
+    assert isinstance(was, dict)
+    assert isinstance(now, dict)
+    assert [{names.client_ids[owner] for owner in held} for held in was.values()] != list(now.values())
+    assert after.notes == (NOTE,)
+    assert "CONSISTENT_HASH hashes names and does not" in NOTE
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        ("b:2;a:1", "broker-2:2;broker-1:1"),
+        ("c:4;a:1", "broker-3:4;broker-1:1"),
+        ("a:secret;b:1", "broker-1:?;broker-2:1"),
+        ("secret", "broker-3"),
+        ("a:1:2;;", "broker-1:1:2;;"),
+        ("", ""),
+        (None, None),
+    ],
+)
+def test_an_order_configuration_counts_on_and_is_as_malformed_as_before(conf: str | None, expected: str | None) -> None:
+    old = msgspec.structs.replace(route_of(["a", "b"]), order_topic_conf=conf)
+    new = redact(seen(old, ["x@1"]))[0].routes["topic-2"].route
+    assert new.order_topic_conf == expected
+    try:
+        queues = [queue.queue_id for queue in old.publish_queues()]
+    except DataError:
+        with pytest.raises(DataError):
+            new.publish_queues()
+    else:
+        assert [queue.queue_id for queue in new.publish_queues()] == queues
+
+
+@pytest.mark.parametrize("scopes", [["__global__"], ["__global__", "a", "z"], ["q", "b"], ["__global__", "secret"]])
+def test_static_topics_keep_the_order_of_their_logical_brokers(scopes: list[str]) -> None:
+    mapping = {f"b{n}": TopicQueueMappingInfo("T", scope, n + 1, f"b{n}", 1, {0: 0}) for n, scope in enumerate(scopes)}
+    old = msgspec.structs.replace(route_of(["b0"]), topic_queue_mapping_by_broker=mapping)
+    after, names = redact(seen(old, ["x@1"]))
+    new = after.routes[names.topics["T"]].route
+    assert [queue.queue_id for queue in new.subscribe_queues()] == [queue.queue_id for queue in old.subscribe_queues()]
+    assert "secret" not in json.dumps(to_document(after))
+
+
+def test_rocketmqs_own_names_stay_with_the_names_in_them_renamed() -> None:
+    topics = ("T", "%RETRY%g", "%DLQ%other", "east_REPLY_TOPIC", "TBW102", "rmq_sys_REVIVE_LOG_east")
+    routes = {topic: RouteSighting(msgspec.structs.replace(route_of(["a"]), topic=topic), HERE) for topic in topics}
+    before = msgspec.structs.replace(seen(route_of(["a"]), ["x@1"]), routes=routes)
+    names = redact(before)[1]
+    assert names.topics["%RETRY%g"] == "%RETRY%" + names.groups["g"]
+    assert names.topics["%DLQ%other"] == "%DLQ%" + names.groups["other"]
+    assert names.topics["east_REPLY_TOPIC"] == names.clusters["east"] + "_REPLY_TOPIC"
+    assert names.topics["TBW102"] == "TBW102"
+    assert names.topics["rmq_sys_REVIVE_LOG_east"].startswith("rmq_sys_topic-")
+
+
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
+    from rmqlb.model.snapshot import Wanted
+    from rmqlb.sources.recognise import recognise
+
+    made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
+    canary = as_text(json.loads(made.replace("lost ", "zecret ")))
+    before = recognise(canary.encode(), "/home/zecret", Wanted())
+    before = msgspec.structs.replace(before, unread=(Unread("zecret", "zecret"),), notes=("zecret",))
+    written = json.dumps(to_document(redact(before)[0]))
+    assert "zecret" not in written.lower()
+    names = SNAPSHOTS[kind]
+    for text in {names.text, *names.topics, *names.brokers, *names.client_ids}:
+        assert json.dumps(text) not in written
+
+
+def test_a_strategy_of_their_own_has_another_name_and_rocketmqs_stay() -> None:
+    from rmqlb.model.group import MemberReport
+
+    before = seen(route_of(["a"]), ["x@1", "y@1"])
+    group = msgspec.structs.replace(
+        before.groups["g"],
+        reports={
+            "x@1": MemberReport("x@1", strategy_class="OurSecretStrategy"),
+            "y@1": MemberReport("y@1", strategy_class="AllocateMessageQueueAveragely"),
+        },
+    )
+    after = redact(msgspec.structs.replace(before, groups={"g": group}))[0]
+    classes = {report.strategy_class for report in after.groups["group-1"].reports.values()}
+    assert classes == {"Strategy-1", "AllocateMessageQueueAveragely"}
