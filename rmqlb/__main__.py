@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 
+_INTERRUPTED = 130
+"""As in `cli/exit_codes.py`, which may not be imported yet."""
+
 
 def run() -> None:
     """Run the command line and end the process.
@@ -12,9 +15,12 @@ def run() -> None:
     is a twentieth of the start-up.
     """
     gc.set_threshold(50_000)
-    from rmqlb.cli.main import app
+    try:
+        from rmqlb.cli.main import app
 
-    app(prog_name="rmqlb")
+        app(prog_name="rmqlb")
+    except KeyboardInterrupt:  # while the program is still being imported, or is already ending
+        raise SystemExit(_INTERRUPTED) from None
 
 
 if __name__ == "__main__":

@@ -40,6 +40,6 @@ def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None
     except BaseException as error:
         if os.path.exists(aside):
             os.unlink(aside)
-        if isinstance(error, OSError):
-            raise UsageError(f"{option} {path}: {error.strerror or error}") from None
+        if isinstance(error, OSError | ValueError):  # a path may hold what no path can
+            raise UsageError(f"{option} {path}: {getattr(error, 'strerror', None) or error}") from None
         raise

@@ -208,8 +208,9 @@ class NameServerReads:
         where = f"{address} {RequestCode(request.code).name}"
         if response.code != ResponseCode.SUCCESS:
             raise _refused(where, response)
-        require_few_values(response.body, where)
-        documents, _ = docs.parse_documents(response.body or b"{}", where)
+        body = response.body or b"{}"
+        require_few_values(body, where)
+        documents, _ = docs.parse_documents(body, where)
         return docs.convert(documents[0], kind, where)
 
 

@@ -15,6 +15,8 @@ _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
 _HTTP_OK = 200
+_ALMOST = re.compile(r"(https?|rocketmqs?):/?(?=[^/].*@)", re.IGNORECASE)
+"""What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -61,6 +63,8 @@ def open_source(text: str, access: Access) -> Source:
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
     scheme = _SCHEME.match(text)
+    if scheme is None and (almost := _ALMOST.match(text)):
+        raise UsageError(f"the source begins with {almost[0]}, which is no URL", hint=f"write {almost[1]}://HOST")
     if scheme is None:
         from rmqlb.sources.dump import DumpSource
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
 from rmqlb.sources.address_map import AddressMap
+from rmqlb.sources.masking import masked
 from rmqlb.sources.retrying import wait_before_retry
 from rmqlb.sources.sockets import Deadline, TimedSocket
 from rmqlb.sources.wire_faults import (
@@ -113,7 +115,7 @@ class RemotingClient:
         signed = request if credentials is None else sign(request, credentials)
         with line.lock, self._under_way():
             try:
-                return self._answer(line, signed)
+                return _without_secrets(self._answer(line, signed), credentials)
             finally:
                 if self._closed:
                     line.drop()
@@ -295,3 +297,9 @@ def tls_context(
 
 def _request_name(code: int) -> str:
     return RequestCode(code).name if code in READ_ONLY else str(code)
+
+
+def _without_secrets(response: RemotingCommand, credentials: Credentials | None) -> RemotingCommand:
+    if credentials is None or response.remark is None:
+        return response
+    return replace(response, remark=masked(response.remark, credentials.security_token, credentials.secret_key))

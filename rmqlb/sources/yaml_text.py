@@ -107,13 +107,13 @@ def _read(text: str, where: str) -> object:
     for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
         problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event)
         if problem is not None:
-            raise DocumentError(f"{where}, line {event.start_mark.line + 1}: {problem}")
+            raise DocumentError(f"{_place(where, event)}: {problem}")
         if isinstance(event, yaml.ScalarEvent):
             values.add(_scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
             values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event)
             if values.depth > MAX_DEPTH:
-                raise DocumentError(f"{where}, line {event.start_mark.line + 1}: nested deeper than {MAX_DEPTH}")
+                raise DocumentError(f"{_place(where, event)}: nested deeper than {MAX_DEPTH}")
         elif isinstance(event, yaml.CollectionEndEvent):
             values.leave()
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -159,6 +159,10 @@ def _number(text: str, event: Any) -> int | float:
 
 def _error(problem: str, event: Any) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
+
+
+def _place(where: str, event: Any) -> str:
+    return f"{where}, line {event.start_mark.line + 1}"
 
 
 def _problem(text: str | None) -> str:

@@ -74,7 +74,9 @@ def _found(snapshot: ClusterSnapshot) -> Found:
                 *(broker.broker_addrs.values() for broker in brokers),
                 (connection.client_addr for connection in connections if connection.client_addr is not None),
                 (view.broker_addr for view in views if view.broker_addr is not None),
-                (each.seen.where for each in chain(routes, groups, views)),
+                (sighting.seen.where for sighting in routes),
+                (group.seen.where for group in groups),
+                (view.seen.where for view in views),
             )
         ),
         strategy_classes=frozenset(

@@ -1,0 +1,147 @@
+"""What is written is whole or not at all, and odd surroundings change nothing but the letters."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, ROOT, command, environment, run
+from tests.hardening import torture, walk
+from tests.hardening.torture import MARK, OLD, WRITING, Outcome
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    """All of the torture's runs."""
+    folder = tmp_path_factory.mktemp("torture")
+    line = [sys.executable, "-m", "tests.hardening.torture", str(folder)]
+    done = subprocess.run(line, capture_output=True, cwd=ROOT, env=environment(), timeout=300, check=False)
+    assert done.stderr == b""
+    return [msgspec.json.decode(line, type=Outcome) for line in done.stdout.splitlines()]
+
+
+def test_no_file_is_ever_torn_and_nothing_ends_in_a_trace(outcomes: list[Outcome]) -> None:
+    assert {outcome.content for outcome in outcomes} == {"old", "new"}
+    assert [outcome for outcome in outcomes if "Traceback" in outcome.stderr] == []
+
+
+@pytest.mark.parametrize("fault", ["kill -9", "Ctrl-C", "full disk"])
+@pytest.mark.parametrize("name", WRITING)
+def test_a_step_that_fails_leaves_the_old_file(name: str, fault: str, outcomes: list[Outcome]) -> None:
+    *failed, whole = [outcome for outcome in outcomes if (outcome.command, outcome.fault) == (name, fault)]
+    assert (whole.code, whole.content, whole.left) == (MARK, "new", ())
+    assert len(failed) >= 4  # opening, writing, flushing, renaming
+    code = {"kill -9": -9, "Ctrl-C": ExitCode.INTERRUPTED, "full disk": ExitCode.USAGE}[fault]
+    assert {(outcome.code, outcome.content) for outcome in failed} == {(code, "old")}
+    if fault != "kill -9":
+        assert {outcome.left for outcome in failed} == {()}
+    if fault == "full disk":
+        lines = {outcome.stderr.splitlines()[-1] for outcome in failed}
+        assert {line.rpartition(": ")[2] for line in lines} == {"No space left on device"}
+
+
+def test_an_interrupt_at_any_point_ends_with_130(outcomes: list[Outcome]) -> None:
+    at_calls = [outcome for outcome in outcomes if outcome.fault == "Ctrl-C at a call"]
+    assert {outcome.code for outcome in at_calls} == {ExitCode.INTERRUPTED, MARK}
+    assert {outcome.left for outcome in at_calls} == {()}
+    assert Counter(outcome.content for outcome in at_calls)["old"] > 10
+
+
+def writing(name: str, target: str) -> list[str]:
+    return [word.replace("FILE", target) for word in WRITING[name]]
+
+
+BAD_TARGETS = {
+    "no folder": "{}/no/where", "a folder": "{}", "no name": "", "a long name": "{}/" + "x" * 300,
+    "a file as a folder": f"{EXAMPLE}/x", "NUL": "{}/a\0b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD_TARGETS)
+@pytest.mark.parametrize("name", WRITING)
+def test_a_target_that_cannot_be_is_one_line(name: str, what: str, tmp_path: Path) -> None:
+    done = run(*writing(name, BAD_TARGETS[what].format(tmp_path)))
+    assert done.code == ExitCode.USAGE
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_device_is_written_to_and_stays_one(name: str) -> None:
+    assert run(*writing(name, "/dev/null")).code == 0
+    assert not os.path.isfile("/dev/null")
+    if os.path.exists("/dev/full"):
+        done = run(*writing(name, "/dev/full"))
+        assert done.code == ExitCode.USAGE
+        assert done.stderr.splitlines()[-1].endswith(": No space left on device")
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text(OLD)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert run(*writing("fetch-routes --to", str(tmp_path / "link"))).code == 0
+    assert (tmp_path / "real").read_text() == OLD
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_what_lies_where_the_new_file_is_made_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text(OLD)
+    (tmp_path / f"target.{os.getpid()}.part").symlink_to(tmp_path / "real")
+    assert run(*writing("fetch-routes --to", str(tmp_path / "target"))).code == ExitCode.USAGE
+    assert (tmp_path / "real").read_text() == OLD
+
+
+def test_a_disk_with_little_room_keeps_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text(OLD)
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+
+    done = subprocess.run(
+        command(*writing("fetch-routes --to", str(target))), capture_output=True, cwd=ROOT, preexec_fn=little_room,
+        env=environment({"PYTHONDONTWRITEBYTECODE": "1"}), timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, b"")
+    assert done.stderr.decode() == f"error: --to {target}: File too large\n"
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, OLD)]
+
+
+@pytest.mark.parametrize("name", walk.READING)
+def test_a_process_without_home_locale_terminal_and_stdin_works(name: str, tmp_path: Path) -> None:
+    of = ("--topic", "Skewed") if name in walk.ON_A_TOPIC else ("--group", "bill-svc")
+    line = command(name, "-s", EXAMPLE, *of, *walk.READING[name], "-o", walk.OWN_FORMATS.get(name, ("table",))[0])
+    bare = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "COLUMNS": "20"}
+    (tmp_path / "é").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *map(os.fsdecode, line)],
+        capture_output=True, cwd=tmp_path / "é", env=bare | {"PYTHONPATH": str(ROOT)}, start_new_session=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert done.stderr.isascii()
+    assert b"Traceback" not in done.stderr
+    if name != "fetch-routes":
+        shown = re.sub(rb"\\u[0-9a-f]{4}", b"?", done.stdout)  # a letter that the locale lacks
+        assert max(map(len, shown.splitlines())) <= 20
+
+
+def test_the_torture_knows_every_option_that_writes_a_file() -> None:
+    import ast
+
+    found = set()
+    for path in (ROOT / "rmqlb" / "cli").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        if any(isinstance(call.func, ast.Name) and call.func.id == "write_whole" for call in calls):
+            found.add(path.stem.replace("_", "-"))
+    assert found == {name.partition(" ")[0] for name in torture.WRITING}

@@ -1,0 +1,196 @@
+"""A planted secret is in no output, whatever the command, the way it came in and the way it fails."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rmqlb.remoting.acl import Credentials
+from tests import replay_dashboard as http
+from tests import replay_remoting as native
+from tests.cli.run import Ran, run, start
+from tests.hardening import walk
+
+CORE = "C4n4ryC0re8"
+SECRET = f"p&={CORE}ü%41+ x"
+"""The core has nothing that any encoding of text changes."""
+LOGIN = "/login/login.do"
+GROUP, TOPIC = "order-svc", "OrderEvents"
+
+
+def forms(core: str) -> set[str]:
+    """The core as it is, in hexadecimal, and in base64 at each of the three places it may begin at."""
+    found = {core, core.encode().hex(), core.encode("utf-16-le").hex(), core[::-1]}
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + core.encode()).decode()
+        found.add(encoded[-(-before * 8 // 6) : len(core) * 8 // 6])
+    return found
+
+
+FORMS = forms(CORE)
+
+
+def leaks(*texts: str) -> set[str]:
+    return {form for form in FORMS for text in texts if form.lower() in text.lower()}
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
+def test_the_search_finds_what_is_encoded(before: str) -> None:
+    for encode in (str.encode, lambda text: base64.b64encode(text.encode()), lambda text: text.encode().hex().encode()):
+        assert leaks(encode(before + CORE + "xyz").decode())
+
+
+class Given(NamedTuple):
+    """How a secret is handed over."""
+
+    arguments: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    user: str = ""
+
+
+def in_a_file(option: str) -> Callable[[Path], Given]:
+    def given(folder: Path) -> Given:
+        path = folder / "secret"
+        path.write_text(f"{SECRET}\n")
+        path.chmod(0o600)
+        return Given((option, str(path)))
+
+    return given
+
+
+PASSWORDS: dict[str, Callable[[Path], Given]] = {
+    "in the environment": lambda _: Given(env={"RMQLB_PASSWORD": SECRET}),
+    "in a file": in_a_file("--password-file"),
+}
+SECRET_KEYS: dict[str, Callable[[Path], Given]] = {
+    "in the environment": lambda _: Given(env={"RMQLB_SECRET_KEY": SECRET}),
+    "in a file": in_a_file("--secret-key-file"),
+    "a token": lambda _: Given(env={"RMQLB_SECRET_KEY": "k", "RMQLB_SECURITY_TOKEN": SECRET}),
+}
+ECHO = f"java.lang.IllegalArgumentException: bad password {SECRET}\n\tat {SECRET}"
+DASHBOARDS: dict[str, http.Replay] = {
+    "lets in": http.Replay(login=("admin", SECRET)),
+    "lets in by a form": http.Replay(login=("admin", SECRET), takes_json=False),
+    "refuses": http.Replay(login=("admin", "another")),
+    "repeats it": http.Replay(login=("admin", "x"), post_faults={LOGIN: http.giving(http.failure(ECHO))}),
+    "breaks off": http.Replay(login=("admin", "x"), post_faults={LOGIN: http.reset}),
+    "answers with a page": http.Replay(login=("admin", "x"), post_faults={LOGIN: http.giving(b"<html>", 500)}),
+    "is silent": http.Replay(login=("admin", "x"), post_faults={LOGIN: http.silent}),
+    "fails afterwards": http.Replay(login=("admin", SECRET), faults={"/topic/route.query": http.giving(http.failure("boom"))}),
+}  # fmt: skip
+CLUSTERS: dict[str, native.Replay] = {
+    "lets in": native.Replay(credentials=Credentials("ak", SECRET)),
+    "refuses": native.Replay(credentials=Credentials("ak", "another")),
+    "repeats it": native.Replay(faults={"*": native.refusing(1, f"AclException: signature of ak {SECRET}")}),
+    "breaks off": native.Replay(faults={"*": native.reset}),
+    "is no RocketMQ": native.Replay(faults={"*": native.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")}),
+    "is silent": native.Replay(faults={"*": native.silent}),
+}
+
+
+def arguments(name: str, folder: Path) -> Iterator[tuple[str, ...]]:
+    """The command with all that it can write, and as `--debug`."""
+    of = ("--topic", TOPIC) if name in walk.ON_A_TOPIC else ("--group", GROUP)
+    line = (name, *of, *walk.READING[name], "--timeout", "300ms", "--retries", "0")
+    yield (*line, "-o", "json")
+    yield (*line, *(("-o", "yaml") if name == "fetch-routes" else ("-o", "plain")), "--debug")
+    if name == "fetch-routes":
+        yield (*line, "--to", str(folder / "out.json"))
+        yield (*line, "--redact", "--redact-map", str(folder / "map.json"))
+    if name == "simulate-rebalance":
+        yield (*line, "--svg", str(folder / "out.svg"), "--html", str(folder / "out.html"))
+
+
+def searched(done: Ran, folder: Path) -> set[str]:
+    """What of the secret is in the streams or in a file that was written."""
+    texts = [path.read_text() for path in folder.iterdir() if path.name != "secret"]
+    return leaks(done.stdout, done.stderr, *texts)
+
+
+@contextmanager
+def served(kind: str) -> Iterator[str]:
+    replay = replace(DASHBOARDS[kind], stop=threading.Event(), asked=[], posted=[], cookies=[])
+    with http.dashboard(replay) as running:
+        yield running.url.replace("http://", "http://admin@")
+        assert any(CORE.encode() in body for body in running.posted), "the secret was not even used"
+
+
+@pytest.mark.parametrize("kind", DASHBOARDS)
+@pytest.mark.parametrize("way", PASSWORDS)
+def test_a_dashboards_password_is_nowhere(way: str, kind: str, tmp_path: Path) -> None:
+    given = PASSWORDS[way](tmp_path)
+    names = walk.READING if kind in ("lets in", "refuses") else ("show-route", "fetch-routes")
+    with served(kind) as url:
+        for name in names:
+            for line in arguments(name, tmp_path):
+                done = run(*line, "-s", url, *given.arguments, env=given.env)
+                assert searched(done, tmp_path) == set()
+                assert done.code in ((0, 4) if kind.startswith("lets") else (4, 5)), done.stderr
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+@pytest.mark.parametrize("way", SECRET_KEYS)
+def test_an_accounts_secrets_are_nowhere(way: str, kind: str, tmp_path: Path) -> None:
+    given = SECRET_KEYS[way](tmp_path)
+    names = walk.READING if kind == "lets in" else ("show-route", "fetch-routes")
+    replays = tuple(replace(CLUSTERS[kind], broker=broker, stop=threading.Event(), requests=[], forbidden=[]) for broker in ("b0", "b1"))  # fmt: skip
+    with native.cluster(*replays) as (a, b):
+        where = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
+        for name in names:
+            for line in arguments(name, tmp_path):
+                done = run(*line, *where, "--access-key", "ak", *given.arguments, env=given.env)
+                assert searched(done, tmp_path) == set()
+        assert any("Signature" in request.ext_fields for request in a.requests) or kind in ("breaks off", "is silent", "is no RocketMQ")  # fmt: skip
+
+
+SOURCES = (
+    f"http://admin:{CORE}@127.0.0.1:1",
+    f"https://admin:{CORE}@127.0.0.1:1/?token={CORE}",
+    f"http://127.0.0.1:1/?password={CORE}#{CORE}",
+    f"http:/admin:{CORE}@127.0.0.1",
+    f"https:admin:{CORE}@127.0.0.1",
+    f"rocketmq://ak:{CORE}@127.0.0.1:1",
+    f"rocketmqs:/ak:{CORE}@127.0.0.1:1",
+    f"http://admin:{CORE}@",
+    f"http://admin:{CORE}@[::1",
+    f"http://admin:{CORE}@127.0.0.1:port",
+    f"ftp://admin:{CORE}@127.0.0.1",
+)
+
+
+@pytest.mark.parametrize("name", walk.READING)
+def test_a_secret_in_the_source_is_not_repeated(name: str, tmp_path: Path) -> None:
+    for source in SOURCES:
+        for line in arguments(name, tmp_path):
+            for done in (run(*line, "-s", source), run(*line, env={"RMQLB_SOURCE": source})):
+                assert done.code in (2, 5)
+                assert searched(done, tmp_path) == set(), source
+
+
+def test_a_secret_file_that_cannot_be_used_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    for content, mode in ((f"{SECRET}\n", 0o644), (f"{SECRET}\udcff", 0o600)):
+        path.write_bytes(content.encode(errors="surrogateescape"))
+        path.chmod(mode)
+        for option, source in (
+            ("--password-file", "http://u@127.0.0.1:1"),
+            ("--secret-key-file", "rocketmq://127.0.0.1:1"),
+        ):
+            done = run("show-route", "-t", "T", "-s", source, option, str(path), "--access-key", "ak", "--retries", "0")
+            assert done.code in (2, 5)
+            assert leaks(done.stdout, done.stderr) == set()
+
+
+def test_a_process_with_a_secret_around_it_shows_it_nowhere(tmp_path: Path) -> None:
+    env = {"RMQLB_PASSWORD": SECRET, "RMQLB_SECRET_KEY": SECRET, "RMQLB_SECURITY_TOKEN": SECRET, "PYTHONDEVMODE": "1"}
+    for line in (("--help",), ("show-route", "-s", "http://u@127.0.0.1:1", "-t", "T", "--retries", "0", "--debug")):
+        done = start(*line, env=env)
+        assert leaks(done.stdout, done.stderr) == set()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,223 @@
+"""Runs rmqlb again and again, and lets the k-th step of each run fail: `python -m tests.hardening.torture FOLDER`.
+
+Steps are writes and what leads to them (opening, flushing to the disk, renaming), or calls of rmqlb's own functions.
+Each run is a fork of this one process, so that a hundred of them take seconds. What came of each is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = str(ROOT / "examples" / "cluster.json")
+OLD = "what was there before"
+_PIECE = 16_384
+"""A disk takes no more at once, so that a file has several writes."""
+MARK = 77
+"""A child's own exit code: the run had fewer steps."""
+REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
+WRITING: dict[str, tuple[str, ...]] = {
+    "fetch-routes --to": ("fetch-routes", "-s", EXAMPLE, "--to", "FILE"),
+    "fetch-routes --redact-map": ("fetch-routes", "-s", EXAMPLE, "--redact", "--redact-map", "FILE"),
+    "simulate-rebalance --svg": (*REBALANCE, "--svg", "FILE"),
+    "simulate-rebalance --html": (*REBALANCE, "--html", "FILE"),
+}
+"""Every command and option that writes a file."""
+
+
+class Outcome(Struct, frozen=True):
+    """One run.
+
+    Attributes:
+        command: its key in `WRITING`.
+        fault: what the step did instead.
+        step: which one, from 1.
+        code: exit code, negative for a signal; MARK when there was no such step.
+        content: old, new, absent or torn.
+        left: other files in the folder.
+        stderr: what it said.
+    """
+
+    command: str
+    fault: str
+    step: int
+    code: int
+    content: str
+    left: tuple[str, ...]
+    stderr: str
+
+
+def _killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def _full() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+WRITE_FAULTS: dict[str, Callable[[], None]] = {
+    "kill -9": _killed, "Ctrl-C": _interrupted, "full disk": _full,
+}  # fmt: skip
+
+
+class Steps:
+    """Counts steps; the k-th one fails."""
+
+    def __init__(self, failing: int, fault: Callable[[], None]) -> None:
+        self.count = 0
+        self._failing = failing
+        self._fault = fault
+
+    def step(self) -> None:
+        self.count += 1
+        if self.count == self._failing:
+            self._fault()
+
+
+def count_writes(steps: Steps) -> None:
+    """Each opening for writing, write, flush to the disk and renaming is a step."""
+
+    class Counted(io.FileIO):
+        def write(self, data: Any) -> int:
+            steps.step()
+            return super().write(bytes(data)[:_PIECE])
+
+    real_open, real_os_open = builtins.open, os.open
+
+    def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if "w" not in mode or "b" in mode:
+            return real_open(file, mode, *rest, **more)
+        if not isinstance(file, int):
+            steps.step()
+        return io.TextIOWrapper(io.BufferedWriter(Counted(file, "w")), encoding=more.get("encoding"))
+
+    def os_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if flags & os.O_WRONLY:
+            steps.step()
+        return real_os_open(path, flags, *rest, **more)
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            steps.step()
+            return real(*arguments, **more)
+
+        return call
+
+    builtins.open, os.open = opened, os_open  # type: ignore[assignment]
+    os.fsync, os.replace = counted(os.fsync), counted(os.replace)
+
+
+def count_calls(steps: Steps) -> None:
+    """Each call of a function of rmqlb is a step."""
+    home = str(ROOT / "rmqlb")
+
+    def traced(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - the hook's signature
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            steps.step()
+
+    sys.setprofile(traced)
+
+
+def attempt(
+    folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
+) -> Outcome:
+    """One run in a child, and what it left behind."""
+    target = folder / "target"
+    target.write_text(OLD)
+    child = os.fork()
+    if child == 0:
+        _run(folder, WRITING[name], step, prepare, act)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    stderr = (folder.parent / "stderr").read_text()
+    content = _content(target)
+    left = tuple(sorted(path.name for path in folder.iterdir() if path != target))
+    for path in folder.iterdir():
+        path.unlink()
+    return Outcome(name, fault, step, code, content, left, stderr)
+
+
+def _run(
+    folder: Path, line: tuple[str, ...], step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
+) -> None:
+    code: Any = 1
+    try:
+        for number, path in ((1, os.devnull), (2, str(folder.parent / "stderr"))):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
+        sys.argv = ["rmqlb", *(word.replace("FILE", str(folder / "target")) for word in line)]
+        from rmqlb.__main__ import run
+
+        steps = Steps(step, act)
+        prepare(steps)
+        try:
+            run()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            sys.setprofile(None)
+        if code in (0, None):
+            code = 0 if steps.count >= step else MARK
+    except BaseException:  # noqa: BLE001 - as the interpreter would end
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code or 0)
+
+
+def _content(path: Path) -> str:
+    if not path.exists():
+        return "absent"
+    text = path.read_text()
+    if text == OLD:
+        return "old"
+    return "new" if text.rstrip().endswith(("}", "</svg>", "</html>")) and len(text) > 200 else "torn"
+
+
+def _tell(outcome: Outcome) -> None:
+    sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """All runs."""
+    folder = Path(sys.argv[1], "written")
+    folder.mkdir()
+    import rmqlb.cli.fetch_routes
+    import rmqlb.cli.main
+    import rmqlb.cli.simulate_rebalance  # noqa: F401 - the children need not load them again
+
+    for name in WRITING:
+        for fault, act in WRITE_FAULTS.items():
+            for step in range(1, 1000):
+                outcome = attempt(folder, name, fault, step, count_writes, act)
+                _tell(outcome)
+                if outcome.code == MARK:
+                    break
+    for name, stride in (("fetch-routes --to", 67), ("simulate-rebalance --svg", 1511)):
+        for step in range(2, 1_000_000, stride):
+            outcome = attempt(folder, name, "Ctrl-C at a call", step, count_calls, _interrupted)
+            _tell(outcome)
+            if outcome.code == MARK:
+                break
+
+
+if __name__ == "__main__":
+    main()
