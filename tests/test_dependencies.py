@@ -1,0 +1,111 @@
+"""Every dependency is in docs/dependencies.md, with the licence that the package itself names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+CLASSIFIERS = {
+    "MIT License": {"MIT"},
+    "BSD License": {"BSD-2-Clause", "BSD-3-Clause"},
+    "Apache Software License": {"Apache-2.0"},
+    "ISC License (ISCL)": {"ISC"},
+    "Mozilla Public License 2.0 (MPL 2.0)": {"MPL-2.0"},
+    "Python Software Foundation License": {"PSF", "PSF-2.0"},
+    "GNU Lesser General Public License v3 (LGPLv3)": {"LGPL-3.0"},
+    "GNU General Public License v2 (GPLv2)": {"GPL-2.0 with the Classpath exception"},
+}
+"""What older packages say instead of an SPDX expression, and which expressions it may be."""
+COPYLEFT = {"GPL", "LGPL", "AGPL", "SSPL"}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def names(requirements: list[str]) -> set[str]:
+    found = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
+    return {normal(match[0]) for match in found if match} - {"rmqlb"}
+
+
+def table(*titles: str) -> dict[str, str]:
+    """Package → licence, from the sections of these titles."""
+    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    _, *parts = SECTION.split(text)
+    rows = {}
+    for title, part in zip(parts[::2], parts[1::2], strict=True):
+        if title in titles:
+            cells = [
+                [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:1] == "|"
+            ]
+            rows |= {row[0]: row[-1] for row in cells if row[0] not in ("package", "---")}
+    return rows
+
+
+RUN_TIME, PIPELINE, WORK = table("At run time"), table("The pipeline"), table("For work on rmqlb")
+ALL = RUN_TIME | PIPELINE | WORK
+
+
+def project() -> dict[str, object]:
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        found: dict[str, object] = tomllib.load(file)["project"]
+    return found
+
+
+def closure(wanted: set[str]) -> set[str]:
+    """The packages and all that they need here, without their extras."""
+    found: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        found.add(name)
+        needs = [need for need in metadata.requires(name) or [] if ";" not in need]
+        wanted |= names(needs) - found
+    return found
+
+
+def test_every_dependency_stands_where_it_belongs() -> None:
+    found = project()
+    extras = found["optional-dependencies"]
+    assert isinstance(extras, dict)
+    assert isinstance(found["dependencies"], list)
+    direct = names(found["dependencies"])
+    assert direct <= RUN_TIME.keys()
+    assert names([*extras["pipeline"], *extras["connect"]]) == PIPELINE.keys()
+    assert names([*extras["test"], *extras["dev"], *extras["fuzz"]]) - PIPELINE.keys() - direct == WORK.keys()
+
+
+def test_what_comes_along_at_run_time_is_told() -> None:
+    found = project()
+    assert isinstance(found["dependencies"], list)
+    assert closure(names(found["dependencies"])) <= RUN_TIME.keys()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_licence_is_the_one_that_the_package_names(name: str) -> None:
+    try:
+        told = metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        pytest.skip("not installed here")
+    expression = told.get("License-Expression") or told.get("License") or ""
+    classifiers = [
+        line.rpartition(" :: ")[2] for line in told.get_all("Classifier") or [] if line.startswith("License")
+    ]
+    allowed = {word for line in classifiers for word in CLASSIFIERS[line]}
+    if not expression and not allowed:
+        pytest.skip("it names none")
+    assert (
+        ALL[name] == expression
+        or set(re.split(" AND | OR ", ALL[name])) <= allowed
+        or f"{ALL[name]} License" == expression
+    )
+
+
+def test_nothing_at_run_time_asks_rmqlb_to_change_its_own_licence() -> None:
+    words = {word.partition("-")[0] for licence in RUN_TIME.values() for word in licence.split()}
+    assert words & COPYLEFT == set()
