@@ -130,10 +130,9 @@ def context_named(name: str, config: ConfigFile, where: str | None = None) -> Co
         UsageError: there is none.
     """
     if name not in config.contexts:
+        problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
-        raise UsageError(
-            f"{where}: there is no context {name[:80]!r}" if where else f"there is no context {name[:80]!r}", hint=hint
-        )
+        raise UsageError(f"{where}: {problem}" if where else problem, hint=hint)
     return config.contexts[name]
 
 

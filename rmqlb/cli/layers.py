@@ -66,24 +66,19 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
     configuration = read_configuration()
     names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
     given = {key: _given(line, key, name) for key, name in names.items()}
-    chosen = _chosen(given, configuration) if "context" in names else None
+    chosen = (given["context"] or _of_files("context", None, configuration)) if "context" in names else None
     source = given.get("source")
-    context = None
-    if chosen is not None and (source is None or chosen.layer == "flag"):
-        context = context_named(str(chosen.value), configuration.user, chosen.origin)
-    if source is not None:
-        context = None
+    context = _context(chosen, source, configuration)
     by_project = context is not None and chosen is not None and chosen.layer == "project file"
+    if by_project:
+        given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
     settings = {}
     for key, name in names.items():
-        first = given[key]
-        if first is not None and by_project and first.layer == "environment" and key in _CREDENTIALS:
-            first = None
-        setting = first or _of_files(key, context, configuration)
-        if key == "output" and setting is not None and first is None and formats and setting.value not in formats:
-            setting = None
-        settings[name] = setting or Setting(key, _default(line, name))
-    in_force = None if context is None else _in_force(context, given, by_project)
+        found = _of_files(key, context, configuration)
+        if key == "output" and formats is not None and found is not None and found.value not in formats:
+            found = None
+        settings[name] = given.get(key) or found or Setting(key, _default(line, name))
+    in_force = None if context is None else _in_force(context, given, by_project=by_project)
     return Settled(settings, in_force, _aside(chosen, source), configuration)
 
 
@@ -95,8 +90,16 @@ def chosen_context(configuration: Configuration) -> Setting | None:
     return _of_files("context", None, configuration)
 
 
-def _chosen(given: Mapping[str, Setting | None], configuration: Configuration) -> Setting | None:
-    return given["context"] or _of_files("context", None, configuration)
+def _context(chosen: Setting | None, source: Setting | None, configuration: Configuration) -> Context | None:
+    """The context to read; a name on the line is looked up even when a source goes before it."""
+    if chosen is None or (source is not None and chosen.layer != "flag"):
+        return None
+    context = context_named(str(chosen.value), configuration.user, chosen.origin)
+    return context if source is None else None
+
+
+def _is_ambient_credential(setting: Setting | None) -> bool:
+    return setting is not None and setting.layer == "environment" and setting.key in _CREDENTIALS
 
 
 def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
@@ -108,16 +111,11 @@ def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
     return f"context {chosen.value} is set aside: {source.origin} names the source"
 
 
-def _in_force(context: Context, given: Mapping[str, Setting | None], by_project: bool) -> ContextInForce:
+def _in_force(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ContextInForce:
     """The context; without its secret when another account is named."""
-    others = [
-        setting
-        for key in _ACCOUNTS
-        if (setting := given.get(key)) is not None
-        and not (by_project and setting.layer == "environment")
-        and context.text(key) not in (None, setting.value)
-    ]
-    secret = None if others else context.values.get("secret")
+    accounts = [(setting.value, context.text(key)) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
+    is_other = any(own is not None and named != own for named, own in accounts)
+    secret = None if is_other else context.values.get("secret")
     return ContextInForce(context.name, context.text("source") or "", secret, by_project)
 
 

@@ -20,12 +20,7 @@ SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", 
 
 
 class SourceOptions(Struct, frozen=True):
-    """Where the snapshot comes from.
-
-    Attributes:
-        in_force: the context that `source` is of; None when the line or the environment names a source.
-        aside: what to say of a context that a source put aside, or None.
-    """
+    """Where the snapshot comes from; `in_force` is the context that names `source`, `aside` why one does not."""
 
     source: Annotated[
         str | None,
