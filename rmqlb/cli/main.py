@@ -14,6 +14,8 @@ COMMANDS = (
     "show-route",
     "show-owners",
     "plan-rebalance",
+    "simulate-rebalance",
+    "plan-rollout",
     "simulate-send",
     "pipeline",
     "context",

@@ -4,7 +4,7 @@ A command declares a parameter of such a type; `command` replaces it by the grou
 they had been written there, and hands the command the filled-in group.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_origin, get_type_hints
@@ -246,6 +246,7 @@ def command(
     *,
     renamed: Mapping[str, str] | None = None,
     formats: tuple[str, ...] | None = None,
+    without: Collection[str] = (),
 ) -> Callable[..., Any]:
     """The function with each option group among its parameters spread into single options.
 
@@ -255,9 +256,10 @@ def command(
         function: the command.
         renamed: option of a shared group → its name in this command, where an option of the command's own has it.
         formats: the only ones that the command can write, where it cannot write all of them.
+        without: options of a group that this command does not have; they keep their defaults.
     """
     if function is None:
-        return partial(command, renamed=renamed, formats=formats)
+        return partial(command, renamed=renamed, formats=formats, without=without)
     names = renamed or {}
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
@@ -267,9 +269,9 @@ def command(
         if name in groups:
             group = groups[name]
             shared = group.__module__ == __name__
-            options = _options(group)
-            fields[name] = {field: names.get(field, field) if shared else field for field in options}
-            parameters += [option.replace(name=fields[name][field]) for field, option in options.items()]
+            own = {field: option for field, option in _options(group).items() if field not in without}
+            fields[name] = {field: names.get(field, field) if shared else field for field in own}
+            parameters += [option.replace(name=fields[name][field]) for field, option in own.items()]
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
