@@ -27,9 +27,9 @@ def use(
     --context, RMQLB_CONTEXT and a project's .rmqlb.yaml go before it.
 
     Examples:
-      rmqlb context use staging
-
       rmqlb context use --none
+
+      rmqlb context use staging
 
     Exit codes: 0 done, 2 usage.
     """
