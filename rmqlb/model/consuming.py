@@ -138,7 +138,7 @@ class GroupScenario(Struct, frozen=True):
         orderly: the listener is a MessageListenerOrderly, so that queues are locked at the broker.
         broadcasting: BROADCASTING instead of CLUSTERING.
         timers: every clock.
-        latency_us: a request's way to a server and back; each takes between half and one and a half of it.
+        latency_us: a request's way to a server and back, on average; single ones vary as those of real brokers do.
         consume_us: how long the listener takes for a message.
         rates: queue → messages a second; a queue without an entry has an unknown rate.
         consume_from: `consumeFromWhere` of the members.
