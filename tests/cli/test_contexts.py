@@ -184,7 +184,8 @@ def test_processes_that_choose_at_once_leave_a_whole_file(desk: Desk) -> None:
     assert os.listdir(desk.user_file.parent) == ["config.yaml"]
 
 
-def test_the_examples_of_the_help_run_one_after_the_other(desk: Desk) -> None:
+@pytest.mark.usefixtures("desk")
+def test_the_examples_of_the_help_run_one_after_the_other() -> None:
     modules = [f"context.{name}" for name in context.COMMANDS] + [f"config.{name}" for name in config.COMMANDS]
     texts = [getattr(import_module(f"rmqlb.cli.{name}"), name.partition(".")[2]).__doc__ or "" for name in modules]
     lines = re.findall(r"^ +rmqlb (.*)$", "\n".join(texts), re.MULTILINE)
