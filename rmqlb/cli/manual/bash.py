@@ -1,0 +1,2 @@
+def bash_script(program):
+    return ""

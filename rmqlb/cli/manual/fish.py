@@ -1,0 +1,2 @@
+def fish_script(program):
+    return ""

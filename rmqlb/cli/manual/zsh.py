@@ -1,0 +1,2 @@
+def zsh_script(program):
+    return ""
