@@ -63,15 +63,6 @@ def parse_help(text: str) -> HelpText:
     return HelpText(_joined(first.split("\n")), tuple(details), tuple(examples), exit_codes)
 
 
-def first_sentence(text: str) -> str:
-    """What says enough in a list: up to the first full stop or semicolon that ends a word.
-
-    >>> first_sentence("Repeatable; default: the group's topics.")
-    'Repeatable'
-    """
-    return re.split(r"(?<=\w\w)[.;](?:\s|$)", text.replace("\\[", "["), maxsplit=1)[0]
-
-
 def _block(lines: list[str]) -> str | Listing:
     if lines[0].endswith(":") and len(lines) > 1 and all(line.startswith("  ") for line in lines[1:]):
         return Listing(lines[0], tuple(line.strip() for line in lines[1:]))
