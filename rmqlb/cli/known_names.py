@@ -37,7 +37,7 @@ def remember(snapshot: ClusterSnapshot, source: str, everything: Everything | No
     """
     path = cache_file()
     where = snapshot.endpoint
-    if path is None or source == _STDIN or not _can_be_typed(where) or os.environ.get("RMQLB_NO_CACHE"):
+    if path is None or source == _STDIN or not where.isprintable() or os.environ.get("RMQLB_NO_CACHE"):
         return
     known = _read(path)
     is_whole = everything is not None and not everything.topics and not everything.groups
@@ -75,7 +75,7 @@ def _read(path: str) -> list[Line]:
     except (OSError, ValueError):
         return []
     lines = [tuple(line.split("\t")) for line in text.split("\n")]
-    return [line for line in lines if len(line) == 3 and all(map(_can_be_typed, line))][:MOST_NAMES]
+    return [line for line in lines if len(line) == 3 and all(line) and line[1].isprintable() and _can_be_typed(line[2])][:MOST_NAMES]
 
 
 def _write(path: str, lines: list[Line]) -> None:

@@ -44,7 +44,7 @@ _rmqlb_names() {
     local kind source name names=() cache=CACHE
     [[ -f $cache && -r $cache ]] || return 0
     while IFS=$'\t' read -r kind source name; do
-        [[ $kind == "$1" ]] && names+=("$name")
+        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
     done <"$cache"
     _rmqlb_words "${names[@]}"
 }
