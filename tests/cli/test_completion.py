@@ -19,7 +19,12 @@ from .run import ROOT
 from .shells import SCRIPTS, SHELLS, environment, need, offered, program, typed_in_bash
 
 TREE = command_tree()
-HOSTILE = ("Evil$(touch${IFS}canary)", "Evil`touch${IFS}canary`", "Evil';touch${IFS}canary;'", 'Evil";touch${IFS}canary;"')
+HOSTILE = (
+    "Evil$(touch${IFS}canary)",
+    "Evil`touch${IFS}canary`",
+    "Evil';touch${IFS}canary;'",
+    'Evil";touch${IFS}canary;"',
+)
 PLAIN = "OrderEvents"
 
 each_shell = pytest.mark.parametrize("shell", SHELLS)
@@ -127,7 +132,7 @@ def test_without_a_cache_no_name_is_offered(shell: str, tmp_path: Path) -> None:
 def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
     (home / "cluster.json").touch()
     if shell == "bash":
-        assert '-s|--source|--password-file' in (ROOT / "completions" / "rmqlb.bash").read_text()
+        assert "-s|--source|--password-file" in (ROOT / "completions" / "rmqlb.bash").read_text()
         return  # readline adds them by itself: compopt -o default
     answer, folders = offered(shell, ["rmqlb show-route -s clus", "rmqlb pipeline score -w c"], home)
     assert answer == {"cluster.json"}
@@ -159,7 +164,12 @@ def test_what_bash_inserts_is_the_name_and_no_more(name: str, quote: str, home: 
 def test_what_bash_inserts_on_a_terminal_is_the_name_and_no_more(home: Path) -> None:
     for name in (PLAIN, *HOSTILE):
         (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
-        assert shlex.split(typed_in_bash(f"rmqlb show-route -t {name[:2]}", home)) == ["rmqlb", "show-route", "-t", name]
+        assert shlex.split(typed_in_bash(f"rmqlb show-route -t {name[:2]}", home)) == [
+            "rmqlb",
+            "show-route",
+            "-t",
+            name,
+        ]
     assert not (home / "canary").exists()
 
 
@@ -172,7 +182,7 @@ def test_what_zsh_inserts_is_the_name_and_no_more(home: Path) -> None:
 
 
 def test_a_name_with_an_escape_sequence_in_a_cache_of_somebody_elses_making(home: Path) -> None:
-    """rmqlb writes no such name; a file that it did not write must not steer the terminal either."""
+    """No such name is written; a file that rmqlb did not write must not steer the terminal either."""
     (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tEv\x1b[31mil\n")
     for shell in SHELLS:
         (answer,) = offered(shell, ["rmqlb show-route -t Ev"], home)

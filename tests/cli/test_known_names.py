@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli import known_names
 from rmqlb.cli.known_names import MOST_NAMES, remember
 from rmqlb.model.group import ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
@@ -58,7 +57,7 @@ def test_a_live_fetch_keeps_its_names_and_stdin_does_not(names: Path) -> None:
     assert not names.exists()
 
 
-def test_file_and_folder_are_the_users_alone(names: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_and_folder_are_the_users_alone(names: Path) -> None:
     old = os.umask(0)
     try:
         remember(seen(["T"]), "rocketmq://h:9876")
@@ -105,7 +104,8 @@ def test_rocketmqs_own_topics_and_groups_are_left_out(names: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff\xfe", b"topic\n\n\t\t\n", b"topic\ta\n", b"topic\ta\tb\tc\n", b"topic\ta\t\x1b[31m\n", b"\0" * 100]
+    "content",
+    [b"\xff\xfe", b"topic\n\n\t\t\n", b"topic\ta\n", b"topic\ta\tb\tc\n", b"topic\ta\t\x1b[31m\n", b"\0" * 100],
 )
 def test_a_damaged_cache_is_made_anew(content: bytes, names: Path) -> None:
     names.parent.mkdir(parents=True)
@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_the_names_of_before(names: Path, monkeypatch: pytest
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(known_names.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     remember(seen(["B"], at="b"), "b")
     assert kept(names) == [("topic", "a", "A")]
     assert [path.name for path in names.parent.iterdir()] == ["names"]

@@ -50,7 +50,10 @@ def fish_script(program: CommandPage) -> str:
     for command in commands:
         if command.path:
             above, path = " ".join(command.path[:-1]), " ".join(command.path)
-            lines += [f"            case {_quoted(f'{above}/{command.name}')}", f"                set path {_quoted(path)}"]
+            lines += [
+                f"            case {_quoted(f'{above}/{command.name}')}",
+                f"                set path {_quoted(path)}",
+            ]
     lines.append(_REST)
     for command in commands:
         head = f"complete -c rmqlb -n {_quoted(f'__rmqlb_at {_argument_of(command)}'.strip())}"
