@@ -26,7 +26,7 @@ class Judgement(Struct, frozen=True):
 
     Attributes:
         rule: the rule.
-        subject: name of the group or topic; None is the rule as a whole, which found nothing to check.
+        subject: name of the group or topic; None is the rule as a whole, which did not find all or anything to check.
         limit: the limit; None for the rule as a whole.
         verdict: holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there).
         value: what was measured; None when unknown. Of a violated limit it may be more yet.
@@ -87,6 +87,14 @@ class CheckReport(Struct, frozen=True):
     def waived(self) -> Iterator[Judgement]:
         """The judgements that a waiver lets pass."""
         return (one for one in self.judgements if one.waiver is not None)
+
+    @property
+    def by_rule(self) -> list[tuple[Rule, list[Judgement]]]:
+        """Each rule of the policy with its judgements."""
+        own: dict[str, list[Judgement]] = {rule.name: [] for rule in self.policy.rules}
+        for one in self.judgements:
+            own[one.rule.name].append(one)
+        return [(rule, own[rule.name]) for rule in self.policy.rules]
 
     @property
     def outcome(self) -> Verdict:

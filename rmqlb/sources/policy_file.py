@@ -38,7 +38,15 @@ def read_policy(path: str, strategies: Collection[str]) -> Policy:
         UsageError: the file cannot be read, or what is in it is no policy.
     """
     text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
-    where = "stdin" if path == "-" else path
+    return parse_policy(text, "stdin" if path == "-" else path, strategies)
+
+
+def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
+    """The policy in a text, as `read_policy`; `where` is how errors name it.
+
+    Raises:
+        UsageError: it is no policy.
+    """
     try:
         value = read_yaml(text, where)
     except DocumentError as error:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverUse
 from rmqlb.model.policy import GROUP, Rule
 from rmqlb.views.check_words import bound_text, value_text
@@ -32,11 +34,11 @@ def check_report(report: CheckReport) -> Report:
     """The check for people and machines."""
     sections = (
         _judgements("violations", report.of(VIOLATED), _VALUE),
-        _waived(report),
-        _judgements("incomplete", report.of(INCOMPLETE), ()),
-        _judgements("not-applicable", report.of(NOT_APPLICABLE), (), named_only=True),
+        _unless_empty(_waived(report)),
+        _unless_empty(_judgements("incomplete", report.of(INCOMPLETE), ())),
+        replace(_judgements("not-applicable", report.of(NOT_APPLICABLE), ()), named_only=True),
         _rules(report),
-        *([_waivers(report.waivers)] if report.waivers else []),
+        _unless_empty(_waivers(report.waivers)),
         _summary(report),
     )
     return Report("rmqlb/check", _data(report), _facts(report), sections, {})
@@ -65,13 +67,16 @@ def _value(one: Judgement) -> tuple[Cell, ...]:
     return (value_text(one.limit, one.value), bound_text(one.limit), one.value, one.limit.bound)
 
 
-def _judgements(
-    name: str, judgements: Iterable[Judgement], more: tuple[Column, ...], *, named_only: bool = False
-) -> Section:
+def _unless_empty(section: Section) -> Section:
+    """An empty table is there for those who name it, whatever the count, and shown to nobody else."""
+    return replace(section, named_only=not section.rows)
+
+
+def _judgements(name: str, judgements: Iterable[Judgement], more: tuple[Column, ...]) -> Section:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (*_where(one), *(_value(one) if more else ()), one.why or None) for one in judgements
     )
-    return Section(name, name.replace("-", " "), (*_WHERE, *more, _WHY), rows, heads=5, named_only=named_only)
+    return Section(name, name.replace("-", " "), (*_WHERE, *more, _WHY), rows, heads=5)
 
 
 def _waived(report: CheckReport) -> Section:
@@ -94,11 +99,10 @@ def _counts(judgements: Iterable[Judgement]) -> Counter[str]:
 
 
 def _rule_counts(report: CheckReport) -> list[tuple[Rule, Counter[str], int]]:
-    found = []
-    for rule in report.policy.rules:
-        own = [one for one in report.judgements if one.rule.name == rule.name]
-        found.append((rule, _counts(own), len({one.subject for one in own if one.subject is not None})))
-    return found
+    return [
+        (rule, _counts(own), len({one.subject for one in own if one.subject is not None}))
+        for rule, own in report.by_rule
+    ]
 
 
 def _rules(report: CheckReport) -> Section:
@@ -114,7 +118,7 @@ def _rules(report: CheckReport) -> Section:
         Column("incomplete", "incomplete", "number"),
         Column("not applicable", "notApplicable", "number"),
     )
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (rule.name, rule.severity, rule.about, names, *(counts[key] for key in _RULE_COUNTS))
         for rule, counts, names in _rule_counts(report)
     )

@@ -33,8 +33,7 @@ def as_junit(report: CheckReport, taken_at: datetime | None) -> str:
     from xml.etree.ElementTree import Element, indent, tostring
 
     suites = Element("testsuites", name="rmqlb check")
-    for rule in report.policy.rules:
-        own = [one for one in report.judgements if one.rule.name == rule.name]
+    for rule, own in report.by_rule:
         suites.append(_suite(rule, own, report, taken_at))
     for key in ("tests", "failures", "errors"):
         suites.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))

@@ -61,7 +61,9 @@ def _judgements(
         else:
             found += [_judgement(rule, name, limit, _of_topic(limit, name, snapshot, missing)) for limit in rule.limits]
     yield from found
-    if not names:
+    if rule.about == GROUP and missing.unlisted is not None:
+        yield Judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
+    elif not names:
         yield Judgement(rule, None, None, INCOMPLETE, why=f"no {rule.about} fits {_patterns(rule)}")
     elif all(one.verdict == NOT_APPLICABLE for one in found):
         yield Judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that fits")

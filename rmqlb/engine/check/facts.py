@@ -154,6 +154,7 @@ class GroupFacts:
         if found.origin == "assumed":
             if self._assume is None:
                 raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
+            _must_be_set(self._assume, self._settings)
             return Members(ids, self._assume, self._settings, subscribed=subscribed), "assumed"
         if group.consume_type == CONSUME_ACTIVELY and self._assume is None:
             raise DataError(
@@ -162,6 +163,8 @@ class GroupFacts:
         by_broker = any(report.client_rebalance is False for report in group.reports.values())
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
             raise DataError("its members let the broker assign their queues")
+        for strategy in sorted({found.strategy, *found.strategy_of.values()}):
+            _must_be_set(strategy, self._settings)
         own = Members(ids, found.strategy, self._settings, found.strategy_of, subscribed)
         return own, "predicted"
 
@@ -180,3 +183,20 @@ class GroupFacts:
         members, basis = self.members
         owners = {queue: its for route in self.routes for queue, its in assign(route, members).owners.items()}
         return Dealt(owners, basis, spread(owners, ids))
+
+
+def _must_be_set(strategy: str, settings: Settings) -> None:
+    """Refuse to predict a strategy without the settings that decide what it does.
+
+    Raises:
+        DataError: they were not given.
+    """
+    needed: dict[str, tuple[str, object]] = {
+        "MACHINE_ROOM": ("--idc", settings.consumer_idcs),
+        "CONFIG": ("--config", settings.config),
+        "MACHINE_ROOM_NEARBY": ("--broker-zone and --client-zone", settings.broker_zones and settings.client_zones),
+        "PIN": ("--host", settings.hosts),
+    }
+    options, given = needed.get(strategy, ("", True))
+    if given is None:
+        raise DataError(f"its members run {strategy}, whose settings are not known ({options} says them)")

@@ -10,7 +10,8 @@ from rmqlb.model.policy import GROUP, Rule
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.system_names import is_system_group, is_system_topic
 
-_TOPIC, _GROUP, _MEMBERS, _AT_BROKER = "route of topic ", "group ", "members of group ", " at broker "
+_TOPIC, _GROUP, _GROUPS = "route of topic ", "group ", "groups of broker "
+_MEMBERS, _AT_BROKER = "members of group ", " at broker "
 
 
 class Gaps(Struct, frozen=True):
@@ -20,18 +21,24 @@ class Gaps(Struct, frozen=True):
         topics: topic → why its route was not read.
         groups: group → why it was not read.
         members: group → which broker did not tell its members, and why.
+        unlisted: why there may be groups that nobody named; None when there are none.
     """
 
     topics: Mapping[str, str]
     groups: Mapping[str, str]
     members: Mapping[str, str]
+    unlisted: str | None = None
 
 
 def gaps(snapshot: ClusterSnapshot) -> Gaps:
-    """The gaps, from the words with which live sources note them (`sources/live.py`)."""
+    """The gaps, from the words in which live sources note them (`sources/live.py`, `sources/nameserver.py`).
+
+    What else could not be read leaves values unknown, and whoever needs those says so.
+    """
     topics: dict[str, str] = {}
     groups: dict[str, str] = {}
     members: dict[str, str] = {}
+    unlisted = None
     for part in snapshot.unread:
         if part.what.startswith(_TOPIC):
             topics[part.what.removeprefix(_TOPIC)] = part.reason
@@ -40,7 +47,9 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
         elif part.what.startswith(_MEMBERS):
             group, _, broker = part.what.removeprefix(_MEMBERS).rpartition(_AT_BROKER)
             members[group] = f"broker {broker} did not tell its members: {part.reason}"
-    return Gaps(topics, groups, members)
+        elif part.what.startswith(_GROUPS):
+            unlisted = f"broker {part.what.removeprefix(_GROUPS)} did not list its groups: {part.reason}"
+    return Gaps(topics, groups, members, unlisted)
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
