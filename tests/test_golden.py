@@ -19,6 +19,7 @@ BASIC = {
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
+    "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
@@ -43,6 +44,10 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "send-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-a:SYSTEM_BUSY --messages 4 --trace --section attempts",
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
     "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
+    "check.junit": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o junit",
+    "check.sarif": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o sarif",
+    "check-narrow": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o table",
+    "help-check": "check --help",
     "help-send": "simulate-send --help",
     "help": "--help",
     "help-plan": "plan-rebalance --help",

@@ -50,11 +50,14 @@ def check(
 
     Besides the common formats there are -o junit (JUnit XML) and -o sarif (SARIF 2.1.0).
 
-    A limit that cannot be judged, because something of it was not seen, is incomplete and never taken for good; so is a
-    rule that no group or topic fits. A violation goes before what is incomplete.
+    Limits of groups: minMembers, maxOverMean, idle, unowned, multiplyOwned, sharedIds, movedOnMemberLoss,
+    movedOnBrokerLoss, mixedSubscriptions, splitViews, lag, strategies. Of topics: minBrokers, missingMasters.
 
-    Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated, 4 incomplete,
-    5 endpoint unreachable.
+    A limit that cannot be judged, because something was not seen, is incomplete and never taken for good;
+    so is a rule that no group or topic fits. A violation goes before what is incomplete.
+
+    Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
+    4 incomplete, 5 endpoint unreachable.
     """
     from rmqlb.cli import values
     from rmqlb.engine.allocate import NAMES, full_name

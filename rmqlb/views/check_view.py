@@ -116,7 +116,7 @@ def _rules(report: CheckReport) -> Section:
         Column("violated", "violated", "number"),
         Column("waived", "waived", "number"),
         Column("incomplete", "incomplete", "number"),
-        Column("not applicable", "notApplicable", "number"),
+        Column("n/a", "notApplicable", "number"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (rule.name, rule.severity, rule.about, names, *(counts[key] for key in _RULE_COUNTS))

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.check.group_limits import GROUP_MEASURES
 from rmqlb.engine.check.topic_limits import TOPIC_MEASURES
 from rmqlb.model.checking import Judgement
@@ -16,7 +18,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.builders import HERE, route
 
-from .clusters import checked, cluster, members
+from .clusters import DAY, checked, cluster, members, policy
 
 BY_CIRCLE = "AllocateMessageQueueAveragelyByCircle"
 
@@ -39,7 +41,7 @@ def one(snapshot: ClusterSnapshot, limit: str, bound: Bound, **more: object) -> 
 
 
 def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
-    return route(a=4), route("U", **brokers)
+    return route(a=4), route("U", 6, True, **brokers)
 
 
 XYZ = cluster(members("x y z"))
@@ -67,11 +69,32 @@ MEASURED = [
     Case(XYZ, "movedOnMemberLoss", 0.75, "holds", 0.75, "3 of 4 queues move when member x is lost"),
     Case(XYZ, "movedOnMemberLoss", 0.74, "violated", 0.75, "3 of 4 queues move when member x is lost"),
     Case(cluster(members("x")), "movedOnMemberLoss", 0.0, "holds", 0),
-    Case(cluster(members("x y"), routes=(route(a=2, b=2),)), "movedOnBrokerLoss", 0.4, "violated", 0.5, "1 of 2 queues move when broker a is lost"),
+    Case(
+        cluster(members("x y"), routes=(route(a=2, b=2),)),
+        "movedOnBrokerLoss",
+        0.4,
+        "violated",
+        0.5,
+        "1 of 2 queues move when broker a is lost",
+    ),
     Case(cluster(members("x y")), "movedOnBrokerLoss", 0.0, "holds", 0),
     Case(cluster(members("x y", topics="T U"), routes=two_topics(b=4)), "movedOnBrokerLoss", 0.0, "holds", 0),
-    Case(cluster(members("x y", topics="T U"), routes=two_topics(a=1, b=1)), "movedOnBrokerLoss", 0.9, "violated", 1, "1 of 1 queues move when broker a is lost"),
-    Case(cluster(members("x y z", subscribed={"x": "T", "y": "T %RETRY%g", "z": "U"})), "mixedSubscriptions", 0, "violated", 1, "z"),
+    Case(
+        cluster(members("x y", topics="T U"), routes=two_topics(a=1, b=1)),
+        "movedOnBrokerLoss",
+        0.9,
+        "violated",
+        1,
+        "1 of 1 queues move when broker a is lost",
+    ),
+    Case(
+        cluster(members("x y z", subscribed={"x": "T", "y": "T %RETRY%g", "z": "U"})),
+        "mixedSubscriptions",
+        0,
+        "violated",
+        1,
+        "z",
+    ),
     Case(cluster(members("x y", subscribed={"x": "T", "y": "T %RETRY%g"})), "mixedSubscriptions", 0, "holds", 0),
     Case(cluster(members("x")), "mixedSubscriptions", 0, "holds", 0),
     Case(cluster(members("x y", "x y", "x")), "splitViews", 0, "violated", 1, "broker 2"),
@@ -81,15 +104,37 @@ MEASURED = [
     Case(XYZ, "strategies", ("AVG",), "holds", ("AVG",)),
     Case(XYZ, "strategies", ("AVG_BY_CIRCLE", "CONFIG"), "violated", ("AVG",)),
     Case(cluster(members("x", strategy="OurOwn")), "strategies", ("AVG",), "violated", ("OurOwn",)),
-    Case(cluster(members("x y", strategy=None, owners="x y x y")), "strategies", ("AVG_BY_CIRCLE",), "holds", ("AVG_BY_CIRCLE",)),
-    Case(cluster(members("x y", strategy=None, owners="x y x y")), "strategies", ("AVG",), "violated", ("AVG_BY_CIRCLE",), "the owners seen fit AVG_BY_CIRCLE"),
-    Case(cluster(members("x", strategy=None, owners="x x x x")), "strategies", ("CONFIG",), "violated", ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"), "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH"),
+    Case(
+        cluster(members("x y", strategy=None, owners="x y x y")),
+        "strategies",
+        ("AVG_BY_CIRCLE",),
+        "holds",
+        ("AVG_BY_CIRCLE",),
+    ),
+    Case(
+        cluster(members("x y", strategy=None, owners="x y x y")),
+        "strategies",
+        ("AVG",),
+        "violated",
+        ("AVG_BY_CIRCLE",),
+        "the owners seen fit AVG_BY_CIRCLE",
+    ),
+    Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("CONFIG",),
+        "violated",
+        ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"),
+        "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
+    ),
     Case(cluster(routes=(route(a=4, b=4),)), "minBrokers", 2, "holds", 2),
     Case(cluster(), "minBrokers", 2, "violated", 1, "a"),
     Case(cluster(routes=(route(a=4, b=0),)), "minBrokers", 2, "violated", 1, "a"),
     Case(cluster(routes=(route(perm=0, a=4, b=4),)), "minBrokers", 1, "violated", 0),
     Case(cluster(routes=(route(masters=False, a=4, b=4),)), "missingMasters", 1, "violated", 2, "a, b"),
-    Case(cluster(routes=(TopicRouteData("T", (QueueData("a", 4, 4, 6),), ()),)), "missingMasters", 0, "violated", 1, "a"),
+    Case(
+        cluster(routes=(TopicRouteData("T", (QueueData("a", 4, 4, 6),), ()),)), "missingMasters", 0, "violated", 1, "a"
+    ),
     Case(cluster(), "missingMasters", 0, "holds", 0),
 ]
 
@@ -124,7 +169,10 @@ STATIC = TopicRouteData(
 )
 NO_STRATEGY = "the strategy of its members is not known (`assume` in the rule names one)"
 INCOMPLETE = [
-    *(Case(UNSEEN, limit, 1, "incomplete", None, "its members were not seen") for limit in ("minMembers", "idle", "sharedIds", "splitViews", "movedOnMemberLoss", "mixedSubscriptions")),
+    *(
+        Case(UNSEEN, limit, 1, "incomplete", None, "its members were not seen")
+        for limit in ("minMembers", "idle", "sharedIds", "splitViews", "movedOnMemberLoss", "mixedSubscriptions")
+    ),
     Case(cluster(members("")), "maxOverMean", 2, "incomplete", None, "no member is online"),
     Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no member is online to tell its topics"),
     Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics were not seen"),
@@ -141,19 +189,75 @@ INCOMPLETE = [
     Case(UNTOLD, "sharedIds", 0, "incomplete", None, "broker b did not tell its members: timeout"),
     Case(SILENT, "idle", 2, "incomplete", None, NO_STRATEGY),
     Case(SILENT, "movedOnMemberLoss", 1.0, "incomplete", None, NO_STRATEGY),
-    Case(SILENT, "strategies", ("AVG",), "incomplete", None, "its members report no strategy, and none that needs no settings gives the owners seen"),
+    Case(
+        SILENT,
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
+        "its members report no strategy, and none that needs no settings gives the owners seen",
+    ),
     Case(SILENT, "mixedSubscriptions", 0, "incomplete", None, "x, y did not tell what they subscribe to"),
     Case(cluster(members("x y z", subscribed={"x": "T", "y": "U"})), "mixedSubscriptions", 0, "violated", 1),
-    Case(cluster(members("x", strategy=None, owners="x x x x")), "strategies", ("AVG",), "incomplete", None, "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH"),
-    Case(cluster(members("x y", strategy="OurOwn")), "idle", 2, "incomplete", None, "members run the strategy class OurOwn, which is not one of RocketMQ's own"),
+    Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
+        "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
+    ),
+    Case(
+        cluster(members("x y", strategy="OurOwn")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "members run the strategy class OurOwn, which is not one of RocketMQ's own",
+    ),
     Case(cluster(members("x y", owners="x ? y y", strategy=None)), "multiplyOwned", 0, "holds", 0),
     Case(cluster(members("x", lag={0: 5})), "lag", 4, "violated", 5),
-    Case(cluster(members("x", lag={0: 5})), "lag", 5, "incomplete", None, "the offsets of 3 queues are not known (a:1 of T, a:2 of T, a:3 of T)"),
-    Case(cluster(members(f"x {GRPC}")), "idle", 2, "incomplete", None, "some members look like gRPC clients, which take no part in the others' allocation"),
-    Case(cluster(members("x y", consume_type="CONSUME_ACTIVELY")), "idle", 2, "incomplete", None, "its members pull: whether they deal out queues is not known (`assume` in the rule says so)"),
+    Case(
+        cluster(members("x", lag={0: 5})),
+        "lag",
+        5,
+        "incomplete",
+        None,
+        "the offsets of 3 queues are not known (a:1 of T, a:2 of T, a:3 of T)",
+    ),
+    Case(
+        cluster(members(f"x {GRPC}")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "some members look like gRPC clients, which take no part in the others' allocation",
+    ),
+    Case(
+        cluster(members("x y", consume_type="CONSUME_ACTIVELY")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "its members pull: whether they deal out queues is not known (`assume` in the rule says so)",
+    ),
     Case(cluster(members("x y", owners="- - - -")), "maxOverMean", 2, "incomplete", None, "no queue has an owner"),
-    Case(cluster(members("x y"), routes=(STATIC,)), "movedOnBrokerLoss", 1.0, "incomplete", None, "topic T is a static topic: its queues are logical and do not follow brokers"),
-    Case(cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom")), "idle", 2, "incomplete", None, "its members run MACHINE_ROOM, whose settings are not known (--idc says them)"),
+    Case(
+        cluster(members("x y"), routes=(STATIC,)),
+        "movedOnBrokerLoss",
+        1.0,
+        "incomplete",
+        None,
+        "topic T is a static topic: its queues are logical and do not follow brokers",
+    ),
+    Case(
+        cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "its members run MACHINE_ROOM, whose settings are not known (--idc says them)",
+    ),
 ]
 
 
@@ -172,7 +276,10 @@ DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss",
 @pytest.mark.parametrize(
     ("snapshot", "why"),
     [
-        (cluster(members("x", message_model="BROADCASTING")), "group g is BROADCASTING: every consumer reads every queue"),
+        (
+            cluster(members("x", message_model="BROADCASTING")),
+            "group g is BROADCASTING: every consumer reads every queue",
+        ),
         (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: the brokers hand out messages"),
         (cluster(members(GRPC)), "its members look like gRPC clients: the proxy hands them messages"),
     ],
@@ -200,3 +307,9 @@ def test_what_is_assumed_yields_to_what_members_report() -> None:
 def test_owners_that_were_seen_go_before_what_is_predicted() -> None:
     judgement = one(cluster(members("x y", owners="x x x x")), "idle", 1)
     assert (judgement.value, judgement.basis) == (1, "seen")
+
+
+def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> None:
+    snapshot = cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom"), routes=(route(**{"r1@a": 4}),))
+    report = check_policy(snapshot, policy({"idle": 0}), DAY, settings=Settings(consumer_idcs=frozenset({"r1"})))
+    assert [(one.verdict, one.basis) for one in report.judgements] == [("holds", "predicted")]

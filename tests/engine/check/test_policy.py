@@ -80,7 +80,9 @@ def test_a_broker_that_did_not_list_its_groups_leaves_every_rule_for_groups_inco
 
 
 def test_what_else_could_not_be_read_leaves_only_those_limits_incomplete_that_need_it() -> None:
-    snapshot = cluster(members("x"), unread=(Unread("NameServer s:9876", "timeout"), Unread("member of group g x", "-")))
+    snapshot = cluster(
+        members("x"), unread=(Unread("NameServer s:9876", "timeout"), Unread("member of group g x", "-"))
+    )
     assert checked(snapshot, {"minMembers": 1}).outcome == "holds"
 
 
@@ -138,7 +140,12 @@ def test_a_violation_goes_before_what_is_incomplete() -> None:
 
 @pytest.mark.parametrize(
     ("severity", "fail_from", "outcome"),
-    [(WARNING, "error", "holds"), (WARNING, "warning", "violated"), (NOTE, "warning", "holds"), (NOTE, "note", "violated")],
+    [
+        (WARNING, "error", "holds"),
+        (WARNING, "warning", "violated"),
+        (NOTE, "warning", "holds"),
+        (NOTE, "note", "violated"),
+    ],
 )
 def test_only_rules_grave_enough_decide(severity: str, fail_from: str, outcome: str) -> None:
     report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_from=fail_from)
@@ -155,7 +162,10 @@ def rule(about: str, *patterns: str) -> Rule:
     [
         ([rule(TOPIC, "a*")], Wanted(owners=False, groups=False)),
         ([rule(GROUP, "a*")], Wanted(everything=Everything((), ("a*",)))),
-        ([rule(GROUP, "a*", "b"), rule(TOPIC, "t"), rule(GROUP, "b")], Wanted(everything=Everything(("t",), ("a*", "b")))),
+        (
+            [rule(GROUP, "a*", "b"), rule(TOPIC, "t"), rule(GROUP, "b")],
+            Wanted(everything=Everything(("t",), ("a*", "b"))),
+        ),
     ],
 )
 def test_a_source_is_asked_only_for_what_rules_look_at(rules: list[Rule], wanted: Wanted) -> None:
