@@ -7,6 +7,7 @@ from typing import Any
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
 from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.settling_view import settling_data, settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 
@@ -56,6 +57,7 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
         f"{group}: {'; '.join(plan.changes) or 'no change'}",
         f"strategy {strategy}",
         f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
+        *settling_facts(plan),
     ]
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
@@ -85,6 +87,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=plan.explained),
+        Column("starts at", "startOffset", "number", shown=any(move.start_offset is not None for move in moves)),
+        Column("start rule", "startRule", shown=False),
     )
     rows = tuple(
         (
@@ -98,6 +102,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
             move.lag,
             move.reason_before,
             move.reason_after,
+            "" if move.start_rule is None else move.start_offset,
+            move.start_rule or "",
         )
         for move in moves
         if not changed_only or move.change != "same"
@@ -226,6 +232,7 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),
         "summary": _summary_data(plan.summary),
+        "settling": settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
     }
 
@@ -241,6 +248,8 @@ def _move(move: Move) -> dict[str, Any]:
         "lag": move.lag,
         "reasonBefore": move.reason_before,
         "reasonAfter": move.reason_after,
+        "startOffset": move.start_offset,
+        "startRule": move.start_rule,
     }
 
 

@@ -90,7 +90,8 @@ class Client:
         self._die()
         self.queues.drop_all(persisted=False)
         for broker in self._connected:
-            self.world.clock.call(self.world.one_way(self.draws), _Closed(broker, self))
+            late = self.draws.below(self.world.timers.close_us + 1)
+            self.world.clock.call(late + self.world.one_way(self.draws), _Closed(broker, self))
 
     def lose_host(self) -> None:
         """Its machine falls silent: nobody is told."""
@@ -144,6 +145,8 @@ class Client:
     def request(self, broker: Broker) -> Generator[int, None, bool]:
         """The way of a request to a broker; True when it arrives, False when it has failed."""
         world = self.world
+        if broker.up and broker not in self._connected:
+            yield world.timers.connect_us
         if broker.up:
             self.touch(broker)
             yield world.one_way(self.draws)
@@ -244,6 +247,7 @@ class Client:
         for topic in self.topics:
             yield 2 * world.one_way(self.draws)
             self._poll(topic)
+        yield max(self.created_us + world.timers.start_us - world.clock.now, 0)
         tried = yield from self.heartbeats()
         if tried or not world.profile.min_interval:
             self.rebalance_immediately()
@@ -306,7 +310,7 @@ class Client:
                 yield self.answer()
         for broker in self._addresses:
             if (yield from self.request(broker)):
-                broker.forget(self, "is told the good-bye")
+                broker.forget(self, f"is told that {self.client_id} goes")
                 yield self.answer()
 
     def _last_traffic(self, broker: Broker) -> int:
@@ -351,4 +355,4 @@ class _Closed:
 
     def __call__(self, _: int) -> None:
         if self._broker.up:
-            self._broker.forget(self._client, "finds the connection closed")
+            self._broker.forget(self._client, f"finds the connection of {self._client.client_id} closed")

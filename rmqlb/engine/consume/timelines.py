@@ -19,6 +19,7 @@ from rmqlb.model.consuming import (
     Interval,
     OwnerState,
     QueueTimeline,
+    StartOffset,
     Takeover,
 )
 from rmqlb.model.group import QueueState
@@ -80,8 +81,9 @@ def _timeline(
 ) -> QueueTimeline:
     intervals = _intervals(holds, there, end_us)
     lengths: dict[OwnerState, list[int]] = {"none": [], "several": []}
-    for interval, longest in _stretches(intervals):
-        lengths[interval].append(longest)
+    for state_of_it, longest in _stretches(intervals):
+        if state_of_it != "several" or not scenario.broadcasting:  # where several are the rule
+            lengths[state_of_it].append(longest)
     takeovers = _takeovers(queue, holds, there, scenario, state, end_us)
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(
@@ -155,6 +157,8 @@ def _takeovers(
     state: QueueState | None,
     end_us: int,
 ) -> tuple[Takeover, ...]:
+    if scenario.broadcasting:
+        return _own_takeovers(queue, holds)
     takeovers: list[Takeover] = []
     positions: list[int | None] = []
     for number, hold in enumerate(holds):
@@ -178,6 +182,25 @@ def _takeovers(
             )
         )
     return tuple(takeovers)
+
+
+def _own_takeovers(queue: MessageQueue, holds: Sequence[Hold]) -> tuple[Takeover, ...]:
+    """BROADCASTING: nobody takes anything from anybody, and each member keeps its offsets in a file of its own."""
+    start = StartOffset("unknown", None, "each member keeps its offsets in a file of its own")
+    return tuple(
+        Takeover(
+            queue=queue,
+            client_id=hold.client_id,
+            at_us=hold.from_us,
+            reads_from_us=hold.reads_from_us,
+            unread_us=None if hold.reads_from_us is None else hold.reads_from_us - hold.from_us,
+            start=start,
+            again_us=0,
+            again=0,
+        )
+        for hold in holds
+        if hold.from_us >= 0
+    )
 
 
 def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int) -> int | None:

@@ -310,6 +310,8 @@ def test_owners_that_were_seen_go_before_what_is_predicted() -> None:
 
 
 def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> None:
-    snapshot = cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom"), routes=(route(**{"r1@a": 4}),))
+    snapshot = cluster(
+        members("x y", strategy="AllocateMessageQueueByMachineRoom"), routes=(route("T", 6, True, **{"r1@a": 4}),)
+    )
     report = check_policy(snapshot, policy({"idle": 0}), DAY, settings=Settings(consumer_idcs=frozenset({"r1"})))
     assert [(one.verdict, one.basis) for one in report.judgements] == [("holds", "predicted")]
