@@ -21,6 +21,7 @@ BASIC = {
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
+    "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
@@ -53,6 +54,10 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "rebalance-narrow": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'broker-down broker-b@10s-1m' -o table",
     "rollout-restart": f"plan-rollout {EXAMPLE} --group bill-svc --pause 10s,30s --at-once 1,2 --trials 5",
     "rollout-narrow": f"plan-rollout {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --pause 30s --trials 5 -o table",
+    "check.junit": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o junit",
+    "check.sarif": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o sarif",
+    "check-narrow": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o table",
+    "help-check": "check --help",
     "help-send": "simulate-send --help",
     "help-rebalance": "simulate-rebalance --help",
     "help-rollout": "plan-rollout --help",

@@ -17,6 +17,7 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "check",
     "pipeline",
 )
 

@@ -87,6 +87,12 @@ def drift(routes: Sequence[TopicRouteData], members: Members, states: States) ->
         )
 
 
+def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
+    """The strategies without settings that deal all queues to the owners seen, the default first; () without owners."""
+    observed = _observed(states)
+    return tuple(name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed))
+
+
 def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
     base = given.partition("-")[0] if given.partition("-")[0] in WRAPPERS else given
     others = [name for name in names if name != base]
@@ -95,8 +101,7 @@ def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
 
 
 def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members) -> Detected:
-    observed = _observed(group.queues) if group else {}
-    fits = [name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed)]
+    fits = fitting_strategies(routes, members, group.queues) if group else ()
     if fits:
         return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
     known = (
