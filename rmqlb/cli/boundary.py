@@ -100,12 +100,16 @@ def _end(message: str, hint: str | None, code: ExitCode, arguments: list[str]) -
 
 def _wants_json(arguments: list[str]) -> bool:
     """Even when the command line could not be parsed."""
-    wanted = os.environ.get("RMQLB_OUTPUT", "")
+    wanted: str | None = os.environ.get("RMQLB_OUTPUT") or None
     for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
         if option in ("-o", "--output"):
             wanted = value
         elif option.startswith("--output=") or (option.startswith("-o") and not option.startswith("--")):
             wanted = option.removeprefix("--output=").removeprefix("-o")
+    if wanted is None:
+        from rmqlb.cli.configuration import configured_output
+
+        wanted = configured_output()
     return wanted == "json"
 
 

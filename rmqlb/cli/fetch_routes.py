@@ -20,7 +20,7 @@ from rmqlb.model.snapshot import Everything, Wanted
 _FORMATS = ("json", "yaml")
 
 
-@command
+@command(formats=_FORMATS)
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.cli import values
+from rmqlb.cli.asked_secrets import password, secret_key, security_token
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.allocate.strategy import Settings
@@ -21,8 +20,6 @@ from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
-
-_LONGEST_PASSWORD = 10_000
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -74,26 +71,33 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
     """
     if options.source is None:
         raise UsageError(
-            "no source", hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
+            "no source",
+            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
         )
     access = Access(
         user=options.user,
-        password=lambda user: _password(user, options.password_file),
+        password=lambda user: password(user, options),
         ca_file=options.ca_file,
         timeout=values.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=values.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=lambda: _secret("secret key", options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY"),
-        security_token=os.environ.get("RMQLB_SECURITY_TOKEN"),
+        secret_key=lambda: secret_key(options),
+        security_token=security_token(options),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
     source = open_source(options.source, access)
+    context = options.in_force
+    if context is not None:
+        terminal.head(f"context {context.name}: {context.source}")
+    elif options.aside is not None:
+        terminal.head(options.aside)
     with terminal.progress(stages=stages) as progress:
-        return source.fetch(wanted, progress)
+        snapshot = source.fetch(wanted, progress)
+    return snapshot if context is None else replace(snapshot, context=context.name)
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
@@ -256,41 +260,3 @@ def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> lis
         for route in routes
         if group.topics is not None and route.topic not in group.topics
     ]
-
-
-def _password(user: str, path: str | None) -> str:
-    return _secret(f"password for {user}", path, "--password-file", "RMQLB_PASSWORD")
-
-
-def _require_private(descriptor: int, path: str, option: str) -> None:
-    """As ssh does with its keys; a pipe has no readers but the one it was made for.
-
-    Raises:
-        UsageError: other users may read or write the file.
-    """
-    status = os.fstat(descriptor)
-    if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-        raise UsageError(f"{option} {path}: other users can open it", hint=f"chmod 600 {path}")
-
-
-def _secret(what: str, path: str | None, option: str, variable: str) -> str:
-    """From a file, the environment, or a prompt on the terminal; never from an option's value.
-
-    Raises:
-        UsageError: none of them gives one.
-    """
-    if path is not None:
-        try:
-            with open(path, encoding="utf-8") as file:
-                _require_private(file.fileno(), path, option)
-                return file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(f"{option} {path}: {reason}") from None
-    if variable in os.environ:
-        return os.environ[variable]
-    if sys.stdin is not None and sys.stdin.isatty():
-        from getpass import getpass
-
-        return getpass(f"{what[:1].upper()}{what[1:]}: ", stream=sys.stderr)
-    raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}")

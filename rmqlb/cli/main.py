@@ -19,6 +19,8 @@ COMMANDS = (
     "simulate-send",
     "check",
     "pipeline",
+    "context",
+    "config",
 )
 
 

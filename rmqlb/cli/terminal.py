@@ -76,6 +76,11 @@ class Terminal:
                 is_note = finding.code == "note"
                 self.say(f"note: {finding.message}" if is_note else f"warning: {finding.message} [{finding.code}]")
 
+    def head(self, line: str) -> None:
+        """Where the result comes from, on stderr; JSON and YAML say it themselves."""
+        if not self._options.quiet and self.format not in ("json", "yaml"):
+            self.say(line)
+
     def say(self, line: str) -> None:
         """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")

@@ -91,6 +91,7 @@ class ClusterSnapshot(Struct, frozen=True):
         groups: group name → the group.
         unread: parts that were asked for and could not be read.
         notes: what a reader of the source should know (leniencies used, documents passed over).
+        context: the user's name for the endpoint, or None.
     """
 
     kind: str
@@ -100,6 +101,7 @@ class ClusterSnapshot(Struct, frozen=True):
     groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
+    context: str | None = None
 
     def route(self, topic: str) -> TopicRouteData:
         """The route of a topic.

@@ -118,6 +118,20 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
     return int(line) + 1
 
 
+def key_lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line of every key of a text that `read_yaml` takes: path of keys → line, from 1; lists are passed over."""
+    lines: dict[tuple[str, ...], int] = {}
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=_Loader))]
+    while waiting:
+        above, node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                path = (*above, str(key.value))
+                lines[path] = key.start_mark.line + 1
+                waiting.append((path, value))
+    return lines
+
+
 def _check(text: str, where: str) -> None:
     """Refuse aliases, tags and depth before anything is built: the C loader cannot be told to."""
     depth = 0

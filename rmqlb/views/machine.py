@@ -26,6 +26,7 @@ def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: 
             "kind": snapshot.kind,
             "endpoint": snapshot.endpoint,
             "takenAt": None if taken_at is None else taken_at.isoformat().replace("+00:00", "Z"),
+            "context": snapshot.context,
         },
         "data": report.data,
         "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],

@@ -313,7 +313,7 @@ SETTINGS = [
         f"{PLAN} --group g",
         USAGE,
         "no source",
-        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE",
+        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
     ),
     Bad(f"{PLAN} -s _ --group g", USAGE, "the source is empty", SOURCE_HINT),
     Bad(
