@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli import values
 from rmqlb.cli.asked_secrets import password, secret_key, security_token
+from rmqlb.cli.known_names import remember
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.allocate.strategy import Settings
@@ -97,6 +98,7 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         terminal.head(options.aside)
     with terminal.progress(stages=stages) as progress:
         snapshot = source.fetch(wanted, progress)
+    remember(snapshot, options.source, wanted.everything)
     return snapshot if context is None else replace(snapshot, context=context.name)
 
 

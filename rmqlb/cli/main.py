@@ -48,4 +48,12 @@ def main(
 
     A source (-s) is the NameServers' or a Dashboard's URL, a dump file, or - for stdin. rmqlb only reads; it changes
     nothing.
+
+    Examples:
+      rmqlb show-owners -s examples/cluster.json --group bill-svc
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+
+    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met, 4 data is missing or
+    contradictory, 5 endpoint unreachable, 130 interrupted.
     """
