@@ -90,5 +90,5 @@ def _write_whole(path: str, text: str) -> None:
         if os.path.exists(aside):
             os.unlink(aside)
         if isinstance(error, OSError):
-            raise UsageError(f"--to {path}: {error.strerror or error}") from None
+            raise UsageError(f"--to {path}: {error.strerror or error}", code="cannot-write") from None
         raise

@@ -31,7 +31,9 @@ def require_known(tried: Sequence[TriedCondition]) -> None:
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):
         raise DataError(
-            f"--fail-on {unknown}: the figure is unknown in this source", hint="leave the condition out to see the plan"
+            f"--fail-on {unknown}: the figure is unknown in this source",
+            hint="leave the condition out to see the plan",
+            code="figure-not-seen",
         )
 
 

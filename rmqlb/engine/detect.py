@@ -63,6 +63,7 @@ def detect_strategy(
         raise DataError(
             f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
             hint="say what to predict with: --strategy NAME",
+            code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
     if len(names) == 1:

@@ -175,7 +175,7 @@ class NameServerReads:
         error = next(iter(self._lost.values()))
         if len(self._lost) == 1:
             return error
-        return EndpointError(f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint)
+        return EndpointError(f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint, code=error.code)
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 

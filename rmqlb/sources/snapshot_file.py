@@ -177,6 +177,7 @@ def _check_version(version: object, where: str) -> None:
         raise DocumentError(
             f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
             hint="use a newer rmqlb",
+            code="newer-format",
         )
 
 
