@@ -101,7 +101,7 @@ class Terminal:
         if self.format in ("csv", "tsv"):
             from rmqlb.views.machine import as_csv
 
-            return as_csv(report.sections[0], "," if self.format == "csv" else "\t")
+            return as_csv(report.table, "," if self.format == "csv" else "\t")
         from rmqlb.views.people import as_markdown, as_plain
 
         return as_markdown(report) if self.format == "markdown" else as_plain(report)

@@ -231,7 +231,7 @@ class QueueTimeline(Struct, frozen=True):
         takeovers: in the order of time.
         none_us: in all without owner.
         longest_none_us: the longest stretch of it.
-        several_us: in all with several owners.
+        several_us: in all with several owners; 0 with BROADCASTING, where several are the rule.
         longest_several_us: the longest stretch of it.
         unread_us: the longest time until a new owner's first pull, which bounds the added delay of a message.
         again: bound of the messages delivered again, over all takeovers; None when the rate is unknown.

@@ -22,6 +22,11 @@ _WIDEST = 10_000
 _UNKNOWN = "?"
 _NOT_THERE = "-"
 _NOBODY = "(nobody)"
+_UNTITLED = ("change", "strip")
+_LONGEST_STRIP = 160
+_SHORTEST_STRIP = 30
+_INDENTED = 4
+"""By so much the cells below a row's name are."""
 
 
 def as_plain(report: Report) -> str:
@@ -45,9 +50,12 @@ def print_tables(report: Report, console: Console) -> None:
 
     for fact in report.facts:
         console.print(Text(visible(fact), style="bold" if fact is report.facts[0] else ""))
-    for section in map(_for_people, report.sections):
+    for section in report.sections:
+        drawn = _drawn(section, report.labels, console)
         console.print()
-        console.print(_fitting(section, report.labels, console))
+        console.print(_fitting(for_people(drawn), report.labels, console))
+        if drawn.brief is not None:
+            console.print(Text(_more(drawn)))
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
@@ -65,6 +73,43 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     return _blocks(section, labels) if section.heads and _too_wide(labelled, console) else labelled
 
 
+def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Section:
+    """A picture with strips as long as the terminal allows: beside the names of its rows, else below them."""
+    if section.draw is None or console.width >= _WIDEST:
+        return section
+    most = min(console.width, _LONGEST_STRIP)
+    room = most
+    for _ in range(3):  # where rows are drawn together depends on the length, and so do their names
+        drawn = section.draw(room)
+        names = _width(_table(for_people(_with_strips(drawn, "|")), labels), console) - 1
+        if room + names <= console.width:
+            break
+        room = console.width - names
+        if room < _SHORTEST_STRIP:
+            drawn = section.draw(min(most, max(console.width - _INDENTED, 1)))
+            break
+    return drawn
+
+
+def _with_strips(section: Section, strip: str) -> Section:
+    """The section with the same text for every strip, and no title above them."""
+    strips = [column.kind == "strip" for column in section.columns]
+    return replace(
+        section,
+        columns=tuple(replace(c, title="") if c.kind == "strip" else c for c in section.columns),
+        rows=tuple(
+            tuple(strip if is_strip else cell for is_strip, cell in zip(strips, row, strict=True))
+            for row in section.rows
+        ),
+    )
+
+
+def _more(section: Section) -> str:
+    """What is said below rows of which some are left out."""
+    left = len(section.rows) - len(section.brief or ())
+    return f"and {left} more: --section {section.name} shows all"
+
+
 def _without_bars(section: Section) -> Section:
     keep = [index for index, column in enumerate(section.columns) if column.kind != "bar"]
     return replace(
@@ -75,11 +120,14 @@ def _without_bars(section: Section) -> Section:
 
 
 def _too_wide(table: Table, console: Console) -> bool:
-    if console.width >= _WIDEST:
-        return False
+    return console.width < _WIDEST and _width(table, console) > console.width
+
+
+def _width(table: Table, console: Console) -> int:
+    """What the table takes when nothing is wrapped."""
     from rich.measure import Measurement
 
-    return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum > console.width
+    return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
 
 
 def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False) -> Table:
@@ -119,7 +167,10 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> RenderableTy
         return Bar(1.0, 0.0, float(cell), width=_BAR)
     from rich.text import Text
 
-    return Text(clip(_shown(column, cell, labels), _LONGEST), style=_style(column, cell))
+    text = Text(clip(cell_text(column, cell, labels), _LONGEST), style=_style(column, cell))
+    if column.kind == "strip":
+        text.highlight_regex("!+", "bold red")
+    return text
 
 
 def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
@@ -131,16 +182,16 @@ def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
     parts: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
     for row in section.rows:
         cells = [
-            (column, clip(_shown(column, cell, labels), _LONGEST), _style(column, cell))
+            (column, clip(cell_text(column, cell, labels), _LONGEST), _style(column, cell))
             for column, cell in zip(section.columns, row, strict=True)
         ]
         parts.append(Text("  ".join(shown for _, shown, _ in cells[: section.heads]), style="bold"))
         rest = [
-            Text.assemble((f"{visible(column.title)} " if column.kind != "change" else ""), (shown, style))
+            Text.assemble((f"{visible(column.title)} " if column.kind not in _UNTITLED else ""), (shown, style))
             for column, shown, style in cells[section.heads :]
             if shown
         ]
-        parts.append(Padding(Text(", ").join(rest), (0, 0, 0, 4)))
+        parts.append(Padding(Text(", ").join(rest), (0, 0, 0, _INDENTED)))
     return Group(*parts)
 
 
@@ -148,8 +199,14 @@ def _style(column: Column, cell: Cell) -> str:
     return _STYLES.get(str(cell), "") if column.kind == "change" else ""
 
 
-def _for_people(section: Section) -> Section:
-    """The section without columns that tell people nothing; the title names the one value of a quiet column."""
+def for_people(section: Section) -> Section:
+    """The section as people see it.
+
+    Rows that only `--section` shows are left out, and so are columns that tell people nothing; the title names the one
+    value of a quiet column.
+    """
+    if section.brief is not None:
+        section = replace(section, rows=tuple(section.rows[place] for place in section.brief))
     constant = {
         index: section.rows[0][index]
         for index, column in enumerate(section.columns)
@@ -172,9 +229,13 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
 
     quote = escape if callable(escape) else str
     parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
-    for section in map(_for_people, report.sections):
+    for whole in report.sections:
+        section = for_people(whole)
         rows = [
-            [quote(_shown(column, cell, {})) for column, cell in zip(section.columns, row, strict=True)]
+            [
+                _tick(column, quote(cell_text(column, cell, {})), style)
+                for column, cell in zip(section.columns, row, strict=True)
+            ]
             for row in section.rows
         ]
         table = tabulate(
@@ -185,8 +246,14 @@ def _tabulated(report: Report, style: str, escape: object) -> str:
             colalign=_alignment(section.columns) if rows else None,
         )
         heading = f"**{quote(visible(section.title))}**\n" if style == "github" else visible(section.title)
-        parts.append(f"{heading}\n{table}")
+        more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if style == "github" else f"\n{_more(whole)}"
+        parts.append(f"{heading}\n{table}{more}")
     return "\n\n".join(parts) + "\n"
+
+
+def _tick(column: Column, shown: str, style: str) -> str:
+    """A strip as markdown code, whose blanks stay and whose characters are of one width."""
+    return f"`{shown}`" if column.kind == "strip" and style == "github" else shown
 
 
 def _bar(share: float) -> str:
@@ -201,10 +268,10 @@ def _alignment(columns: Iterable[Column]) -> list[str]:
     return ["right" if column.kind in RIGHT else "left" for column in columns]
 
 
-def _shown(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
+def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
     """A cell as people read it: unknown is a question mark, no owner is said in words."""
     if cell is None:
-        return {"text": "", "bar": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
+        return {"text": "", "bar": "", "strip": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
     if column.kind == "label":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar"]
+Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip"]
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 Cell = str | int | float | tuple[str, ...] | None
@@ -22,7 +23,8 @@ class Column(Struct, frozen=True):
         key: for CSV, camelCase as in JSON.
         kind: text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number
             that explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as
-            `1m30s`); share (a fraction, read as a percentage); bar (a fraction, drawn).
+            `1m30s`); share (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in
+            which each character counts).
         quiet: left out for people when all its cells are equal; the section's title then names the value.
         shown: False leaves it out for people; CSV has the same columns always.
     """
@@ -45,6 +47,8 @@ class Section(Struct, frozen=True):
         named_only: shown only when `--section` names it.
         heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
             does that.
+        brief: the rows, by their places, that people see unless `--section` names it; None is all of them.
+        draw: of a picture: what it is with strips of so many characters; its `rows` are for where no width is given.
     """
 
     name: str
@@ -53,6 +57,13 @@ class Section(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     heads: int = 0
     named_only: bool = False
+    brief: tuple[int, ...] | None = None
+    draw: Callable[[int], Section] | None = None
+
+    def whole(self) -> Section:
+        """The section with all its rows for people too, however wide it is drawn."""
+        draw = self.draw
+        return replace(self, brief=None, draw=None if draw is None else lambda length: draw(length).whole())
 
 
 class Report(Struct, frozen=True):
@@ -73,11 +84,18 @@ class Report(Struct, frozen=True):
     labels: Mapping[str, str]
 
     def only(self, names: tuple[str, ...]) -> Report:
-        """The report with the named sections only; without a name, with all that show themselves."""
-        chosen = tuple(
-            section for section in self.sections if (section.name in names if names else not section.named_only)
+        """The report with the named sections only, all their rows; without a name, with all that show themselves."""
+        chosen = (
+            (section.whole() for section in self.sections if section.name in names)
+            if names
+            else (section for section in self.sections if not section.named_only)
         )
-        return Report(self.schema, self.data, self.facts, chosen, self.labels)
+        return Report(self.schema, self.data, self.facts, tuple(chosen), self.labels)
+
+    @property
+    def table(self) -> Section:
+        """The section that a format with room for one shows: the first that is no picture, if there is any."""
+        return next((section for section in self.sections if section.draw is None), self.sections[0])
 
 
 CHANGE_SIGNS = {
@@ -91,15 +109,42 @@ CHANGE_SIGNS = {
 """How a change is told apart without colour."""
 
 
+def milliseconds(us: int) -> float:
+    """Microseconds as milliseconds, a whole number where they are.
+
+    >>> milliseconds(2_000), milliseconds(1_500)
+    (2, 1.5)
+    """
+    return us // 1000 if us % 1000 == 0 else us / 1000
+
+
+def worst(badness: Sequence[int], most: int) -> tuple[int, ...] | None:
+    """The places of the worst so many, in the order in which they stand; None when there are no more.
+
+    Args:
+        badness: of each row, the worse the larger; of equals the first is worse. One with 0 is not among the worst.
+        most: how many.
+
+    >>> worst([1, 5, 2, 5], 2), worst([0, 0, 4], 2), worst([0, 5], 2)
+    ((1, 3), (2,), None)
+    """
+    if len(badness) <= most:
+        return None
+    bad = [place for place, how in enumerate(badness) if how]
+    return tuple(sorted(sorted(bad, key=lambda place: badness[place], reverse=True)[:most]))
+
+
 def duration(ms: float) -> str:
     """Milliseconds as people read them.
 
     >>> duration(0), duration(0.25), duration(999), duration(45000), duration(90500), duration(86_400_000)
     ('0s', '0.25ms', '999ms', '45s', '1m30.5s', '1d')
+    >>> duration(999.94), duration(999.96)
+    ('999.9ms', '1s')
     """
     if ms == 0:
         return "0s"
-    if ms < 1000:
+    if ms < 999.95:
         return f"{ms:.4g}ms"
     seconds = round(ms / 1000, 3)
     parts = []

@@ -11,6 +11,7 @@ _UNSAFE = (
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
 def visible(text: str) -> str:
@@ -47,6 +48,15 @@ def clip(text: str, longest: int) -> str:
         return text
     head = (longest - 1) * 2 // 3
     return f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
+def fit_for_xml(text: str) -> str:
+    r"""The text with nothing in it that steers a reader's eye or that XML refuses; markup is still to be escaped.
+
+    >>> fit_for_xml("a\x1b[31m\u202e\uffff<")
+    'a\\x1b[31m\\u202e\\uffff<'
+    """
+    return visible(text).translate(_NOT_XML)
 
 
 @cache

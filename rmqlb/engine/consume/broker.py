@@ -83,7 +83,8 @@ class Broker:
         self._processes: list[Process] = []
 
     def __str__(self) -> str:
-        return f"broker {self.name}" if self.broker_id == 0 else f"broker {self.name}:{self.broker_id}"
+        name = self.name if self.broker_id == 0 else f"{self.name}:{self.broker_id}"
+        return name if name.lower().startswith("broker") else f"broker {name}"
 
     def run(self) -> None:
         """Start its scan, and the batches of its notices where it sends them so."""
@@ -124,11 +125,16 @@ class Broker:
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        """The client unregisters, or its connection closes; nothing when it is not known any more."""
+        """The client unregisters, or its connection closes; nothing when it is not known any more.
+
+        Args:
+            channel: whose.
+            why: what the broker sees, for the notes.
+        """
         if channel in self._beats:
             del self._beats[channel]
             self._know()
-            self._news(f"{why} of {channel.client_id}")
+            self._news(why)
 
     def knows(self, channel: Channel) -> bool:
         """The client is one of the group's members for this broker."""

@@ -306,7 +306,7 @@ class Client:
                 yield self.answer()
         for broker in self._addresses:
             if (yield from self.request(broker)):
-                broker.forget(self, "is told the good-bye")
+                broker.forget(self, f"is told that {self.client_id} goes")
                 yield self.answer()
 
     def _last_traffic(self, broker: Broker) -> int:
@@ -351,4 +351,4 @@ class _Closed:
 
     def __call__(self, _: int) -> None:
         if self._broker.up:
-            self._broker.forget(self._client, "finds the connection closed")
+            self._broker.forget(self._client, f"finds the connection of {self._client.client_id} closed")

@@ -80,8 +80,9 @@ def _timeline(
 ) -> QueueTimeline:
     intervals = _intervals(holds, there, end_us)
     lengths: dict[OwnerState, list[int]] = {"none": [], "several": []}
-    for interval, longest in _stretches(intervals):
-        lengths[interval].append(longest)
+    for state_of_it, longest in _stretches(intervals):
+        if state_of_it != "several" or not scenario.broadcasting:  # where several are the rule
+            lengths[state_of_it].append(longest)
     takeovers = _takeovers(queue, holds, there, scenario, state, end_us)
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 
-from rmqlb.views.text import clip, visible
+from rmqlb.views.text import clip, fit_for_xml
 
 LONGEST = 48
 """Characters of a name in a table."""
-_NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
@@ -17,7 +16,7 @@ def shown(text: str, longest: int = LONGEST) -> str:
     >>> shown("a\x1b[31m\u202e\uffff"), shown("abcdefghij", 7)
     ('a\\x1b[31m\\u202e\\uffff', 'abcd…ij')
     """
-    return clip(visible(text).translate(_NOT_XML), longest)
+    return clip(fit_for_xml(text), longest)
 
 
 def name_html(text: str, longest: int = LONGEST) -> str:
@@ -26,7 +25,7 @@ def name_html(text: str, longest: int = LONGEST) -> str:
     >>> name_html("<b>")
     '<bdi>&lt;b&gt;</bdi>'
     """
-    whole = visible(text).translate(_NOT_XML)
+    whole = fit_for_xml(text)
     cut = clip(whole, longest)
     tooltip = "" if cut == whole else f' title="{html.escape(whole)}"'
     return f"<bdi{tooltip}>{html.escape(cut)}</bdi>"

@@ -1,0 +1,255 @@
+"""A change of strategy, member by member: which queues have two owners or none while some run the new one already.
+
+Rule of this file: everything is at rest. The members that are restarted are numbered as clients sort them, and a stage
+is the bit mask of those that run the new strategy. Every member allocates by itself, so a queue then belongs to those
+of the mask that take it under the new strategy, and those outside it that take it under the old one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from rmqlb.engine.consume.orders import PairCosts, cost_of_each, inserted_order, least_order
+from rmqlb.engine.consume.restarting import Restarting, assigned, members_when
+from rmqlb.model.consuming import MixedStage
+from rmqlb.model.route import TopicRouteData
+
+EXACT_MEMBERS = 18
+"""Their 262,144 stages are searched in a quarter of a second; each further member doubles that."""
+EXACT_WORK = 60_000
+"""Looks at a queue, or at a kind of handover, that a search may take; about half a second."""
+
+
+class Handover(Struct, frozen=True):
+    """How the owners of a queue change.
+
+    Attributes:
+        kept: how many own it before and after, or are not restarted.
+        losers: bit mask of those that own it under the old strategy only.
+        gainers: bit mask of those that own it under the new one only.
+    """
+
+    kept: int
+    losers: int
+    gainers: int
+
+    def owners(self, changed: int) -> int:
+        """How many own the queue when those of the bit mask have changed."""
+        return self.kept + (self.losers & ~changed).bit_count() + (self.gainers & changed).bit_count()
+
+
+class Counts(Struct, frozen=True):
+    """Queues of a stage that are not read by exactly one member."""
+
+    several: int
+    none: int
+
+    @property
+    def overlap(self) -> int:
+        """Both together."""
+        return self.several + self.none
+
+
+class Overlaps(Struct, frozen=True):
+    """What is known of the stages of a change of strategy.
+
+    Attributes:
+        client_ids: the members that change.
+        counts: bit mask → the stage.
+        pairs: what the stages cost by pairs of members; None when more than two have to do with one another.
+        work: queues or kinds of handover that one call of `counts` looks at.
+        moved: queues with another owner afterwards than before.
+        anyway: queues with two owners or none in every stage, because no restarted member gains or loses them; 0 where
+            that is not known.
+        bound: no order, one member at a time, has less overlap than this in all.
+    """
+
+    client_ids: tuple[str, ...]
+    counts: Callable[[int], Counts]
+    pairs: PairCosts | None
+    work: int
+    moved: int
+    anyway: int
+    bound: int
+
+
+class LeastOverlap(Struct, frozen=True):
+    """The order with the least overlap that was found.
+
+    Attributes:
+        order: client ids.
+        total: queues with two owners or none, summed over its mixed stages.
+        is_least: no order has less.
+    """
+
+    order: tuple[str, ...]
+    total: int
+    is_least: bool
+
+
+def overlaps(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: bool) -> Overlaps:
+    """What is to know of the stages of this change of strategy.
+
+    Args:
+        rollout: the change.
+        routes: the topics; their queues add up.
+        orderly: the broker's lock keeps a second owner out, so that no queue has several.
+
+    Raises:
+        DataError: a member's client throws under the old or the new strategy.
+
+    Without ids that change, the members' list is the same in each stage, and two assignments tell all: with a queue
+    that goes from x to y, a stage in which only x has changed has no owner for it, one in which only y has, two.
+    """
+    if rollout.becomes:
+        return _by_assigning(rollout, routes, orderly)
+    kinds = handovers(rollout, routes)
+    unmoved = {kind: number for kind, number in kinds.items() if not kind.losers | kind.gainers}
+    anyway = _counts(unmoved, 0, orderly=orderly).overlap
+    handed = sum(number for kind, number in kinds.items() if not kind.kept and kind.losers and kind.gainers)
+    return Overlaps(
+        rollout.client_ids,
+        lambda changed: _counts(kinds, changed, orderly=orderly),
+        _pair_costs(kinds, len(rollout.client_ids), orderly=orderly),
+        work=len(kinds),
+        moved=sum(kinds.values()) - sum(unmoved.values()),
+        anyway=anyway,
+        bound=anyway * (len(rollout.client_ids) - 1) + (0 if orderly else handed),
+    )
+
+
+def handovers(rollout: Restarting, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
+    """How queues change owners, of members whose ids stay → how many do so.
+
+    Raises:
+        DataError: a member's client throws.
+    """
+    bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
+    before = assigned(routes, rollout.members)
+    after = assigned(routes, members_when(rollout, bit.keys()))
+    kinds: Counter[Handover] = Counter()
+    for route, old, new in zip(routes, before, after, strict=True):
+        for queue in route.subscribe_queues():
+            was, becomes = set(old.owners[queue]), set(new.owners[queue])
+            losers, gainers = (sum(bit[client_id] for client_id in some) for some in (was - becomes, becomes - was))
+            kinds[Handover(len(was & becomes), losers, gainers)] += 1
+    return kinds
+
+
+def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
+    """The order whose mixed stages have the fewest queues with two owners or none in all.
+
+    All orders are searched up to 18 members when no more than two have to do with any queue, else as long as it takes
+    half a second or so.
+
+    Args:
+        known: of the stages.
+        at_once: how many members change together.
+
+    Returns:
+        What was found; None when there are too many orders to search and nothing to search them by.
+    """
+    order, searched = _searched(known, at_once)
+    if order is None:
+        return None
+    named = tuple(known.client_ids[index] for index in order)
+    total = total_overlap(mixed_stages(known, named, at_once))
+    return LeastOverlap(named, total, is_least=searched or (at_once == 1 and total == known.bound))
+
+
+def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
+    """The stages between the first change and the last, in this order of client ids.
+
+    >>> from rmqlb.engine.assign import Members
+    >>> from rmqlb.engine.consume.restarting import restarting
+    >>> from rmqlb.model.route import BrokerData, QueueData
+    >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
+    >>> change = restarting(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None)
+    >>> mixed_stages(overlaps(change, [route], orderly=False), ("x", "y"), 1)
+    (MixedStage(changed=1, next_id='y', several=1, none=1),)
+
+    Under AVG x has the queues 0 and 1, y has 2 and 3; under AVG_BY_CIRCLE x has 0 and 2, y has 1 and 3. When x has
+    changed and y has not, both have queue 2, and nobody has queue 1.
+    """
+    bit = {client_id: 1 << index for index, client_id in enumerate(known.client_ids)}
+    stages = []
+    for changed in range(at_once, len(order), at_once):
+        counts = known.counts(sum(bit[client_id] for client_id in order[:changed]))
+        stages.append(MixedStage(changed, order[changed], counts.several, counts.none))
+    return tuple(stages)
+
+
+def total_overlap(stages: Sequence[MixedStage]) -> int:
+    """Queues with two owners or none, summed over the stages."""
+    return sum(stage.several + stage.none for stage in stages)
+
+
+def added_overlap(known: Overlaps, stages: Sequence[MixedStage]) -> int:
+    """The same without the queues that have two owners or none anyway."""
+    return total_overlap(stages) - known.anyway * len(stages)
+
+
+def _searched(known: Overlaps, at_once: int) -> tuple[list[int] | None, bool]:
+    """The order, and whether all were searched."""
+    number = len(known.client_ids)
+    if number <= EXACT_MEMBERS:
+        if known.pairs is not None:
+            return least_order(cost_of_each(known.pairs), at_once), True
+        if known.work << number <= EXACT_WORK:
+            return least_order([known.counts(changed).overlap for changed in range(1 << number)], at_once), True
+    return None if known.pairs is None else inserted_order(known.pairs), False
+
+
+def _counts(kinds: Mapping[Handover, int], changed: int, *, orderly: bool) -> Counts:
+    several = none = 0
+    for kind, number in kinds.items():
+        owners = kind.owners(changed)
+        if owners == 0:
+            none += number
+        elif owners > 1 and not orderly:
+            several += number
+    return Counts(several, none)
+
+
+def _pair_costs(kinds: Mapping[Handover, int], members: int, *, orderly: bool) -> PairCosts | None:
+    """Each kind of handover between two members is a quadratic function of whether either has changed."""
+    constant, single = 0, [0] * members
+    pair = [[0] * members for _ in range(members)]
+    for kind, number in kinds.items():
+        involved = [index for index in range(members) if (kind.losers | kind.gainers) >> index & 1]
+        if len(involved) > 2:
+            return None
+        one = {kind: number}
+        still = _counts(one, 0, orderly=orderly).overlap
+        constant += still
+        alone = [_counts(one, 1 << index, orderly=orderly).overlap - still for index in involved]
+        for index, more in zip(involved, alone, strict=True):
+            single[index] += more
+        if len(involved) == 2:
+            first, second = involved
+            both = _counts(one, 1 << first | 1 << second, orderly=orderly).overlap - still - sum(alone)
+            pair[first][second] += both
+            pair[second][first] += both
+    return PairCosts(constant, single, pair)
+
+
+def _by_assigning(rollout: Restarting, routes: Sequence[TopicRouteData], orderly: bool) -> Overlaps:
+    """Ids that change put the members in another order at each stage, so each is assigned on its own."""
+    queues = [(index, queue) for index, route in enumerate(routes) for queue in route.subscribe_queues()]
+
+    def owners(changed: int) -> list[tuple[str, ...]]:
+        names = {client_id for index, client_id in enumerate(rollout.client_ids) if changed >> index & 1}
+        assignments = assigned(routes, members_when(rollout, names))
+        return [assignments[index].owners[queue] for index, queue in queues]
+
+    def counts(changed: int) -> Counts:
+        numbers = [len(its_owners) for its_owners in owners(changed)]
+        return Counts(0 if orderly else sum(number > 1 for number in numbers), numbers.count(0))
+
+    after = owners((1 << len(rollout.client_ids)) - 1)
+    before = [tuple(rollout.becomes.get(name, name) for name in its_owners) for its_owners in owners(0)]
+    moved = sum(set(was) != set(becomes) for was, becomes in zip(before, after, strict=True))
+    return Overlaps(rollout.client_ids, counts, None, work=len(queues), moved=moved, anyway=0, bound=0)

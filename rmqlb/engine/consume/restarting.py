@@ -1,0 +1,192 @@
+"""A group in the course of a rollout: who is a member, which strategy each of them runs, and what happens when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.consume.events import restarts
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.assignment import Assignment
+from rmqlb.model.consuming import Event
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import suggestion
+
+
+class Restarting(Struct, frozen=True):
+    """What a rollout does to a group.
+
+    Attributes:
+        members: the group before; what is known of the ids to come is in it as well.
+        client_ids: the members that are restarted, sorted as clients sort them.
+        becomes: client id → the id after the restart, of those whose id changes.
+        to_strategy: what they run afterwards; None leaves each its own.
+    """
+
+    members: Members
+    client_ids: tuple[str, ...]
+    becomes: Mapping[str, str]
+    to_strategy: str | None
+
+    @property
+    def name_after(self) -> str:
+        """RocketMQ's name of the strategy afterwards."""
+        if self.to_strategy is None:
+            return self.members.name
+        return full_name(self.to_strategy, self.members.settings.inner)
+
+
+def restarting(
+    members: Members, restart: Sequence[str] | None, to_strategy: str | None, becomes: Mapping[str, str] | None
+) -> Restarting:
+    """The rollout, when it can be done.
+
+    Args:
+        members: the group before.
+        restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
+        to_strategy: name of the new strategy, or None.
+        becomes: client id → the id afterwards, where it changes.
+
+    Raises:
+        DataError: the group has no members, or processes that cannot be told apart.
+        UsageError: a member is not there or named twice, there is nothing to restart, or an id is taken.
+    """
+    if not members.client_ids:
+        raise DataError("the group has no members: there is nothing to restart")
+    chosen = _chosen(members, restart, to_strategy)
+    _check_shared(chosen, Counter(members.client_ids))
+    changes = {old: new for old, new in (becomes or {}).items() if new != old and old in chosen}
+    _check_becomes(changes, becomes or {}, members)
+    return Restarting(_with_ids_to_come(members, changes), tuple(sort_client_ids(chosen)), changes, to_strategy)
+
+
+def members_when(rollout: Restarting, changed: Set[str], away: Set[str] = frozenset()) -> Members:
+    """The members while some are back already and others are away.
+
+    Args:
+        rollout: what it does to the group.
+        changed: those that are back, by their ids of before.
+        away: those that are down, likewise; they need not be apart from the changed ones.
+    """
+    ids = []
+    strategy_of = dict(rollout.members.strategy_of)
+    for client_id in rollout.members.client_ids:
+        if client_id in away:
+            continue
+        if client_id not in changed:
+            ids.append(client_id)
+            continue
+        new_id = rollout.becomes.get(client_id, client_id)
+        ids.append(new_id)
+        if rollout.to_strategy is not None:
+            strategy_of[new_id] = rollout.to_strategy
+    return replace(rollout.members, client_ids=tuple(ids), strategy_of=strategy_of)
+
+
+def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignment]:
+    """Who owns what at rest.
+
+    Raises:
+        DataError: a member's client throws; what it then keeps depends on what it had.
+    """
+    assignments = [assign(route, members) for route in routes]
+    for assignment in assignments:
+        for client_id, failure in assignment.failures.items():
+            strategy = members.strategy_of.get(client_id, members.strategy)
+            raise DataError(
+                f"topic {assignment.topic}: under {strategy} the client of {client_id} throws: {failure}",
+                hint="such a member keeps what it happens to hold, which cannot be planned; mend its settings first",
+            )
+    return assignments
+
+
+def events_of(
+    rollout: Restarting, order: Sequence[str], *, at_once: int, pause_us: int, down_us: int
+) -> tuple[Event, ...]:
+    """The restarts of the members in that order, from the start on; each comes back with the strategy it is to run.
+
+    Args:
+        rollout: what it does to the group.
+        order: client ids.
+        at_once: how many go down together.
+        pause_us: from one going down to the next.
+        down_us: how long each is away.
+    """
+    return restarts(
+        order,
+        0,
+        every_us=pause_us,
+        down_us=down_us,
+        at_once=at_once,
+        becomes=rollout.becomes,
+        strategy=rollout.to_strategy,
+    )
+
+
+def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | None) -> list[str]:
+    present = dict.fromkeys(sort_client_ids(members.client_ids))
+    named = present if restart is None else dict.fromkeys(restart)
+    for client_id in named:
+        if client_id not in present:
+            raise UsageError(f"{client_id} is not in the group", hint=suggestion("consumers", client_id, present))
+    if restart is not None and len(named) < len(restart):
+        twice = next(client_id for client_id, times in Counter(restart).items() if times > 1)
+        raise UsageError(f"{twice} is to restart twice", hint="name each member once")
+    if not named:
+        raise UsageError("no member is to restart")
+    if to_strategy is None:
+        return list(named)
+    after = full_name(to_strategy, members.settings.inner)
+    others = [client_id for client_id in named if _strategy(members, client_id) != after]
+    if not others or (restart is not None and len(others) < len(named)):
+        already = next(client_id for client_id in named if client_id not in others)
+        raise UsageError(
+            f"{already} runs {after} already",
+            hint="a mere restart is planned without a new strategy",
+        )
+    return others
+
+
+def _strategy(members: Members, client_id: str) -> str:
+    return full_name(members.strategy_of.get(client_id, members.strategy), members.settings.inner)
+
+
+def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:
+    for client_id in chosen:
+        if processes[client_id] > 1:
+            raise DataError(
+                f"{processes[client_id]} processes share the client id {client_id}: "
+                "the restart of one cannot be told from that of another",
+                hint="give each its own instanceName first, or restart only the other members",
+            )
+
+
+def _check_becomes(changes: Mapping[str, str], becomes: Mapping[str, str], members: Members) -> None:
+    present = set(members.client_ids)
+    for old in becomes:
+        if old not in present:
+            raise UsageError(f"{old} is not in the group", hint=suggestion("consumers", old, present))
+    taken = Counter(changes.values())
+    for old, new in changes.items():
+        if not new:
+            raise UsageError(f"{old} cannot come back with an empty client id")
+        if new in present or taken[new] > 1:
+            raise UsageError(
+                f"{old} cannot come back as {new}: another member has that id",
+                hint="processes that share an id read the same queues; choose an id of its own",
+            )
+
+
+def _with_ids_to_come(members: Members, changes: Mapping[str, str]) -> Members:
+    own, topics = members.strategy_of, members.subscribed
+    return replace(
+        members,
+        strategy_of={**own, **{new: own[old] for old, new in changes.items() if old in own}},
+        subscribed={**topics, **{new: topics[old] for old, new in changes.items() if old in topics}},
+    )

@@ -1,0 +1,144 @@
+"""Which order and pause of a rolling restart or a change of strategy keeps windows with two owners or none shortest.
+
+Rule of this file: each choice is simulated with the same seed and as many trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.overlap import LeastOverlap, overlaps, total_overlap
+from rmqlb.engine.consume.ranking import ranked
+from rmqlb.engine.consume.restarting import Restarting, assigned, events_of, restarting
+from rmqlb.engine.consume.rollout_findings import rollout_findings
+from rmqlb.engine.consume.rollout_ways import Way, check_ways, least_overlaps, stages_of, ways_to_roll
+from rmqlb.engine.consume.simulate import States
+from rmqlb.engine.consume.trials import simulate_group_trials
+from rmqlb.errors import DataError
+from rmqlb.model.consuming import GroupScenario, GroupTrials, MixedStage, Rollout, RolloutChoice
+from rmqlb.model.route import TopicRouteData
+
+
+def plan_rollout(
+    group: str | None,
+    members: Members,
+    routes: Sequence[TopicRouteData],
+    scenario: GroupScenario,
+    *,
+    restart: Sequence[str] | None,
+    to_strategy: str | None,
+    down_us: int,
+    pauses_us: Sequence[int],
+    at_once: Sequence[int] = (1,),
+    order: Sequence[str] | None = None,
+    becomes: Mapping[str, str] | None = None,
+    trials: int,
+    states: States | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rollout:
+    """Try orders and pauses, and tell which hurts least.
+
+    Orders are: sorted, reversed, the given one; of a change of strategy the one with the least overlap at rest, and
+    its reverse, which has as much but swaps queues with two owners for queues with none; of a mere restart the one in
+    which queues change owners least often, where orders differ in that. The best choice settles in the most trials; of
+    those it is the quickest among the ones that hurt no more than a tenth above the least, and if others are as quick
+    within a tenth, the one of them that hurts least. The others follow by how much they hurt, then by the longest
+    window, then by the time they take.
+
+    The stages and their overlap are those of a group in which each member is back before the next goes down; shorter
+    pauses are only simulated. Where every choice of a change of strategy must pass through stages in which queues have
+    two owners or none, a restart of all members at once is tried as well, to compare with: it comes last, and is never
+    the best.
+
+    Args:
+        group: its name, or None.
+        members: the group before.
+        routes: the topics.
+        scenario: how clients and servers are configured; its events, end and beginning are the rollout's.
+        restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
+        to_strategy: name of the strategy that they come back with; None for a mere restart.
+        down_us: how long each is away.
+        pauses_us: from one going down to the next, each to be tried.
+        at_once: how many go down together, each to be tried.
+        order: client ids, an order to be tried beside the others.
+        becomes: client id → the id afterwards, of those whose id changes.
+        trials: how often each choice is simulated.
+        states: what was observed of each queue.
+        progress: is told how many simulations are done, and of how many.
+
+    Raises:
+        DataError: the group has no members, does not rebalance, has restarted processes that share an id, or a
+            member's client throws.
+        UsageError: a member is not there, or the pauses, numbers or the order cannot be done.
+    """
+    if scenario.broadcasting:
+        raise DataError(
+            "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
+            hint="restart its members in any order",
+        )
+    rollout = restarting(members, restart, to_strategy, becomes)
+    check_ways(rollout, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order)
+    assigned(routes, rollout.members)
+    known = None if to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
+    least = {} if known is None else least_overlaps(rollout, known, at_once)
+    ways = ways_to_roll(
+        rollout, routes, known, least, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order
+    )
+    asked: list[RolloutChoice] = []
+    compared: list[RolloutChoice] = []
+    for number, way in enumerate(ways):
+        found = simulate_group_trials(
+            group,
+            rollout.members,
+            routes,
+            _scenario(rollout, scenario, way, down_us),
+            trials,
+            states=states,
+            progress=_told(progress, number * trials, len(ways) * trials),
+        )
+        (asked if way.asked else compared).append(_choice(way, down_us, found))
+    choices = ranked(asked)
+    best = choices[0]
+    stages = () if known is None else stages_of(known, best, down_us)
+    plan = Rollout(
+        group=group,
+        strategy_before=rollout.members.name,
+        strategy_after=rollout.name_after,
+        members=rollout.client_ids,
+        choices=(*choices, *compared),
+        stages=stages,
+        overlap=total_overlap(stages),
+        overlap_is_least=known is None or _is_least(stages, least.get(best.at_once)),
+    )
+    return replace(plan, findings=tuple(rollout_findings(plan, rollout, scenario, known, least.get(best.at_once))))
+
+
+def _scenario(rollout: Restarting, scenario: GroupScenario, way: Way, down_us: int) -> GroupScenario:
+    events = events_of(rollout, way.order, at_once=way.at_once, pause_us=way.pause_us, down_us=down_us)
+    return replace(scenario, events=events, until_us=None, all_new=False)
+
+
+def _told(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(before + done, total)
+
+
+def _choice(way: Way, down_us: int, trials: GroupTrials) -> RolloutChoice:
+    back_us = (len(way.order) - 1) // way.at_once * way.pause_us + down_us
+    takes = max(back_us, int(trials.spreads["settled_us"].p95)) if trials.settled == trials.trials else None
+    return RolloutChoice(
+        order=way.order,
+        order_name=way.name,
+        at_once=way.at_once,
+        pause_us=way.pause_us,
+        down_us=down_us,
+        takes_us=takes,
+        trials=trials,
+    )
+
+
+def _is_least(stages: Sequence[MixedStage], least: LeastOverlap | None) -> bool:
+    total = total_overlap(stages)
+    return not total or (least is not None and least.is_least and total == least.total)

@@ -1,0 +1,121 @@
+"""What is worth a warning before a group is restarted or gets another strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rmqlb.engine.consume.overlap import LeastOverlap, Overlaps, added_overlap
+from rmqlb.engine.consume.ranking import hurt_us
+from rmqlb.engine.consume.restarting import Restarting
+from rmqlb.engine.members import shared_id_findings
+from rmqlb.model.consuming import SECOND_US, GroupScenario, Rollout, RolloutChoice
+from rmqlb.model.finding import Finding
+
+
+def rollout_findings(
+    plan: Rollout, rollout: Restarting, scenario: GroupScenario, known: Overlaps | None, least: LeastOverlap | None
+) -> Iterator[Finding]:
+    """The warnings of a plan.
+
+    Args:
+        plan: it, without them.
+        rollout: what it does to the group.
+        scenario: how clients and servers are configured.
+        known: the stages of a change of strategy; None of a mere restart.
+        least: the order with the least overlap that was found, as many members at once as in the best choice.
+    """
+    best = plan.choices[0]
+    if known is not None:
+        yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)
+        yield from _mixed_end(rollout, known)
+    if scenario.orderly:
+        yield Finding(
+            "orderly-group",
+            "the listener is orderly: the broker's lock keeps a second owner out, and a queue that changes hands is "
+            "read by nobody until its lock is free",
+        )
+    yield from _several_away(plan.choices)
+    yield from shared_id_findings(rollout.members.client_ids)
+    unsettled = best.trials.trials - best.trials.settled
+    if unsettled:
+        yield Finding(
+            "not-settled",
+            f"even the best choice leaves the group unsettled in {unsettled} of {best.trials.trials} trials",
+        )
+
+
+def _overlap_findings(
+    plan: Rollout, known: Overlaps, least: LeastOverlap | None, *, orderly: bool
+) -> Iterator[Finding]:
+    if known.anyway and plan.stages:
+        yield Finding(
+            "badly-owned-anyway",
+            f"{_queues(known.anyway)} {'has' if known.anyway == 1 else 'have'} two owners or none before, "
+            "during and after the change; each stage counts them",
+        )
+    added, anyway = added_overlap(known, plan.stages), known.anyway * len(plan.stages)
+    if not added:
+        return
+    best = plan.choices[0]
+    smallest, claim = 0, "another order may have fewer"
+    if least is not None and least.is_least:
+        smallest, claim = least.total - anyway, f"the least is {least.total - anyway}"
+    elif best.at_once == 1 and known.bound > anyway:
+        smallest, claim = known.bound - anyway, f"the least is {known.bound - anyway} or more"
+    together = f"{best.at_once} member{'s' * (best.at_once > 1)} at a time"
+    proven = f"no order with {together}, each back before the next goes down, avoids it: " if smallest > 0 else ""
+    message = (
+        f"{proven}while some members run {plan.strategy_before} and "
+        f"others {plan.strategy_after}, queues have {'no owner' if orderly else 'two owners or none'}; "
+        f"the best choice has {added} over its {_stages(len(plan.stages))} at rest, {claim}"
+    )
+    yield Finding("mixed-strategies", message)
+    yield from _all_at_once(plan)
+
+
+def _all_at_once(plan: Rollout) -> Iterator[Finding]:
+    best = plan.choices[0]
+    for choice in plan.choices:
+        if choice.at_once == len(plan.members):
+            longest = choice.trials.spreads["longest_none_us"].p95
+            yield Finding(
+                "all-at-once",
+                f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have no owner for "
+                f"{_seconds(longest)}; summed over the queues {_seconds(hurt_us(choice))} without owner or with "
+                f"several, against {_seconds(hurt_us(best))} of the best choice",
+            )
+
+
+def _mixed_end(rollout: Restarting, known: Overlaps) -> Iterator[Finding]:
+    others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
+    end = known.counts((1 << len(rollout.client_ids)) - 1)
+    if end.overlap > known.anyway:
+        yield Finding(
+            "stays-mixed",
+            f"members that keep their strategy: {others}; the group stays mixed, {_queues(end.several)} with two "
+            f"owners, {_queues(end.none)} without",
+        )
+
+
+def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
+    short = sorted({choice.pause_us for choice in choices if 0 < choice.pause_us < choice.down_us})
+    if short:
+        pauses = " and ".join(_seconds(pause_us) for pause_us in short)
+        yield Finding(
+            "several-away",
+            f"members are down for {_seconds(choices[0].down_us)}: with a pause of {pauses} the next goes before the "
+            "last is back",
+        )
+
+
+def _queues(number: int) -> str:
+    return "1 queue" if number == 1 else f"{number} queues"
+
+
+def _stages(number: int) -> str:
+    return "1 mixed stage" if number == 1 else f"{number} mixed stages"
+
+
+def _seconds(us: float) -> str:
+    seconds = us / SECOND_US
+    return f"{seconds:.0f}s" if seconds >= 100 else f"{seconds:.3g}s"

@@ -1,0 +1,169 @@
+"""Queues as strips: the time cut into slices, what each slice of a queue shows, and which queues may share a strip.
+
+Rule of this file: a slice shows the worst that is in it, so that nothing bad is too short to be seen. Several owners
+are worse than none, none is worse than a queue that is gone, that is worse than one owner; of equals the last shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count, pairwise
+from string import ascii_letters, digits
+
+from msgspec import Struct
+
+from rmqlb.model.consuming import Event, GroupReport, Interval, OwnerState, QueueTimeline
+
+SYMBOLS = ascii_letters + digits
+"""Of members, in the order in which they are given away."""
+_STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "gone": "."}
+_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "none": 2, "several": 3}
+_ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+_LEAD = 12
+"""What stands before the first event is this part of what comes after it."""
+
+
+class Strip(Struct, frozen=True):
+    """One queue, or neighbours that show the same.
+
+    Attributes:
+        timelines: of the queues, in order; all of one topic and broker, their ids without a gap.
+        slices: for each slice of the first queue the interval that it shows; those of the others are as bad and have
+            the same owners.
+    """
+
+    timelines: tuple[QueueTimeline, ...]
+    slices: tuple[Interval, ...]
+
+    @property
+    def queue_ids(self) -> str:
+        """`3`, or `3-5`."""
+        first, last = self.timelines[0].queue.queue_id, self.timelines[-1].queue.queue_id
+        return str(first) if first == last else f"{first}-{last}"
+
+    @property
+    def badness(self) -> int:
+        """The longest time in microseconds that one of the queues had no owner or several."""
+        return max(max(one.longest_none_us, one.longest_several_us) for one in self.timelines)
+
+
+def symbols(members: Sequence[str]) -> dict[str, str]:
+    """Client id → its letter or digit; past 62 members they are given away again from the first on.
+
+    >>> symbols(["x@1", "y@1"])
+    {'x@1': 'a', 'y@1': 'b'}
+    """
+    return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(members))}
+
+
+def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
+    """What stands for an interval: its owner's letter, a blank for none, `!` for several, `.` for gone.
+
+    Args:
+        interval: it.
+        letters: of the members; None with BROADCASTING, where the number of owners stands for them, `+` for many.
+    """
+    if interval.state in ("one", "several") and letters is None:
+        return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
+    return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
+
+
+def begin_of(report: GroupReport) -> int:
+    """Where a picture begins: shortly before the first event, or the first change if that is earlier."""
+    firsts = [timeline.intervals[0].to_us for timeline in report.timelines if len(timeline.intervals) > 1]
+    firsts += [event.at_us for event in report.events]
+    first = min(firsts, default=0)
+    return max(first - (report.end_us - first) // _LEAD, 0)
+
+
+def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
+    """Where slices of a round length begin, and the end, where the last may be cut short.
+
+    The first begins at a multiple of the length, at or before the time given.
+
+    Args:
+        begin_us: from when.
+        end_us: until when.
+        most: slices, at least 2.
+
+    >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
+    ((0, 5, 10, 15, 20, 25), (18, 27, 36, 45, 54, 61))
+    """
+    lengths = chain(range(1, 10), (step * 10**power for power in count() for step in _ROUND))
+    length = next(length for length in lengths if -(-end_us // length) - begin_us // length <= most)
+    return *range(begin_us // length * length, end_us, length), end_us
+
+
+def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
+    """Where so many slices of the same length begin, and the end; fewer when there are fewer microseconds.
+
+    >>> even_edges(10, 20, 4), even_edges(10, 12, 4)
+    ((10, 12, 15, 17, 20), (10, 11, 12))
+    """
+    number = max(min(number, end_us - begin_us), 1)
+    return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
+
+
+def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
+    """Each queue's strip.
+
+    Args:
+        report: the simulation.
+        edges: of the slices.
+        fold: neighbours that show the same become one.
+    """
+    found: list[Strip] = []
+    badness = _fewness if report.scenario.broadcasting else _badness
+    for timeline in report.timelines:
+        slices = _slices(timeline.intervals, edges, badness)
+        if fold and found and _same(found[-1], timeline, slices):
+            found[-1] = Strip((*found[-1].timelines, timeline), found[-1].slices)
+        else:
+            found.append(Strip((timeline,), slices))
+    return found
+
+
+def events_in(events: Sequence[Event], edges: Sequence[int]) -> dict[int, list[int]]:
+    """Slice → the events in it, by their places; one at the very end counts to the last slice."""
+    found: dict[int, list[int]] = {}
+    for place, event in enumerate(events):
+        if len(edges) > 1 and edges[0] <= event.at_us <= edges[-1]:
+            found.setdefault(min(bisect_right(edges, event.at_us) - 1, len(edges) - 2), []).append(place)
+    return found
+
+
+def _badness(interval: Interval) -> int:
+    return _BADNESS[interval.state]
+
+
+def _fewness(interval: Interval) -> int:
+    """With BROADCASTING: the fewer read a queue, the worse."""
+    return _BADNESS[interval.state] if interval.state in ("none", "gone") else -len(interval.owners)
+
+
+def _slices(
+    intervals: Sequence[Interval], edges: Sequence[int], badness: Callable[[Interval], int]
+) -> tuple[Interval, ...]:
+    if not intervals:
+        return ()
+    shown, first = [], 0
+    for begin, end in pairwise(edges):
+        while intervals[first].to_us <= begin and first + 1 < len(intervals):
+            first += 1
+        worst, place = intervals[first], first + 1
+        while place < len(intervals) and intervals[place].from_us < end:
+            if badness(intervals[place]) >= badness(worst):
+                worst = intervals[place]
+            place += 1
+        shown.append(worst)
+    return tuple(shown)
+
+
+def _same(strip: Strip, timeline: QueueTimeline, slices: Sequence[Interval]) -> bool:
+    before, queue = strip.timelines[-1].queue, timeline.queue
+    return (
+        (before.topic, before.broker_name, before.queue_id + 1) == (queue.topic, queue.broker_name, queue.queue_id)
+        and len(strip.slices) == len(slices)
+        and all(a.state == b.state and a.owners == b.owners for a, b in zip(strip.slices, slices, strict=True))
+    )

@@ -1,0 +1,78 @@
+"""Windows: the stretches of time in which a queue has no owner, or several, whoever the several are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from rmqlb.model.consuming import GroupReport, Interval, OwnerState, QueueTimeline
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+
+
+class Window(Struct, frozen=True):
+    """One stretch.
+
+    Attributes:
+        queue: which.
+        state: none or several.
+        from_us: its begin.
+        to_us: its end.
+        owners: all that own the queue at some time of it, sorted.
+        before: what was before it; None at the beginning of the simulation.
+        after: what was after it; None at its end.
+    """
+
+    queue: MessageQueue
+    state: OwnerState
+    from_us: int
+    to_us: int
+    owners: tuple[str, ...]
+    before: Interval | None
+    after: Interval | None
+
+    @property
+    def length_us(self) -> int:
+        """How long it is."""
+        return self.to_us - self.from_us
+
+
+def bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
+    """The states that should not be: with BROADCASTING several owners are as it should be."""
+    return ("none",) if report.scenario.broadcasting else ("none", "several")
+
+
+def windows(report: GroupReport) -> list[Window]:
+    """All of them, by the time at which they begin, then in the clients' order."""
+    bad = bad_states(report)
+    found = [window for timeline in report.timelines for window in _windows(timeline, bad)]
+    return sorted(found, key=lambda window: window.from_us)
+
+
+def longest(found: Sequence[Window], state: OwnerState) -> Window | None:
+    """The longest in that state, of equals the first; None without any."""
+    return max((window for window in found if window.state == state), key=lambda window: window.length_us, default=None)
+
+
+def _windows(timeline: QueueTimeline, bad: tuple[OwnerState, ...]) -> list[Window]:
+    stretches = [tuple(stretch) for _, stretch in groupby(timeline.intervals, key=lambda interval: interval.state)]
+    return [
+        Window(
+            timeline.queue,
+            stretch[0].state,
+            stretch[0].from_us,
+            stretch[-1].to_us,
+            _all_owners(stretch),
+            stretches[place - 1][-1] if place else None,
+            stretches[place + 1][0] if place + 1 < len(stretches) else None,
+        )
+        for place, stretch in enumerate(stretches)
+        if stretch[0].state in bad
+    ]
+
+
+def _all_owners(stretch: Sequence[Interval]) -> tuple[str, ...]:
+    if len(stretch) == 1:
+        return stretch[0].owners
+    return tuple(sort_client_ids({owner for interval in stretch for owner in interval.owners}))

@@ -1,0 +1,104 @@
+"""Orders of changes: what a stage costs, and the order that costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise, permutations
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb.engine.consume.orders import PairCosts, cost_of_each, improved_order, inserted_order, least_order, order_cost
+
+
+@st.composite
+def pair_costs(draw: st.DrawFn, most: int = 7) -> PairCosts:
+    members = draw(st.integers(1, most))
+    numbers = st.integers(-9, 9)
+    pair = [[0] * members for _ in range(members)]
+    for first in range(members):
+        for second in range(first):
+            pair[first][second] = pair[second][first] = draw(numbers)
+    return PairCosts(draw(numbers), [draw(numbers) for _ in range(members)], pair)
+
+
+def total(cost_of: Sequence[int], order: Sequence[int], at_once: int = 1) -> int:
+    return sum(cost_of[sum(1 << m for m in order[:done])] for done in range(at_once, len(order), at_once))
+
+
+@given(pair_costs())
+def test_a_stage_costs_what_its_members_and_their_pairs_cost(costs: PairCosts) -> None:
+    for stage, cost in enumerate(cost_of_each(costs)):
+        there = [member for member in range(len(costs.single)) if stage >> member & 1]
+        pairs = sum(costs.pair[a][b] for a in there for b in there if a < b)
+        assert cost == costs.constant + sum(costs.single[member] for member in there) + pairs
+
+
+@given(pair_costs(), st.integers(1, 4))
+def test_the_least_order_costs_no_more_than_any_other(costs: PairCosts, at_once: int) -> None:
+    cost_of = cost_of_each(costs)
+    order = least_order(cost_of, at_once)
+    assert sorted(order) == list(range(len(costs.single)))
+    assert total(cost_of, order, at_once) == min(
+        total(cost_of, other, at_once) for other in permutations(range(len(costs.single)))
+    )
+
+
+@given(pair_costs())
+def test_the_cost_of_an_order_is_the_sum_of_its_stages(costs: PairCosts) -> None:
+    order = list(reversed(range(len(costs.single))))
+    assert order_cost(order, costs) == total(cost_of_each(costs), order)
+
+
+@given(pair_costs(most=9))
+def test_no_member_of_an_inserted_order_gains_by_another_place(costs: PairCosts) -> None:
+    gains_by_no_move(inserted_order(costs), costs)
+
+
+@given(pair_costs(most=9), st.randoms(use_true_random=False))
+def test_members_are_put_where_they_cost_least_one_after_the_other(costs: PairCosts, shuffled: Random) -> None:
+    start = list(range(len(costs.single)))
+    shuffled.shuffle(start)
+    assert improved_order(start, costs) == improved_slowly(start, costs)
+
+
+def improved_slowly(order: list[int], costs: PairCosts) -> list[int]:
+    """The same by the cost of whole orders; of equal places the one it has, else the first."""
+    while True:
+        before = order
+        for member in range(len(order)):
+            others = [other for other in order if other != member]
+            places = [[*others[:place], member, *others[place:]] for place in range(len(order))]
+            order = min([order, *places], key=lambda each: order_cost(each, costs))
+        if order == before:
+            return order
+
+
+def gains_by_no_move(order: Sequence[int], costs: PairCosts) -> None:
+    assert sorted(order) == list(range(len(costs.single)))
+    cost = order_cost(order, costs)
+    for member in order:
+        others = [other for other in order if other != member]
+        for place in range(len(order)):
+            assert cost <= order_cost([*others[:place], member, *others[place:]], costs)
+
+
+@pytest.mark.parametrize("members", [1, 2, 5, 19, 40])
+def test_a_chain_is_put_in_its_order(members: int) -> None:
+    """Each member swaps a queue with the next of a shuffled chain: one bad queue a stage is the least."""
+    chain = sorted(range(members), key=lambda member: member * 7 % 41)
+    pair = [[0] * members for _ in range(members)]
+    single = [0] * members
+    for first, second in pairwise(chain):
+        pair[first][second] = pair[second][first] = -2
+        single[first] += 1
+        single[second] += 1
+    costs = PairCosts(0, single, pair)
+    assert order_cost(inserted_order(costs), costs) == members - 1
+
+
+def test_members_that_have_nothing_to_do_with_one_another_keep_their_order() -> None:
+    assert least_order([0] * 16) == [0, 1, 2, 3]
+    assert inserted_order(PairCosts(0, [0] * 4, [[0] * 4] * 4)) == [0, 1, 2, 3]

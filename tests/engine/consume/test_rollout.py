@@ -1,0 +1,375 @@
+"""Rollouts: what is tried, what is best, and that the simulation agrees with the stages at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rmqlb import RmqlbError, UsageError
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.ranking import hurt_us, ranked
+from rmqlb.engine.consume.restarting import events_of, restarting
+from rmqlb.engine.consume.rollout import plan_rollout
+from rmqlb.errors import DataError
+from rmqlb.model.consuming import (
+    SECOND_US,
+    FigureSpread,
+    GroupScenario,
+    GroupTrials,
+    Rollout,
+    RolloutChoice,
+)
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from tests.builders import route
+
+
+def rolled(
+    client_ids: str,
+    *routes: TopicRouteData,
+    strategy: str = "AVG",
+    to: str | None = None,
+    pauses: Sequence[int] = (60,),
+    down: int = 15,
+    orderly: bool = False,
+    trials: int = 3,
+    members: Members | None = None,
+    scenario: GroupScenario | None = None,
+    **asked: Any,
+) -> Rollout:
+    """A plan; members in one text, times in seconds."""
+    return plan_rollout(
+        "g",
+        members or Members(tuple(client_ids.split()), strategy),
+        routes or (route(a=4, b=4),),
+        scenario or GroupScenario(orderly=orderly),
+        restart=asked.pop("restart", None),
+        to_strategy=to,
+        down_us=down * SECOND_US,
+        pauses_us=[pause * SECOND_US for pause in pauses],
+        trials=trials,
+        **asked,
+    )
+
+
+def names(plan: Rollout) -> set[str]:
+    return {choice.order_name for choice in plan.choices}
+
+
+def codes(plan: Rollout) -> list[str]:
+    return [finding.code for finding in plan.findings]
+
+
+def message(plan: Rollout, code: str) -> str:
+    (text,) = (finding.message for finding in plan.findings if finding.code == code)
+    return text
+
+
+def test_a_mere_restart_tries_both_directions_with_each_pause() -> None:
+    plan = rolled("b a c", pauses=[60, 20, 60])
+    assert plan.members == ("a", "b", "c")
+    assert sorted((c.order_name, c.order, c.pause_us // SECOND_US) for c in plan.choices) == [
+        ("reversed", ("c", "b", "a"), 20),
+        ("reversed", ("c", "b", "a"), 60),
+        ("sorted", ("a", "b", "c"), 20),
+        ("sorted", ("a", "b", "c"), 60),
+    ]
+    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
+    assert plan.strategy_before == plan.strategy_after == "AVG"
+    assert codes(plan) == []
+
+
+def test_the_first_choice_and_only_it_is_the_best() -> None:
+    plan = rolled("a b c", pauses=[60, 20])
+    assert [choice.best for choice in plan.choices] == [True, False, False, False]
+
+
+def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> None:
+    for choice in rolled("a b c", pauses=[20, 60]).choices:
+        assert choice.takes_us is not None
+        back = 2 * choice.pause_us + choice.down_us
+        assert back < choice.takes_us < back + 3 * SECOND_US
+
+
+def test_equal_input_gives_an_equal_plan() -> None:
+    assert rolled("a b c", to="AVG_BY_CIRCLE") == rolled("c b a", to="AVG_BY_CIRCLE")
+
+
+def test_orders_that_are_the_same_are_tried_once_under_both_names() -> None:
+    plan = rolled("a b", order=["b", "a"])
+    assert names(plan) == {"sorted", "reversed, given"}
+
+
+def test_members_together_take_fewer_pauses() -> None:
+    plan = rolled("a b c", at_once=[1, 2, 9, 3])
+    takes = {choice.at_once: choice.takes_us for choice in plan.choices}
+    assert takes.keys() == {1, 2, 3}
+    assert [round((takes[together] or 0) / SECOND_US) for together in (1, 2, 3)] == [136, 76, 16]
+    assert {c.order_name: c.pause_us for c in plan.choices if c.at_once == 3} == {"all at once": 0}
+
+
+def test_members_that_are_away_together_are_tried_in_the_order_with_fewest_moves() -> None:
+    """Under AVG it is better when the two that are away are not neighbours."""
+    plan = rolled("a b c d", at_once=[2])
+    assert next(choice.order for choice in plan.choices if choice.order_name == "fewest moves") == ("a", "c", "b", "d")
+    assert "fewest moves" not in names(rolled("a b c d"))
+
+
+def test_ids_that_change_are_joined_under_their_new_names_and_an_order_with_fewest_moves_is_tried() -> None:
+    plan = rolled("a b c", becomes={"a": "x", "b": "b", "c": "c1"})
+    assert any("fewest moves" in name for name in names(plan))
+    assert plan.members == ("a", "b", "c")
+
+
+def test_a_restarted_member_keeps_its_own_strategy_and_topics_under_its_new_id() -> None:
+    members = Members(("a", "b"), "AVG", strategy_of={"a": "AVG_BY_CIRCLE"}, subscribed={"a": {"T"}})
+    rollout = restarting(members, None, None, {"a": "x"})
+    assert rollout.members.strategy_of["x"] == "AVG_BY_CIRCLE"
+    assert rollout.members.subscribed["x"] == {"T"}
+    assert rollout.members.client_ids == ("a", "b")
+
+
+def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
+    rollout = restarting(Members(("a", "b", "c"), "AVG"), None, "AVG_BY_CIRCLE", {"b": "x"})
+    events = events_of(rollout, ["c", "b", "a"], at_once=2, pause_us=60, down_us=15)
+    assert [(e.at_us, e.kind, e.subject, e.strategy) for e in events] == [
+        (0, "leave", "c", None),
+        (15, "join", "c", "AVG_BY_CIRCLE"),
+        (0, "leave", "b", None),
+        (15, "join", "x", "AVG_BY_CIRCLE"),
+        (60, "leave", "a", None),
+        (75, "join", "a", "AVG_BY_CIRCLE"),
+    ]
+
+
+# --- a change of strategy ------------------------------------------------------------------------
+
+
+def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
+    """From when the first is back until the second goes down, which leaves everything to the first."""
+    plan = rolled("x y", route(a=4), to="AVG_BY_CIRCLE", pauses=[300])
+    best = plan.choices[0]
+    assert [(s.changed, s.next_id, s.several, s.none) for s in plan.stages] == [(1, best.order[1], 1, 1)]
+    assert (plan.overlap, plan.overlap_is_least) == (2, True)
+    for figure in ("longest_several_us", "longest_none_us"):
+        assert best.trials.spreads[figure].worst == pytest.approx((300 - 15) * SECOND_US, abs=3 * SECOND_US)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: bool) -> None:
+    """The stages at rest, summed, less the time that members are away, when others have their queues."""
+    plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[1200], orderly=orderly, trials=1)
+    best = plan.choices[0]
+    several, none = sum(stage.several for stage in plan.stages), sum(stage.none for stage in plan.stages)
+    rests = (1200 - 15) * SECOND_US
+    slack = 3 * 15 * 8 * SECOND_US
+    assert best.trials.spreads["none_us"].median == pytest.approx(none * rests, abs=slack)
+    assert best.trials.spreads["several_us"].median == pytest.approx(several * rests, abs=slack)
+    assert (several == 0) is orderly
+
+
+def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_would_do() -> None:
+    plan = rolled("a b c d", to="AVG_BY_CIRCLE")
+    assert message(plan, "mixed-strategies") == (
+        "no order with 1 member at a time, each back before the next goes down, avoids it: "
+        "while some members run AVG and others AVG_BY_CIRCLE, queues have "
+        f"two owners or none; the best choice has {plan.overlap} over its 3 mixed stages at rest, the least is {plan.overlap}"
+    )
+    compared = plan.choices[-1]
+    assert (compared.order_name, compared.at_once, compared.best) == ("all at once", 4, False)
+    assert compared.trials.spreads["longest_none_us"].p95 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
+    assert hurt_us(compared) < hurt_us(plan.choices[0])
+    assert "a restart of all 4 at once has no mixed stage: queues then have no owner for 16s" in message(
+        plan, "all-at-once"
+    )
+
+
+def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less() -> None:
+    """Pauses so short that the stages hardly come about."""
+    plan = rolled("a b c d e f", route(a=9), to="AVG_BY_CIRCLE", pauses=[10], down=40, trials=1)
+    assert (plan.choices[0].order_name, plan.overlap, plan.overlap_is_least) == ("sorted", 18, False)
+    assert message(plan, "mixed-strategies") == (
+        "no order with 1 member at a time, each back before the next goes down, avoids it: "
+        "while some members run AVG and others AVG_BY_CIRCLE, queues have two owners or none; "
+        "the best choice has 18 over its 5 mixed stages at rest, the least is 10"
+    )
+
+
+def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
+    plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=31, trials=1)
+    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
+    assert plan.choices[0].trials.spreads["several_us"].worst < SECOND_US
+    assert codes(plan) == ["several-away"]
+    assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
+
+
+def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
+    members = Members(("a", "a", "b", "c"), "AVG", Settings(hosts=frozenset("abc")))
+    plan = rolled("", route(a=4), members=members, to="PIN", restart=["b", "c"], trials=1)
+    assert (plan.overlap, plan.overlap_is_least) == (1, True)
+    assert message(plan, "badly-owned-anyway") == (
+        "1 queue has two owners or none before, during and after the change; each stage counts them"
+    )
+    assert codes(plan) == ["badly-owned-anyway", "shared-client-id"]
+
+
+def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
+    assert rolled("a b", scenario=GroupScenario(until_us=SECOND_US, all_new=True)) == rolled("a b")
+
+
+def test_a_restart_of_all_at_once_that_was_asked_for_may_be_the_best() -> None:
+    plan = rolled("a b c d", to="AVG_BY_CIRCLE", at_once=[1, 4])
+    assert plan.choices[0].order_name == "all at once"
+    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
+    assert codes(plan) == []
+
+
+def test_locks_let_an_orderly_group_change_in_an_order_without_overlap() -> None:
+    """New owners go first, and the old ones read on until they restart."""
+    config = {"a": [], "b": [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]}
+    members = Members(("a", "b"), "AVG", Settings(config=config))
+    plan = rolled("", route(a=2), members=members, to="CONFIG", orderly=True)
+    best = plan.choices[0]
+    assert (best.order, plan.overlap, plan.overlap_is_least) == (("b", "a"), 0, True)
+    assert best.trials.spreads["longest_none_us"].worst < 30 * SECOND_US
+    assert plan.choices[1].trials.spreads["longest_none_us"].worst > 40 * SECOND_US
+    assert codes(plan) == ["orderly-group"]
+    assert names(plan) == {"sorted", "reversed, least overlap"}  # its reverse has more
+
+
+def test_strategies_that_give_the_same_need_not_overlap() -> None:
+    plan = rolled("a b", route(a=2), to="AVG_BY_CIRCLE")
+    assert (plan.overlap, plan.overlap_is_least) == (0, True)
+    assert [(s.several, s.none) for s in plan.stages] == [(0, 0)]
+    assert names(plan) == {"sorted, least overlap", "reversed, least overlap reversed"}
+    assert codes(plan) == []
+
+
+def test_members_that_run_the_new_strategy_already_are_left_alone() -> None:
+    members = Members(("a", "b", "c"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"})
+    plan = rolled("", members=members, to="AVG_BY_CIRCLE")
+    assert plan.members == ("a", "c")
+
+
+def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
+    plan = rolled("a b c", to="AVG_BY_CIRCLE", restart=["c"])
+    assert plan.members == ("c",)
+    assert plan.stages == ()
+    assert message(plan, "stays-mixed").startswith("members that keep their strategy: 2; the group stays mixed, ")
+
+
+def test_a_wrapper_is_named_as_rocketmq_does() -> None:
+    settings = Settings(broker_zones="(.)", client_zones="(.)")
+    plan = rolled("", members=Members(("a", "b"), "AVG", settings), to="MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", trials=1)
+    assert plan.strategy_after == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
+
+
+def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
+    ids = " ".join(f"c{i:02}" for i in range(20))
+    plan = rolled(ids, route(a=60), to="AVG_BY_CIRCLE", pauses=[20], trials=1)
+    assert not plan.overlap_is_least
+    assert any("little overlap" in name for name in names(plan))
+    assert message(plan, "mixed-strategies").endswith(" or more")
+
+
+# --- warnings ------------------------------------------------------------------------------------
+
+
+def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
+    plan = rolled("a b c", pauses=[5, 10, 15], down=15)
+    assert message(plan, "several-away") == (
+        "members are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
+    )
+
+
+def test_processes_that_share_an_id_are_warned_of_when_others_restart() -> None:
+    assert codes(rolled("a a b", restart=["b"])) == ["shared-client-id"]
+
+
+def test_progress_counts_the_simulations_of_all_choices() -> None:
+    told: list[tuple[int, int]] = []
+    rolled("a b", pauses=[20, 60], trials=2, progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 8) for done in range(1, 9)]
+
+
+# --- which is best -------------------------------------------------------------------------------
+
+
+def choice(
+    name: str, *, none: int = 0, several: int = 0, longest: int = 0, takes: int | None = 0, settled: int = 10
+) -> RolloutChoice:
+    """A choice whose figures are the same in each of ten trials."""
+
+    def spread(value: float) -> FigureSpread:
+        return FigureSpread(value, value, value, 0)
+
+    spreads = {
+        "none_us": spread(none),
+        "several_us": spread(several),
+        "longest_none_us": spread(longest),
+        "longest_several_us": spread(0),
+    }
+    return RolloutChoice((), name, 1, 1, 1, takes, GroupTrials(10, settled, spreads))
+
+
+@pytest.mark.parametrize(
+    ("choices", "order"),
+    [
+        ([choice("a", none=200), choice("b", none=100)], "b a"),
+        ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
+        ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
+        ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
+        ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
+        ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
+        ([choice("a", none=0, settled=9, takes=None), choice("b", none=900)], "b a"),
+        ([choice("a", none=0, settled=0, takes=None), choice("b", none=9, settled=1, takes=None)], "b a"),
+        ([choice("a"), choice("b")], "a b"),
+        ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
+    ],
+)  # fmt: skip
+def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
+    choices: list[RolloutChoice], order: str
+) -> None:
+    ordered = ranked(choices)
+    assert " ".join(each.order_name for each in ordered) == order
+    assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
+
+
+# --- what cannot be planned ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"client_ids": ""}, "the group has no members: there is nothing to restart"),
+        ({"client_ids": "a a b"}, "2 processes share the client id a: the restart of one cannot be told from that of another"),
+        ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
+        ({"restart": ["d"]}, "d is not in the group"),
+        ({"restart": ["a", "a"]}, "a is to restart twice"),
+        ({"restart": []}, "no member is to restart"),
+        ({"to": "AVG"}, "a runs AVG already"),
+        ({"to": "AVGG"}, "unknown strategy AVGG"),
+        ({"pauses": []}, "a pause has to be longer than none"),
+        ({"pauses": [0]}, "a pause has to be longer than none"),
+        ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
+        ({"at_once": [0]}, "at least one member goes down at once"),
+        ({"at_once": []}, "at least one member goes down at once"),
+        ({"down": -1}, "a member cannot be away for less than no time"),
+        ({"order": ["a", "b"]}, "the order lacks c"),
+        ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
+        ({"order": ["a", "b", "c", "a"]}, "the order names a member twice"),
+        ({"becomes": {"d": "e"}}, "d is not in the group"),
+        ({"becomes": {"a": "b"}}, "a cannot come back as b: another member has that id"),
+        ({"becomes": {"a": "x", "b": "x"}}, "a cannot come back as x: another member has that id"),
+        ({"becomes": {"a": ""}}, "a cannot come back with an empty client id"),
+        ({"trials": 0}, "0 trials: at least one is needed"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:
+    with pytest.raises(RmqlbError) as caught:
+        rolled(**{"client_ids": "a b c", **asked})
+    assert caught.value.message == error
+    assert isinstance(caught.value, UsageError | DataError)

@@ -1,0 +1,19 @@
+"""A report as people see it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from rmqlb.views.people import print_tables
+from rmqlb.views.report import Report
+
+
+def on_a_terminal(report: Report, width: int, *sections: str) -> str:
+    """The tables as a terminal of that width shows them, without colour."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    print_tables(report.only(sections), console)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()

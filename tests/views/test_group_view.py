@@ -1,0 +1,331 @@
+"""What a group goes through, as people and machines are told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+
+from rmqlb.model.consuming import SECOND_US, Event, EventKind, GroupScenario, Step, Timers
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import TriedCondition
+from rmqlb.views.group_figures_view import FIGURES
+from rmqlb.views.group_view import group_report
+from rmqlb.views.machine import as_csv, as_json, as_yaml
+from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.report import Report
+from rmqlb.views.text import visible
+from tests.builders import queues
+from tests.group_builders import simulated, takeover, timeline, trials
+from tests.views.shown import on_a_terminal
+
+Q0, Q1 = queues(2)
+TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb"}
+LEAVE_AND_JOIN: tuple[EventKind, EventKind] = ("leave", "join")
+EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
+
+
+def facts(**changes: object) -> str:
+    return "\n".join(group_report(simulated(TWO, **changes)).facts)  # type: ignore[arg-type]
+
+
+def rows(report: Report, name: str) -> list[dict[str, str]]:
+    """A section as CSV has it."""
+    return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
+
+
+def test_the_first_line_says_what_happened_and_when_it_was_over() -> None:
+    assert facts().startswith("group g: join b@3s; settled 1s after it\n")
+
+
+def test_an_event_without_the_users_words_says_its_time() -> None:
+    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("group g: crash a at 3s; settled")
+
+
+def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None:
+    restart = [
+        Event(kind, at * SECOND_US, "a", "restart a@1s, down 2s")
+        for kind, at in zip(LEAVE_AND_JOIN, (1, 3), strict=True)
+    ]
+    others = [Event("pull-stall", at * SECOND_US, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
+    first = facts(events=[*restart, *others]).splitlines()[0]
+    assert first == (
+        "group g: restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more; settled 1s after the first event"
+    )
+
+
+def test_a_group_that_does_not_settle_is_said_to_be_so() -> None:
+    assert "; not settled 5s after it, where the simulation ends" in facts(settled_us=None)
+
+
+def test_nothing_that_changes_is_said_too() -> None:
+    report = simulated({"broker-a 0": "aaaa"}, settled_us=0)
+    assert group_report(report).facts[:3] == (
+        "group g: join b@3s; no queue changes its owner",
+        "every queue has an owner all the time",
+        "no queue ever has several owners",
+    )
+
+
+def test_the_worst_windows_are_named_with_queue_time_and_length() -> None:
+    assert (
+        "longest without owner: T broker-a 0 for 2s from 3s on; 1 of 2 queues at some time, 2s of queue-time" in facts()
+    )
+    assert "longest with several owners: T broker-a 1 for 3s from 3s on; 1 of 2 queues" in facts()
+
+
+def test_queues_that_stay_without_owner_are_counted() -> None:
+    report = simulated({"broker-a 0": "aaa   ", "broker-a 1": "aaaaaa"})
+    assert group_report(report).facts[1].endswith("; 1 of 2 queues has none at the end")
+
+
+@pytest.mark.parametrize(
+    ("again", "seconds", "told"),
+    [
+        (12, 2.0, "at most 12 messages delivered again; a message waits at most 500ms for a new owner"),
+        (1, 2.0, "at most 1 message delivered again; "),
+        (None, 2.0, "delivered again: at most a queue's last 2s, how many messages is unknown without --rate; "),
+        (0, 0.0, "at most 0 messages delivered again; "),
+    ],
+)
+def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
+    line = timeline("aaa  bbb", Q0, [takeover(Q0, "b", 5, again=again, again_s=seconds)])
+    assert told in "\n".join(group_report(simulated([line])).facts)
+
+
+def test_without_a_takeover_nothing_is_delivered_again() -> None:
+    assert "no queue is taken over: no message is delivered again or waits" in facts()
+
+
+def test_rules_and_what_was_configured_otherwise_are_told() -> None:
+    scenario = GroupScenario(
+        client_version="4.9.7",
+        orderly=True,
+        consume_us=2000,
+        consume_from="CONSUME_FROM_FIRST_OFFSET",
+        timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0),
+        seed=9,
+    )
+    text = facts(scenario=scenario)
+    assert "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)" in text
+    assert (
+        "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET"
+        in text
+    )
+    assert "timers: heartbeat 10s instead of 30s, pull-delay 0s instead of what the client version does" in text
+
+
+def test_default_timers_are_not_told() -> None:
+    assert "timers" not in facts()
+
+
+def test_several_owners_are_no_news_with_broadcasting() -> None:
+    report = group_report(simulated({"broker-a 0": "223  3"}, scenario=GroupScenario(broadcasting=True)))
+    text = as_plain(report.only(()))
+    assert "BROADCASTING" in text
+    assert "longest with several" not in report.facts[2]
+    assert [row["state"] for row in rows(report, "windows")] == ["none"]
+
+
+def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
+    lines = [timeline("aaa!cc  ", Q0), timeline("a  22333", Q1)]
+    found = rows(group_report(simulated(lines)), "windows")
+    assert [(row["queueId"], row["state"], row["fromMs"], row["toMs"], row["lengthMs"]) for row in found] == [
+        ("1", "none", "1000", "3000", "2000"),
+        ("0", "several", "3000", "4000", "1000"),
+        ("1", "several", "3000", "8000", "5000"),
+        ("0", "none", "6000", "8000", "2000"),
+    ]
+    assert [(row["ownersBefore"], row["owners"], row["ownersAfter"]) for row in found] == [
+        ("a", "", "a b"),
+        ("a", "a b", "c"),
+        ("", "a b c", "'-"),
+        ("c", "", "'-"),
+    ]
+
+
+def test_a_gone_queue_before_a_window_is_nobodys() -> None:
+    (found,) = rows(group_report(simulated({"broker-a 0": "aa.. bb"})), "windows")
+    assert (found["ownersBefore"], found["ownersAfter"]) == ("'-", "b")
+
+
+def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_demand() -> None:
+    lines = [timeline("a" * (40 - n) + " " * (n + 1) + "b" * 5, queue) for n, queue in enumerate(queues(40))]
+    report = group_report(simulated(lines))
+    section = next(section for section in report.only(()).sections if section.name == "windows")
+    assert section.brief is not None
+    starts = [section.rows[place][4] for place in section.brief]
+    assert len(starts) == 30
+    assert starts == sorted(starts)  # type: ignore[type-var]
+    lengths = [section.rows[place][6] for place in section.brief]
+    assert min(lengths) == 11_000  # type: ignore[type-var]
+    text = as_plain(report.only(()))
+    assert "and 10 more: --section windows shows all" in text
+    assert "more: --section" not in as_plain(report.only(("windows",)))
+    assert len(rows(report, "windows")) == 40
+    assert len(as_csv(report.only(()).table).splitlines()) == 41
+
+
+def test_takeovers_say_where_the_new_owner_starts() -> None:
+    taken = [takeover(Q0, "b", 5, again=7, again_s=0.25)]
+    report = group_report(simulated([timeline("aaa  bbb", Q0, taken)]))
+    assert rows(report, "takeovers") == [
+        {
+            "topic": "T",
+            "brokerName": "broker-a",
+            "queueId": "0",
+            "clientId": "b",
+            "atMs": "5000",
+            "readsFromMs": "5500",
+            "unreadMs": "500",
+            "startRule": "stored",
+            "startOffset": "42",
+            "againMs": "250",
+            "again": "7",
+            "startReason": "the group's offset",
+        }
+    ]
+
+
+def test_queues_have_their_owners_at_both_ends_and_their_bad_times() -> None:
+    first, second = rows(group_report(simulated(TWO)), "queues")
+    assert (first["ownersAtStart"], first["ownersAtEnd"], first["noneMs"], first["severalMs"]) == (
+        "a",
+        "b",
+        "2000",
+        "0",
+    )
+    assert (second["ownersAtStart"], second["ownersAtEnd"], second["longestSeveralMs"]) == ("b", "b", "3000")
+
+
+def test_intervals_are_all_there_for_machines() -> None:
+    found = rows(group_report(simulated(TWO)), "intervals")
+    assert [(row["queueId"], row["fromMs"], row["toMs"], row["state"], row["owners"]) for row in found] == [
+        ("0", "0", "3000", "one", "a"),
+        ("0", "3000", "5000", "none", ""),
+        ("0", "5000", "8000", "one", "b"),
+        ("1", "0", "3000", "one", "b"),
+        ("1", "3000", "6000", "several", "a b"),
+        ("1", "6000", "8000", "one", "b"),
+    ]
+
+
+def test_consumers_have_their_letter_their_queues_and_their_events() -> None:
+    found = rows(group_report(simulated(TWO)), "consumers")
+    assert [list(row.values()) for row in found] == [
+        ["a", "a", "a", "1", "0", "0", ""],
+        ["b", "b", "b", "1", "2", "0", "join 3s"],
+    ]
+
+
+def test_a_narrow_table_calls_members_by_their_letters() -> None:
+    ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
+    report = group_report(simulated(TWO, events=(), ids=ids))
+    windows = on_a_terminal(report, 80, "windows").split("windows without")[1]
+    assert "192.168" not in windows
+    assert "a b" in windows
+    explained = on_a_terminal(report, 80, "consumers")
+    assert all(f"{letter}   {client_id}" in explained for letter, client_id in ids.items())
+
+
+def test_steps_are_there_when_asked_for() -> None:
+    steps = [Step(3_000_500, "b", "take", "takes 1 queue", (Q0,))]
+    report = simulated(TWO, steps=steps)
+    assert group_report(report).data["steps"] is None
+    assert "steps" not in [section.name for section in group_report(report).sections]
+    explained = group_report(report, explain=True)
+    assert explained.data["steps"] == [
+        {
+            "atMs": 3000.5,
+            "who": "b",
+            "what": "take",
+            "text": "takes 1 queue",
+            "queues": [{"topic": "T", "brokerName": "broker-a", "queueId": 0}],
+        }
+    ]
+    assert "takes 1 queue" in as_plain(explained.only(()))
+
+
+def test_trials_have_median_p95_and_worst() -> None:
+    spread = trials(20, 19, settled_us=(1e6, 2e6, 3e6), longest_none_us=(1000.0, 1500.0, 2_500_000.0), again=(0, 1, 7))
+    report = group_report(simulated(TWO), trials=spread)
+    assert (
+        "19 of 20 trials settled: half of them within 1s, 95 % within 2s, the worst (trial 3) after 3s" in report.facts
+    )
+    assert "longest in a trial: without owner 95 % within 1.5ms, worst 2.5s" in report.facts
+    found = {row["name"]: row for row in rows(report, "trials")}
+    assert list(found) == ["settledMs", "longestNoneMs", "again"]
+    assert (found["settledMs"]["p95"], found["settledMs"]["p95Value"]) == ("2s", "2000")
+    assert report.data["trials"]["figures"]["longestNoneMs"] == {
+        "median": 1,
+        "p95": 1.5,
+        "worst": 2500,
+        "worstTrial": 3,
+    }
+    assert report.data["trials"]["figures"]["unreadMs"] is None
+    assert "20 trials, 1 of which did not settle" in as_plain(report.only(()))
+
+
+def test_no_trial_that_settled_is_said_plainly() -> None:
+    assert "none of 5 trials settled" in group_report(simulated(TWO), trials=trials(5, 0)).facts
+
+
+def test_every_figure_is_in_the_summary_and_in_json() -> None:
+    report = group_report(simulated(TWO, settled_us=None))
+    names = [row["name"] for row in rows(report, "summary")]
+    assert names == list(report.data["figures"])
+    assert len(names) == len(FIGURES) == len(simulated(TWO).figures.__struct_fields__)
+    assert report.data["figures"]["settledMs"] is None
+    assert rows(report, "summary")[0]["shown"] == "not settled"
+
+
+def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
+    conditions = [TriedCondition("none-ms>1", 2000.0, True)]
+    data = json.loads(as_json(group_report(simulated(TWO), conditions=conditions).data))
+    assert list(data) == [
+        "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
+        "conditions",
+    ]  # fmt: skip
+    assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "none", "owners": []}
+    assert isinstance(data["endMs"], int)
+    assert data["conditions"] == [{"condition": "none-ms>1", "value": 2000.0, "met": True}]
+    assert data["scenario"]["timers"]["heartbeatMs"] == 30_000
+    assert data["events"][0]["kind"] == "join"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+def test_tables_fit_their_terminal(width: int) -> None:
+    ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
+    lines = [timeline("aaa  bbb", Q0, [takeover(Q0, ids["b"], 5)], ids=ids)]
+    spread = trials(settled_us=(1e6, 2e6, 3e6), queues_none=(1, 2, 3))
+    report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")]), trials=spread, explain=True)
+    for section in report.sections:
+        assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
+
+
+def test_hostile_names_reach_no_format_raw() -> None:
+    queue = MessageQueue(EVIL, EVIL, 0)
+    report = simulated(
+        [timeline("aaa  !!!", queue, [takeover(queue, EVIL, 5)], ids={"a": EVIL, "b": "=cmd|' /C calc'!A0"})],
+        events=[Event("join", SECOND_US, EVIL, EVIL)],
+        steps=[Step(1, EVIL, "take", EVIL, (queue,))],
+        group=EVIL,
+    )
+    shown = group_report(report, explain=True)
+    texts = [as_plain(shown), as_markdown(shown), on_a_terminal(shown, 80), as_json(shown.data), as_yaml(shown.data)]
+    texts += [as_csv(section).replace("\r\n", "\n") for section in shown.sections]
+    for text in texts:
+        assert visible(text.replace("\n", "")) == text.replace("\n", "")
+    assert json.loads(as_json(shown.data)) == yaml.safe_load(as_yaml(shown.data))
+    assert json.loads(as_json(shown.data))["group"] == EVIL
+
+
+def test_a_group_of_nothing_is_shown_too() -> None:
+    report = group_report(simulated({}, events=(), group=None))
+    assert report.facts[0] == "a group: no event; settled 1s after the start"
+    for section in report.sections:
+        as_csv(section)
+    as_plain(report)

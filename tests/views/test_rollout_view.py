@@ -1,0 +1,195 @@
+"""A rollout, as people and machines are told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+
+from rmqlb.model.consuming import SECOND_US, GroupTrials, MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan import TriedCondition
+from rmqlb.views.machine import as_csv, as_json, as_yaml
+from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.report import Report
+from rmqlb.views.rollout_view import rollout_report
+from rmqlb.views.text import visible
+from tests.group_builders import trials
+from tests.views.shown import on_a_terminal
+
+QUIET = trials(
+    20,
+    longest_none_us=(1e6, 2e6, 3e6),
+    none_us=(4e6, 5e6, 6e6),
+    longest_several_us=(0, 1e6, 1e6),
+    several_us=(0, 1e6, 2e6),
+    again=(1, 2, 9),
+)
+EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
+
+
+def choice(
+    order: str = "a b c",
+    *,
+    name: str = "sorted",
+    at_once: int = 1,
+    best: bool = False,
+    takes_us: int | None = 90 * SECOND_US,
+    spread: GroupTrials = QUIET,
+) -> RolloutChoice:
+    """Members that go down every half a minute for a quarter of one."""
+    return RolloutChoice(tuple(order.split()), name, at_once, 30 * SECOND_US, 15 * SECOND_US, takes_us, spread, best)
+
+
+def rollout(
+    *choices: RolloutChoice, after: str = "AVG", overlap: int = 0, least: bool = True, stages: int = 0
+) -> Rollout:
+    """A restart of a, b and c, or their change to another strategy."""
+    mixed = tuple(MixedStage(n, "b", overlap if n == 1 else 0, 0) for n in range(1, stages + 1))
+    return Rollout(
+        "g",
+        "AVG",
+        after,
+        ("a", "b", "c"),
+        choices or (choice(best=True), choice(name="reversed")),
+        mixed,
+        overlap,
+        least,
+    )
+
+
+def rows(report: Report, name: str) -> list[dict[str, str]]:
+    """A section as CSV has it."""
+    return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
+
+
+def test_the_first_line_says_what_is_done_and_how_best() -> None:
+    assert rollout_report(rollout()).facts == (
+        "group g: restart of 3 consumers; best: order sorted, one at a time, every 30s, each away 15s",
+        "it takes 1m30s until the group is settled, in 95 % of trials",
+        "at the longest, in 95 % of trials, a queue is without owner 2s (worst 3s) and with several owners 1s",
+        "messages delivered again: at most 9 in any trial",
+        "2 ways tried, 20 trials each",
+    )
+
+
+def test_a_choice_that_does_not_settle_says_so() -> None:
+    unsettled = choice(best=True, takes_us=None, spread=trials(20, 18))
+    assert rollout_report(rollout(unsettled)).facts[1] == "it does not always settle: 18 of 20 trials did"
+
+
+def test_the_best_is_the_one_that_is_marked() -> None:
+    shown = rollout_report(rollout(choice(), choice("c b a", name="reversed", at_once=2, best=True)))
+    assert "best: order reversed, 2 at a time, every 30s" in shown.facts[0]
+    assert [(row["clientId"], row["downAtMs"], row["upAtMs"]) for row in rows(shown, "order")] == [
+        ("c", "0", "15000"),
+        ("b", "0", "15000"),
+        ("a", "30000", "45000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("least", "told"),
+    [
+        (
+            True,
+            "mixed strategies must overlap: 4 queues with several owners or none, summed over 2 stages at rest; no order has fewer, one at a time",
+        ),
+        (
+            False,
+            "mixed strategies overlap: 4 queues with several owners or none, summed over 2 stages at rest; not every order was tried, another may have fewer",
+        ),
+    ],
+)
+def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, told: str) -> None:
+    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, least=least, stages=2))
+    assert shown.facts[0].startswith("group g: AVG to AVG_BY_CIRCLE, 3 consumers; best: ")
+    assert told in shown.facts
+    assert "only all at once avoids it; then nobody reads for at least the 15s that they are away" in shown.facts
+    assert [(row["changed"], row["nextId"], row["several"], row["none"]) for row in rows(shown, "stages")] == [
+        ("1", "b", "4", "0"),
+        ("2", "b", "0", "0"),
+    ]
+
+
+def test_what_all_at_once_costs_is_told_when_it_was_tried() -> None:
+    whole = choice(name="all at once", at_once=3, spread=trials(longest_none_us=(1e6, 16e6, 17e6)))
+    shown = rollout_report(rollout(choice(best=True), whole, after="AVG_BY_CIRCLE", overlap=4, stages=1))
+    assert "only all at once avoids it; then nobody reads for 16s (95 % of trials)" in shown.facts
+
+
+def test_all_at_once_as_the_best_has_no_pause_and_no_order() -> None:
+    shown = rollout_report(rollout(choice(at_once=3, best=True), after="AVG_BY_CIRCLE"))
+    assert "; best: all at once, each away 15s" in shown.facts[0]
+    assert not any("avoids it" in fact for fact in shown.facts)
+
+
+def test_a_change_without_overlap_says_so() -> None:
+    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", stages=2))
+    assert "mixed strategies do no harm: in no stage has a queue several owners or none" in shown.facts
+
+
+def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
+    first, second = rows(
+        rollout_report(rollout(choice(best=True), choice(takes_us=None, spread=trials(20, 3)))), "choices"
+    )
+    assert first == {
+        "orderName": "sorted", "atOnce": "1", "pauseMs": "30000", "downMs": "15000", "takesMs": "90000",
+        "longestNoneP95Ms": "2000", "longestNoneWorstMs": "3000", "noneP95Ms": "5000", "longestSeveralP95Ms": "1000",
+        "longestSeveralWorstMs": "1000", "severalP95Ms": "1000", "againWorst": "9", "settled": "20", "trials": "20",
+        "best": "best",
+    }  # fmt: skip
+    assert (second["takesMs"], second["longestNoneP95Ms"], second["againWorst"], second["settled"]) == ("", "", "", "3")
+
+
+def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
+    shown = rollout_report(rollout(choice(takes_us=None)), conditions=[TriedCondition("none-ms>1", None, None)])
+    data = json.loads(as_json(shown.data))
+    assert list(data) == [
+        "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "overlap", "overlapIsLeast", "conditions",
+    ]  # fmt: skip
+    (one,) = data["choices"]
+    assert one["takesMs"] is None
+    assert one["figures"]["longestNoneMs"] == {"median": 1000, "p95": 2000, "worst": 3000, "worstTrial": 3}
+    assert one["figures"]["unreadMs"] is None
+    assert one["order"] == ["a", "b", "c"]
+    assert data["conditions"] == [{"condition": "none-ms>1", "value": None, "met": None}]
+
+
+def test_many_choices_are_brief_for_people_and_whole_for_machines() -> None:
+    shown = rollout_report(rollout(*(choice(name=f"way {number}") for number in range(50))))
+    assert "and 30 more: --section choices shows all" in as_plain(shown)
+    assert len(rows(shown, "choices")) == 50
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+def test_tables_fit_their_terminal(width: int) -> None:
+    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
+    assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width
+
+
+def test_hostile_names_reach_no_format_raw() -> None:
+    plan = Rollout(
+        EVIL,
+        EVIL,
+        "AVG",
+        (EVIL,),
+        (RolloutChoice((EVIL,), EVIL, 1, 0, 0, 0, QUIET, best=True),),
+        (MixedStage(0, EVIL, 1, 1),),
+        2,
+        overlap_is_least=True,
+    )
+    shown = rollout_report(plan)
+    texts = [as_plain(shown), as_markdown(shown), on_a_terminal(shown, 80), as_json(shown.data), as_yaml(shown.data)]
+    texts += [as_csv(section).replace("\r\n", "\n") for section in shown.sections]
+    for text in texts:
+        assert visible(text.replace("\n", "")) == text.replace("\n", "")
+    assert json.loads(as_json(shown.data)) == yaml.safe_load(as_yaml(shown.data))
+
+
+def test_a_rollout_of_nobody_is_shown_too() -> None:
+    shown = rollout_report(Rollout(None, "AVG", "AVG", (), (), (), 0, overlap_is_least=True))
+    assert shown.facts == ("a group: restart of 0 consumers; no way was tried",)
+    as_plain(shown)
