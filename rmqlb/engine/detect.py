@@ -17,6 +17,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 
 DEFAULT = "AVG"
@@ -33,7 +34,7 @@ class Detected(Struct, frozen=True):
     """
 
     strategy: str
-    origin: str
+    origin: Origin
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 

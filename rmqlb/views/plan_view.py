@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
 from rmqlb.views.report import Cell, Column, Report, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.plan import (
+        ComparisonData,
+        ConsumerPlanData,
+        EvennessData,
+        MoveData,
+        PlanData,
+        PlanSummaryData,
+        SpreadData,
+    )
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 
@@ -35,9 +46,8 @@ def plan_report(
         *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
         _summary(plan.summary),
     ]
-    tried = [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
-    data = {**_data(plan), "conditions": tried}
-    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), labels([c.client_id for c in plan.consumers]))
+    listed = labels([c.client_id for c in plan.consumers])
+    return Report("rmqlb/plan", _data(plan, conditions), _facts(plan), tuple(sections), listed)
 
 
 def labels(client_ids: list[str]) -> dict[str, str]:
@@ -214,7 +224,7 @@ _ALWAYS = (
 )
 
 
-def _data(plan: RebalancePlan) -> dict[str, Any]:
+def _data(plan: RebalancePlan, conditions: Sequence[TriedCondition]) -> PlanData:
     return {
         "group": plan.group,
         "strategy": plan.strategy_before,
@@ -227,10 +237,11 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "sortedConsumersAfter": list(plan.sorted_after),
         "summary": _summary_data(plan.summary),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
+        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
     }
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: Move) -> MoveData:
     return {
         "brokerName": move.queue.broker_name,
         "queueId": move.queue.queue_id,
@@ -244,7 +255,7 @@ def _move(move: Move) -> dict[str, Any]:
     }
 
 
-def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:
+def _consumer(consumer: ConsumerPlan) -> ConsumerPlanData:
     return {
         "clientId": consumer.client_id,
         "queuesBefore": consumer.queues_before,
@@ -262,7 +273,7 @@ def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:
     }
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _comparison(comparison: Comparison) -> ComparisonData:
     return {
         "strategy": comparison.strategy,
         "strategyAfter": comparison.strategy_after,
@@ -270,7 +281,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _summary_data(summary: Summary) -> dict[str, Any]:
+def _summary_data(summary: Summary) -> PlanSummaryData:
     return {
         "moved": summary.moved,
         "leastMoves": summary.least_moves,
@@ -290,10 +301,14 @@ def _summary_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def spread_data(spread: Spread) -> dict[str, Any]:
+def spread_data(spread: Spread) -> SpreadData:
     """A spread's keys, the same wherever one is shown."""
+    return {"consumers": spread.consumers, **evenness_data(spread)}
+
+
+def evenness_data(spread: Spread) -> EvennessData:
+    """A spread's keys but for the number of consumers."""
     return {
-        "consumers": spread.consumers,
         "queues": spread.queues,
         "idle": spread.idle,
         "unowned": spread.unowned,
