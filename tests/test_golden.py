@@ -19,6 +19,8 @@ BASIC = {
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
+    "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
+    "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
@@ -43,7 +45,17 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "send-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-a:SYSTEM_BUSY --messages 4 --trace --section attempts",
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
     "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
+    "rebalance-explained": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --explain --section steps",
+    "rebalance-orderly": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --orderly --client 4.9.7 "
+    "--rate 100 --section windows --section takeovers",
+    "rebalance-rolling": f"simulate-rebalance {EXAMPLE} --group order-svc --event 'rolling-restart *@0s, every 30s, down 9s' "
+    "--trials 20 --section timeline --section trials --fail-on 'longest-none-ms>500'",
+    "rebalance-narrow": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'broker-down broker-b@10s-1m' -o table",
+    "rollout-restart": f"plan-rollout {EXAMPLE} --group bill-svc --pause 10s,30s --at-once 1,2 --trials 5",
+    "rollout-narrow": f"plan-rollout {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --pause 30s --trials 5 -o table",
     "help-send": "simulate-send --help",
+    "help-rebalance": "simulate-rebalance --help",
+    "help-rollout": "plan-rollout --help",
     "help": "--help",
     "help-plan": "plan-rebalance --help",
 }

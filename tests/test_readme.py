@@ -15,6 +15,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate import NAMES
+from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 from rmqlb.views.report import FORMATS
@@ -48,8 +49,8 @@ def test_examples_print_what_the_readme_shows(command: str, output: str, tmp_pat
     assert [line.rstrip() for line in done.stdout.splitlines()] == output.splitlines()
 
 
-def test_there_are_six_worked_examples() -> None:
-    assert len(blocks("console")) == 6
+def test_there_are_seven_worked_examples() -> None:
+    assert len(blocks("console")) == 7
 
 
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,11 +94,16 @@ def test_the_examples_are_what_the_captures_give() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
+    from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
     from rmqlb.engine.plan_figures import PLAN_FIGURES
     from rmqlb.engine.send.figures import SEND_FIGURES
 
-    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject)
-    assert all(figure in README for figure in names)
+    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
+    assert all(figure in README for figure in (*names, *ROLLOUT_FIGURES.names))
+
+
+def test_every_timer_is_named() -> None:
+    assert all(timer in README for timer in TIMER_NAMES)
 
 
 def golden_data(name: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
-import os
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.files import write_whole
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -65,30 +65,9 @@ def fetch_routes(
     if to is None or to == "-":
         terminal.write(text)
     else:
-        _write_whole(to, text)
+        write_whole(to, text, "--to")
         terminal.say(f"{len(snapshot.routes)} topics and {len(snapshot.groups)} groups written to {to}")
     terminal.warn(findings)
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
         raise typer.Exit(ExitCode.DATA)
-
-
-def _write_whole(path: str, text: str) -> None:
-    """Write beside the file, then put it in its place: an interrupt leaves the old file or the new one.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    aside = f"{path}.{os.getpid()}.part"
-    try:
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException as error:
-        if os.path.exists(aside):
-            os.unlink(aside)
-        if isinstance(error, OSError):
-            raise UsageError(f"--to {path}: {error.strerror or error}", code="cannot-write") from None
-        raise

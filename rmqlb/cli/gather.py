@@ -114,12 +114,13 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
 
 
-def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTopics:
+def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
     """The group to plan, its topics and members.
 
     Args:
         snapshot: what the source gave.
         which: the group, topics and members as the user says; what is left out comes from the snapshot.
+        broadcasting_too: a broadcasting group is no mistake.
 
     Raises:
         DataError: the source does not know the group, its members or a topic.
@@ -129,7 +130,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTo
     seen = _group(snapshot, which.group, consumers)
     routes, findings = _routes(snapshot, seen, which)
     if seen is not None:
-        must_rebalance(seen)
+        must_rebalance(seen, broadcasting_too=broadcasting_too)
         findings += _subscription(seen, routes)
     if consumers is not None:
         client_ids, invented = values.members(consumers)
@@ -142,7 +143,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTo
             code="members-unknown",
         )
     else:
-        client_ids, made_up = rebalanced_members(seen), ()
+        client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
         findings += list(member_findings(seen))
     if made_up:
         findings.append(Finding("made-up-ids", "the members are made up: real ones have other ids, and sort by them"))

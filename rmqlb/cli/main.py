@@ -9,7 +9,18 @@ import typer
 from rmqlb.cli.command_tree import CommandTree, grouped
 from rmqlb.version import __version__
 
-COMMANDS = ("fetch-routes", "show-route", "show-owners", "plan-rebalance", "simulate-send", "pipeline")
+COMMANDS = (
+    "fetch-routes",
+    "show-route",
+    "show-owners",
+    "plan-rebalance",
+    "simulate-rebalance",
+    "plan-rollout",
+    "simulate-send",
+    "pipeline",
+    "schema",
+    "explain",
+)
 
 
 class _Commands(CommandTree):

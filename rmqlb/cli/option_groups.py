@@ -4,7 +4,7 @@ A command declares a parameter of such a type; `command` replaces it by the grou
 they had been written there, and hands the command the filled-in group.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -224,16 +224,20 @@ class OutputOptions(Struct, frozen=True):
 
 
 def command(
-    function: Callable[..., None] | None = None, *, renamed: Mapping[str, str] | None = None
+    function: Callable[..., None] | None = None,
+    *,
+    renamed: Mapping[str, str] | None = None,
+    without: Collection[str] = (),
 ) -> Callable[..., Any]:
     """The function with each option group among its parameters spread into single options.
 
     Args:
         function: the command.
         renamed: option of a shared group → its name in this command, where an option of the command's own has it.
+        without: options of a group that this command does not have; they keep their defaults.
     """
     if function is None:
-        return partial(command, renamed=renamed)
+        return partial(command, renamed=renamed, without=without)
     names = renamed or {}
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
@@ -243,7 +247,8 @@ def command(
         if name in groups:
             group = groups[name]
             shared = group.__module__ == __name__
-            fields[name] = {field: names.get(field, field) if shared else field for field in group.__struct_fields__}
+            own = [field for field in group.__struct_fields__ if field not in without]
+            fields[name] = {field: names.get(field, field) if shared else field for field in own}
             parameters += _options(group, fields[name])
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
@@ -267,4 +272,5 @@ def _options(group: type[Struct], names: Mapping[str, str]) -> list[Parameter]:
     return [
         Parameter(names[field], Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])
         for field, default in fields
+        if field in names
     ]

@@ -162,6 +162,7 @@ def _plan(
     )
     if given == ALL:
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
+    plan = _over_time(plan, found, before, after, changes)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
@@ -170,6 +171,22 @@ def _plan(
         findings.append(made_up_finding(moves_by_place(before, after, joiners)))
     findings += _more_findings(found, before, after, explain)
     return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
+
+
+def _over_time(
+    plan: "RebalancePlan", found: GroupOnTopics, before: "Side", after: "Side", changes: Changes
+) -> "RebalancePlan":
+    """The plan with how long it takes, and where new owners start to pull."""
+    from rmqlb.engine.consume.reported import client_version
+    from rmqlb.engine.consume.settling import settling, with_starts
+    from rmqlb.model.consuming import CONSUME_FROM_LAST_OFFSET
+
+    group = found.group
+    states = group.queues if group else {}
+    consume_from = (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+    version, _ = client_version(None if found.assumed else group)
+    takes = settling(plan, before, after, changes, states=states, client_version=version, consume_from=consume_from)
+    return replace(with_starts(plan, states, consume_from), settling=takes)
 
 
 def _after(members: "Members", client_ids: tuple[str, ...], changes: Changes) -> "Members":

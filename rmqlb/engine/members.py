@@ -17,8 +17,12 @@ _GRPC_ID = re.compile(r".+@\d+@\d+@[0-9a-z]+")
 _DIGITS = re.compile(r"(\d+)")
 
 
-def rebalanced_members(group: ConsumerGroup) -> tuple[str, ...]:
+def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
     """The group's members, if they allocate queues among themselves.
+
+    Args:
+        group: the group.
+        broadcasting_too: a broadcasting group is no mistake, although each of its members takes every queue.
 
     Returns:
         The sorted ids, duplicates kept; empty when the group is known to have no member.
@@ -26,7 +30,7 @@ def rebalanced_members(group: ConsumerGroup) -> tuple[str, ...]:
     Raises:
         DataError: the group does not rebalance on the client side, or its members were not observed.
     """
-    must_rebalance(group)
+    must_rebalance(group, broadcasting_too=broadcasting_too)
     ids = group.client_ids
     if ids is None:
         raise DataError(
@@ -44,13 +48,17 @@ def rebalanced_members(group: ConsumerGroup) -> tuple[str, ...]:
     return ids
 
 
-def must_rebalance(group: ConsumerGroup) -> None:
+def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> None:
     """Refuse a group whose queues are not dealt out by its clients.
+
+    Args:
+        group: the group.
+        broadcasting_too: let a broadcasting group pass.
 
     Raises:
         DataError: it is a broadcasting or a POP group.
     """
-    if group.message_model == BROADCASTING:
+    if group.message_model == BROADCASTING and not broadcasting_too:
         raise DataError(
             f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
             hint="adding or removing a consumer moves no queue",

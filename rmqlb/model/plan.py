@@ -31,6 +31,8 @@ class Move(Struct, frozen=True):
         lag: messages not yet read, or None.
         reason_before: why it is there; None unless asked for.
         reason_after: likewise.
+        start_offset: where a new owner starts to pull; None when it is not known, or nobody else takes the queue.
+        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; None likewise.
     """
 
     queue: MessageQueue
@@ -40,6 +42,8 @@ class Move(Struct, frozen=True):
     lag: int | None = None
     reason_before: str | None = None
     reason_after: str | None = None
+    start_offset: int | None = None
+    start_rule: str | None = None
 
     @property
     def change(self) -> Change:
@@ -166,6 +170,29 @@ class Comparison(Struct, frozen=True):
     summary: Summary
 
 
+class Settling(Struct, frozen=True):
+    """What a group goes through between the two ends of a plan, over a few simulations; times in microseconds.
+
+    Attributes:
+        trials: how many simulations.
+        settled: how many of them settled.
+        settled_us: the median time until the group is settled, of those that settled; None when none did.
+        worst_settled_us: the longest; None when one did not settle.
+        longest_none_us: the longest time that a queue had no owner, in the worst of them; None when one has none at
+            either end of the plan.
+        longest_several_us: likewise with several owners.
+        unread_us: likewise until a new owner's first pull.
+    """
+
+    trials: int
+    settled: int
+    settled_us: int | None
+    worst_settled_us: int | None
+    longest_none_us: int | None
+    longest_several_us: int | None
+    unread_us: int
+
+
 class RebalancePlan(Struct, frozen=True):
     """What a change of members, strategy or route does to a group.
 
@@ -184,6 +211,7 @@ class RebalancePlan(Struct, frozen=True):
         comparisons: the same change under each strategy asked for, the plan's own first.
         findings: what is worth a warning.
         explained: reasons were asked for.
+        settling: what the members go through in between; None when that was not simulated.
     """
 
     group: str | None
@@ -199,6 +227,7 @@ class RebalancePlan(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     explained: bool = False
     strategy_origin: Origin = "given"
+    settling: Settling | None = None
 
 
 class StrategyOwners(Struct, frozen=True):
@@ -253,7 +282,7 @@ class TriedCondition(Struct, frozen=True):
 
     Attributes:
         text: as typed.
-        value: the figure it looked at; None when unknown.
+        value: the figure it looked at; None when unknown, or met because it has no end.
         met: the condition that the user asked to be told about is there; None when the figure is unknown.
     """
 

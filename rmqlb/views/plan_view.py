@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
 from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.settling_view import settling_data, settling_facts
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.plan import (
@@ -66,6 +67,7 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
         f"{group}: {'; '.join(plan.changes) or 'no change'}",
         f"strategy {strategy}",
         f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
+        *settling_facts(plan),
     ]
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
@@ -95,6 +97,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=plan.explained),
+        Column("starts at", "startOffset", "number", shown=any(move.start_offset is not None for move in moves)),
+        Column("start rule", "startRule", shown=False),
     )
     rows = tuple(
         (
@@ -108,6 +112,8 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
             move.lag,
             move.reason_before,
             move.reason_after,
+            "" if move.start_rule is None else move.start_offset,
+            move.start_rule or "",
         )
         for move in moves
         if not changed_only or move.change != "same"
@@ -236,6 +242,7 @@ def _data(plan: RebalancePlan, conditions: Sequence[TriedCondition]) -> PlanData
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),
         "summary": _summary_data(plan.summary),
+        "settling": settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
         "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
     }
@@ -252,6 +259,8 @@ def _move(move: Move) -> MoveData:
         "lag": move.lag,
         "reasonBefore": move.reason_before,
         "reasonAfter": move.reason_after,
+        "startOffset": move.start_offset,
+        "startRule": move.start_rule,
     }
 
 

@@ -209,7 +209,7 @@ SPELLING = [
     Bad(
         "plan-rebalnce -s EXAMPLE",
         USAGE,
-        "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance'?",
+        "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance', 'simulate-rebalance'?",
         "see rmqlb --help",
     ),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),

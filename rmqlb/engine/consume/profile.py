@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.send.profile import Version, parse_version
+from rmqlb.engine.client_version import Version, parse_version
 
 
 class ConsumerProfile(Struct, frozen=True):

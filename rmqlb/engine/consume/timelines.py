@@ -19,6 +19,7 @@ from rmqlb.model.consuming import (
     Interval,
     OwnerState,
     QueueTimeline,
+    StartOffset,
     Takeover,
 )
 from rmqlb.model.group import QueueState
@@ -156,6 +157,8 @@ def _takeovers(
     state: QueueState | None,
     end_us: int,
 ) -> tuple[Takeover, ...]:
+    if scenario.broadcasting:
+        return _own_takeovers(queue, holds)
     takeovers: list[Takeover] = []
     positions: list[int | None] = []
     for number, hold in enumerate(holds):
@@ -179,6 +182,25 @@ def _takeovers(
             )
         )
     return tuple(takeovers)
+
+
+def _own_takeovers(queue: MessageQueue, holds: Sequence[Hold]) -> tuple[Takeover, ...]:
+    """BROADCASTING: nobody takes anything from anybody, and each member keeps its offsets in a file of its own."""
+    start = StartOffset("unknown", None, "each member keeps its offsets in a file of its own")
+    return tuple(
+        Takeover(
+            queue=queue,
+            client_id=hold.client_id,
+            at_us=hold.from_us,
+            reads_from_us=hold.reads_from_us,
+            unread_us=None if hold.reads_from_us is None else hold.reads_from_us - hold.from_us,
+            start=start,
+            again_us=0,
+            again=0,
+        )
+        for hold in holds
+        if hold.from_us >= 0
+    )
 
 
 def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int) -> int | None:

@@ -6,18 +6,12 @@ Rule of this file: facts only, read from the released classes of the versions na
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import UsageError
-from rmqlb.model.sending import NEWEST
-
-Version = tuple[int, int, int]
-_OLDEST: Version = (4, 0, 0)
-_VERSION = re.compile(r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?")
+from rmqlb.engine.client_version import OLDEST, Version, parse_version
 
 _OLD_LATENCY = (50, 100, 550, 1000, 2000, 3000, 15000)
 _OLD_DURATION = (0, 0, 30000, 60000, 120000, 180000, 600000)
@@ -147,7 +141,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
     v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
     v490 = replace(v494, since=(4, 9, 0), index_step="wrap")
     v480 = replace(v490, since=(4, 8, 0), index_step="fold")
-    v400 = replace(v480, since=_OLDEST, index_step="clamp", skip="scan", scan_last="same")
+    v400 = replace(v480, since=OLDEST, index_step="clamp", skip="scan", scan_last="same")
     stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v490, v480, v400)
     names = (
         "5.3.3 and newer",
@@ -170,21 +164,6 @@ def _profiles() -> tuple[ClientProfile, ...]:
 
 PROFILES = _profiles()
 """All stretches, the newest first."""
-
-
-def parse_version(text: str) -> Version:
-    """A client version as typed: `5.3.2`, `4.9`, `V5_1_4`.
-
-    Raises:
-        UsageError: it is none, or older than 4.0.0.
-    """
-    match = _VERSION.fullmatch(text.strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
-    if match is None:
-        raise UsageError(f"{text}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
-    version = int(match[1]), int(match[2]), int(match[3] or 0)
-    if version < _OLDEST:
-        raise UsageError(f"{text}: clients older than 4.0.0 are not known", hint="the oldest rules are those of 4.7.1")
-    return version
 
 
 def profile_of(version: str) -> ClientProfile:

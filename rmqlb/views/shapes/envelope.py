@@ -98,7 +98,7 @@ class ConditionData(TypedDict):
 
     Attributes:
         condition: as typed.
-        value: the figure that it looked at; null when it is unknown.
+        value: the figure that it looked at; null when it is unknown, or without end.
         met: it is met; null when the figure is unknown.
     """
 

@@ -21,6 +21,8 @@ class MoveData(TypedDict):
         lag: messages not yet read.
         reasonBefore: why it goes where it goes before; null without --explain.
         reasonAfter: likewise afterwards.
+        startOffset: where a new owner starts to pull; null when it is not known, or nobody else takes the queue.
+        startRule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null likewise.
     """
 
     brokerName: str
@@ -32,6 +34,8 @@ class MoveData(TypedDict):
     lag: int | None
     reasonBefore: str | None
     reasonAfter: str | None
+    startOffset: int | None
+    startRule: str | None
 
 
 class TopicMovesData(TypedDict):
@@ -163,6 +167,28 @@ class PlanSummaryData(TypedDict):
     after: SpreadData
 
 
+class SettlingData(TypedDict):
+    """What the group goes through in between, over a few simulations; times in milliseconds.
+
+    Attributes:
+        trials: how many simulations.
+        settled: how many of them settled.
+        settledMs: the median time until the group is settled, of those that settled; null when none did.
+        worstSettledMs: the longest; null when one did not settle.
+        longestNoneMs: the longest time that a queue had no owner; null when one has none at either end of the plan.
+        longestSeveralMs: likewise with several owners.
+        unreadMs: the longest time until a new owner's first pull.
+    """
+
+    trials: int
+    settled: int
+    settledMs: float | None
+    worstSettledMs: float | None
+    longestNoneMs: float | None
+    longestSeveralMs: float | None
+    unreadMs: float | None
+
+
 class ComparisonData(TypedDict):
     """The same change under one strategy.
 
@@ -192,6 +218,7 @@ class PlanData(TypedDict):
         sortedConsumersBefore: the members in the clients' order, duplicates kept.
         sortedConsumersAfter: likewise afterwards.
         summary: in numbers.
+        settling: what the members go through in between; null when that was not simulated.
         comparison: the same change under each strategy asked for.
         conditions: what --fail-on asked for.
     """
@@ -206,5 +233,6 @@ class PlanData(TypedDict):
     sortedConsumersBefore: list[str]
     sortedConsumersAfter: list[str]
     summary: PlanSummaryData
+    settling: SettlingData | None
     comparison: list[ComparisonData]
     conditions: list[ConditionData]

@@ -287,6 +287,8 @@ def test_broadcasting_members_own_everything() -> None:
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True)
     assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
     assert (report.figures.several_us, report.figures.queues_several) == (0, 0), "several owners are the rule"
+    assert report.figures.again == 0
+    assert {takeover.start.rule for each in report.timelines for takeover in each.takeovers} == {"unknown"}
 
 
 def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:

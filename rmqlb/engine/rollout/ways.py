@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from rmqlb.engine.consume.moves import fewest_moves
-from rmqlb.engine.consume.overlap import (
+from rmqlb.engine.rollout.moves import fewest_moves
+from rmqlb.engine.rollout.overlap import (
     LeastOverlap,
     Overlaps,
     added_overlap,
@@ -15,7 +15,7 @@ from rmqlb.engine.consume.overlap import (
     mixed_stages,
     total_overlap,
 )
-from rmqlb.engine.consume.restarting import Restarting
+from rmqlb.engine.rollout.restarting import Restarting
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import MixedStage, RolloutChoice
 from rmqlb.model.route import TopicRouteData

@@ -10,9 +10,9 @@ import pytest
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.ranking import hurt_us, ranked
-from rmqlb.engine.consume.restarting import events_of, restarting
-from rmqlb.engine.consume.rollout import plan_rollout
+from rmqlb.engine.rollout.plan import plan_rollout
+from rmqlb.engine.rollout.ranking import hurt_us, ranked
+from rmqlb.engine.rollout.restarting import events_of, restarting
 from rmqlb.errors import DataError
 from rmqlb.model.consuming import (
     SECOND_US,

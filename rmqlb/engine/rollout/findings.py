@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.engine.consume.overlap import LeastOverlap, Overlaps, added_overlap
-from rmqlb.engine.consume.ranking import hurt_us
-from rmqlb.engine.consume.restarting import Restarting
 from rmqlb.engine.members import shared_id_findings
+from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
+from rmqlb.engine.rollout.ranking import hurt_us
+from rmqlb.engine.rollout.restarting import Restarting
 from rmqlb.model.consuming import SECOND_US, GroupScenario, Rollout, RolloutChoice
 from rmqlb.model.finding import Finding
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from rmqlb import AllocationError, DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.consume.orders import cost_of_each
-from rmqlb.engine.consume.overlap import (
+from rmqlb.engine.rollout.orders import cost_of_each
+from rmqlb.engine.rollout.overlap import (
     added_overlap,
     least_overlap,
     mixed_stages,
     overlaps,
     total_overlap,
 )
-from rmqlb.engine.consume.restarting import Restarting, members_when, restarting
+from rmqlb.engine.rollout.restarting import Restarting, members_when, restarting
 from rmqlb.model.route import TopicRouteData
 from tests.builders import route
 

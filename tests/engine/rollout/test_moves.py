@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.moves import fewest_moves, moves_of
-from rmqlb.engine.consume.restarting import restarting
+from rmqlb.engine.rollout.moves import fewest_moves, moves_of
+from rmqlb.engine.rollout.restarting import restarting
 from tests.builders import route
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.consume.orders import PairCosts, cost_of_each, improved_order, inserted_order, least_order, order_cost
+from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, improved_order, inserted_order, least_order, order_cost
 
 
 @st.composite

@@ -1,0 +1,104 @@
+"""How many messages a second go into each queue: as said, or as two snapshots show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from rmqlb.errors import DataError
+from rmqlb.model.consuming import Event
+from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+
+
+def spread_evenly(
+    rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Iterable[Event] = ()
+) -> dict[MessageQueue, float]:
+    """Each topic's rate, dealt evenly to the read queues that it has at the beginning.
+
+    A queue that an event brings has the rate of the others, which is more than an even share: bounds stay bounds.
+
+    Args:
+        rates: topic → messages a second.
+        routes: the topics.
+        events: what happens, of which some bring queues.
+    """
+    events = tuple(events)
+    found: dict[MessageQueue, float] = {}
+    for route in routes:
+        queues = route.subscribe_queues()
+        if route.topic in rates and queues:
+            each = rates[route.topic] / len(queues)
+            found |= dict.fromkeys((*queues, *_later_queues(route, events)), each)
+    return found
+
+
+def _later_queues(route: TopicRouteData, events: Sequence[Event]) -> Iterable[MessageQueue]:
+    brokers = [data.broker_name for data in route.queue_datas]
+    usual = max((data.read_queue_nums for data in route.queue_datas), default=0)
+    for event in events:
+        if event.kind == "route-change" and event.subject == route.topic:
+            names = brokers if event.broker_name is None else [event.broker_name]
+        elif event.kind == "broker-up" and event.subject not in brokers:
+            names = [event.subject]
+        else:
+            continue
+        number = usual if event.read_queues is None else event.read_queues
+        yield from (MessageQueue(route.topic, name, queue_id) for name in names for queue_id in range(number))
+
+
+def observed_rates(
+    now: ConsumerGroup,
+    then: ConsumerGroup,
+    taken: tuple[datetime | None, datetime | None],
+    queues: Iterable[MessageQueue],
+    where: str,
+) -> dict[MessageQueue, float]:
+    """What came into each queue between two snapshots of the same cluster, in messages a second.
+
+    Args:
+        now: the group as the later snapshot has it.
+        then: as the earlier one has it.
+        taken: when the later and when the earlier one were taken.
+        queues: those to tell the rate of.
+        where: the earlier snapshot, as errors name it.
+
+    Returns:
+        The rates of the queues whose end both snapshots know.
+
+    Raises:
+        DataError: a time is missing, times or offsets run backwards, or no queue's end is known on both sides.
+    """
+    later, earlier = taken
+    if later is None or earlier is None:
+        which = f"{where} does" if earlier is None else "the source does"
+        raise DataError(f"{which} not tell when it was taken, so that no rate follows", hint="say it: --rate R")
+    length = (later - earlier).total_seconds()
+    if length <= 0:
+        raise DataError(
+            f"{where} is not earlier than the source: {_text(earlier)} and {_text(later)}",
+            hint="-s is the later snapshot, --rates-since the earlier one",
+        )
+    rates: dict[MessageQueue, float] = {}
+    for queue in queues:
+        ends = [group.queues[queue].broker_offset if queue in group.queues else None for group in (now, then)]
+        if ends[0] is None or ends[1] is None:
+            continue
+        if ends[0] < ends[1]:
+            raise DataError(
+                f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {ends[0]}, and in {where} at "
+                f"{ends[1]}: offsets run backwards",
+                hint="are both snapshots of the same cluster?",
+            )
+        rates[queue] = (ends[0] - ends[1]) / length
+    if not rates:
+        raise DataError(
+            f"{where} and the source have no queue whose end both know",
+            hint="fetch both with fetch-routes --group, which reads offsets",
+        )
+    return rates
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,117 @@
+"""How long a planned change takes to settle, and where the new owners start to pull: a plan's two ends joined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from rmqlb.engine.changes import Changes
+from rmqlb.engine.consume.pull_from_where import start_of
+from rmqlb.engine.consume.trials import simulate_group_trials
+from rmqlb.engine.rebalance import Side, States
+from rmqlb.errors import RmqlbError
+from rmqlb.model.consuming import SECOND_US, Event, GroupScenario
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan, Settling
+
+_TRIALS = 5
+_PATIENCE_US = 180 * SECOND_US
+_MOST_WORK = 1000
+"""Members × queues up to which the simulations take some 30 ms at most, which nobody notices."""
+
+
+def settling(
+    plan: RebalancePlan,
+    before: Side,
+    after: Side,
+    changes: Changes,
+    *,
+    states: States,
+    client_version: str,
+    consume_from: str,
+) -> Settling | None:
+    """What the members go through when the change happens at one moment, over a few trials.
+
+    Args:
+        plan: the change's two ends.
+        before: the group and its topics before the change.
+        after: likewise afterwards.
+        changes: the change.
+        states: what was observed of each queue.
+        client_version: whose rules the members follow.
+        consume_from: `consumeFromWhere` of the members.
+
+    Returns:
+        None when nothing happens to the members, when nobody is left, when the strategy changes, which takes one
+        restart after the other, and when the group is large.
+    """
+    events = tuple(change_events(before, after, changes))
+    if not events or not after.members.client_ids or changes.to_strategy is not None or _work(plan) > _MOST_WORK:
+        return None
+    scenario = GroupScenario(events, client_version=client_version, consume_from=consume_from, patience_us=_PATIENCE_US)
+    try:
+        trials = simulate_group_trials(None, before.members, before.routes, scenario, _TRIALS, states=states)
+    except RmqlbError:
+        return None  # a plan can be of more than a simulation: of a broker without an address, say
+    worst = {field: round(spread.worst) for field, spread in trials.spreads.items()}
+    settled = trials.spreads.get("settled_us")
+    ends = (plan.summary.before, plan.summary.after)
+    return Settling(
+        trials=trials.trials,
+        settled=trials.settled,
+        settled_us=None if settled is None else round(settled.median),
+        worst_settled_us=worst["settled_us"] if trials.settled == trials.trials else None,
+        longest_none_us=None if any(end.unowned for end in ends) else worst["longest_none_us"],
+        longest_several_us=(
+            None if any(end.multiply_owned or end.shared_id for end in ends) else worst["longest_several_us"]
+        ),
+        unread_us=worst["unread_us"],
+    )
+
+
+def _work(plan: RebalancePlan) -> int:
+    ends = (plan.summary.before, plan.summary.after)
+    return max(end.consumers for end in ends) * max(end.queues for end in ends)
+
+
+def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:
+    """The change as events, all at the beginning: members go before others come. Write queues are the producers'.
+
+    Args:
+        before: the group and its topics before the change.
+        after: likewise afterwards.
+        changes: the change, of which the members are seen from both sides.
+    """
+    ids, ids_after = Counter(before.members.client_ids), Counter(after.members.client_ids)
+    yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))
+    yield from (Event("join", 0, client_id) for client_id in sort_client_ids((ids_after - ids).elements()))
+    yield from (Event("broker-down", 0, name) for name in changes.remove_brokers)
+    for broker in changes.add_brokers:
+        reads = broker.read_queue_nums
+        writes = reads if broker.write_queue_nums is None else broker.write_queue_nums
+        yield Event("broker-up", 0, broker.name, read_queues=reads, write_queues=writes)
+    for route in before.routes:
+        for count in changes.read_queues:
+            yield Event("route-change", 0, route.topic, broker_name=count.broker_name, read_queues=count.number)
+
+
+def with_starts(plan: RebalancePlan, states: States, consume_from: str) -> RebalancePlan:
+    """The plan, with the offset that the new owner of each queue starts from, as far as it was observed.
+
+    Args:
+        plan: the plan.
+        states: what was observed of each queue.
+        consume_from: `consumeFromWhere` of the members.
+    """
+
+    def started(moves: Iterable[Move]) -> Iterator[Move]:
+        for move in moves:
+            if move.owners_after and move.change in (MOVED, ASSIGNED, ADDED) and move.queue in states:
+                start = start_of(states[move.queue], consume_from, topic=move.queue.topic)
+                yield replace(move, start_offset=start.offset, start_rule=start.rule)
+            else:
+                yield move
+
+    return replace(plan, topics=tuple(replace(topic, moves=tuple(started(topic.moves))) for topic in plan.topics))

@@ -1,0 +1,368 @@
+"""Events, timers and rates as they are typed: every form, one clear line for each mistake, and never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb.cli import group_values, rollout_values
+from rmqlb.cli.event_texts import EXAMPLES, QUALIFIERS
+from rmqlb.cli.group_events import events
+from rmqlb.engine.consume.events import in_order
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import TIMER_NAMES, Event, Timers
+from tests.builders import route
+
+A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"
+IDS = (C, A, V6, B)
+ORDERS = route("Orders", **{"broker-a": 4, "broker-b": 4})  # type: ignore[arg-type]
+BILLS = route("Bills", **{"broker-a": 2})  # type: ignore[arg-type]
+S = 1_000_000
+
+
+def read(*texts: str, ids: tuple[str, ...] = IDS) -> list[tuple[str, int, str]]:
+    """Kind, second and subject of each event."""
+    found, _ = events(texts, ids, [ORDERS])
+    return [(event.kind, event.at_us // S, event.subject) for event in found]
+
+
+def one(text: str) -> Event:
+    (event,), _ = events([text], IDS, [ORDERS])
+    return event
+
+
+def warnings(*texts: str) -> list[str]:
+    return [finding.code for finding in events(texts, IDS, [ORDERS])[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "at_us", "subject"),
+    [
+        ("join 10.0.0.9@x#1@30s", "join", 30 * S, "10.0.0.9@x#1"),
+        (f"leave {B}@1m30s", "leave", 90 * S, B),
+        (f"LEAVE  {B} @ 250ms ", "leave", S // 4, B),
+        (f"crash {A}@0", "crash", 0, A),
+        (f"host-loss {V6}@2.5", "host-loss", 5 * S // 2, V6),
+        (f"pull-stall {B}@30s", "pull-stall", 30 * S, B),
+        ("leave #0@30s", "leave", 30 * S, A),
+        ("leave #3@30s", "leave", 30 * S, V6),
+        ("broker-loss broker-b@30s", "broker-loss", 30 * S, "broker-b"),
+        ("broker-up broker-c@90s", "broker-up", 90 * S, "broker-c"),
+    ],
+)
+def test_an_event_is_a_verb_who_and_when(text: str, kind: str, at_us: int, subject: str) -> None:
+    event = one(text)
+    assert (event.kind, event.at_us, event.subject, event.text) == (kind, at_us, subject, text.strip())
+
+
+def test_a_pattern_is_each_of_those_that_are_there_then() -> None:
+    assert read("leave 192.0.2.2@*@30s") == [("leave", 30, B), ("leave", 30, C)]
+    assert read(f"leave {B}@10s", "crash *@30s") == [
+        ("leave", 10, B),
+        ("crash", 30, A),
+        ("crash", 30, C),
+        ("crash", 30, V6),
+    ]
+    assert read("leave made-up-*@60s", "join 2@30s") == [
+        ("leave", 60, "made-up-01"),
+        ("leave", 60, "made-up-02"),
+        ("join", 30, "made-up-01"),
+        ("join", 30, "made-up-02"),
+    ]
+    assert read("leave s@*@1s", ids=("s@x", "s@x")) == [("leave", 1, "s@x")] * 2
+
+
+def test_a_label_is_only_one_when_nobody_is_called_so() -> None:
+    assert read("leave #1@1s", ids=("#1", "z")) == [("leave", 1, "#1")]
+    assert read("leave #1@1s", ids=("y", "z")) == [("leave", 1, "z")]
+
+
+def test_made_up_ids_are_new_ones() -> None:
+    assert read("join 1@1s", "join 2@2s", "join made-up-02@3s") == [
+        ("join", 1, "made-up-01"),
+        ("join", 2, "made-up-03"),
+        ("join", 2, "made-up-04"),
+        ("join", 3, "made-up-02"),
+    ]
+    assert warnings("join 1@1s", "join 2@2s") == ["made-up-ids"]
+
+
+def test_a_joiner_may_have_a_strategy_of_its_own() -> None:
+    assert one("join x@30s, Strategy avg_by_circle").strategy == "AVG_BY_CIRCLE"
+    assert one("join x@30s").strategy is None
+
+
+def test_brokers_go_for_a_while_and_new_ones_come() -> None:
+    assert read("broker-down broker-*@30s-90s") == [
+        ("broker-down", 30, "broker-a"),
+        ("broker-up", 90, "broker-a"),
+        ("broker-down", 30, "broker-b"),
+        ("broker-up", 90, "broker-b"),
+    ]
+    counts = [
+        (event.subject, event.read_queues, event.write_queues)
+        for event in events(["broker-up c@1s", "broker-up d:8@1s", "broker-up e:8:4@1s"], IDS, [ORDERS])[0]
+    ]
+    assert counts == [("c", None, None), ("d", 8, 8), ("e", 8, 4)]
+    assert warnings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
+
+
+@pytest.mark.parametrize(
+    ("text", "topic", "broker", "reads", "writes"),
+    [
+        ("route-change 12@1s", "Orders", None, 12, 12),
+        ("route-change 12/8@1s", "Orders", None, 12, 8),
+        ("route-change broker-a=0@1s", "Orders", "broker-a", 0, 0),
+        ("route-change Orders:3@1s", "Orders", None, 3, 3),
+        ("route-change Orders:broker-a=3/4@1s", "Orders", "broker-a", 3, 4),
+    ],
+)
+def test_a_route_changes_its_numbers_of_queues(
+    text: str, topic: str, broker: str | None, reads: int, writes: int
+) -> None:
+    event = one(text)
+    assert (event.subject, event.broker_name, event.read_queues, event.write_queues) == (topic, broker, reads, writes)
+
+
+def test_a_restart_is_an_end_and_a_beginning() -> None:
+    assert read(f"restart {B}@30s, down 15s") == [("leave", 30, B), ("join", 45, B)]
+    assert read(f"restart {B}@30s, down 15s, by crash, as new@1") == [("crash", 30, B), ("join", 45, "new@1")]
+    assert read(f"restart {A}@30s, down 15s") == [("leave", 30, A), ("join", 45, "10.0.0.5@7#101")]
+    assert read(f"restart {A}@30s, down 15s, same id") == [("leave", 30, A), ("join", 45, A)]
+    assert warnings(f"restart {A}@30s, down 15s") == ["new-ids"]
+    assert warnings(f"restart {A}@30s, down 15s, same ids") == []
+    assert warnings(f"restart {A}@30s, down 15s, new id") == []
+
+
+def test_a_new_id_is_nobody_elses() -> None:
+    ids = ("h@7#100", "h@7#101")
+    assert read("rolling-restart *@0s, every 10s, down 1s", ids=ids) == [
+        ("leave", 0, "h@7#100"),
+        ("join", 1, "h@7#102"),
+        ("leave", 10, "h@7#101"),
+        ("join", 11, "h@7#103"),
+    ]
+
+
+def test_a_rolling_restart_goes_in_the_order_that_is_said() -> None:
+    goes = [who for kind, _, who in read("rolling-restart 192.0.2.2@b #0 *@0s, every 60s, down 15s") if kind == "leave"]
+    assert goes == [C, A, B, V6]
+    times = [at for kind, at, _ in read("rolling-restart *@10s, every 60s, down 15s, at once 3") if kind == "leave"]
+    assert times == [10, 10, 10, 70]
+
+
+def test_a_strategy_change_takes_everybody_in_turn() -> None:
+    found, _ = events([f"strategy-change avg_by_circle@0s, every 60s, down 15s, order {C}"], IDS, [ORDERS])
+    joins = [(event.at_us // S, event.subject, event.strategy) for event in found if event.kind == "join"]
+    assert joins == [
+        (15, C, "AVG_BY_CIRCLE"),
+        (75, "10.0.0.5@7#101", "AVG_BY_CIRCLE"),
+        (135, B, "AVG_BY_CIRCLE"),
+        (195, "[fe80::1]@9#78", "AVG_BY_CIRCLE"),
+    ]
+
+
+@pytest.mark.parametrize("verb", EXAMPLES)
+def test_the_examples_in_hints_are_right(verb: str) -> None:
+    text = EXAMPLES[verb].split(" or ")[0].replace("TIME", "30s").replace("'", "").split(", TOPIC")[0]
+    before = ["broker-down broker-a@1s"] if verb == "broker-up" else []
+    found, _ = events([*before, text], ["10.0.0.5@app", "10.0.0.6@app"], [ORDERS])
+    assert in_order(found, ["10.0.0.5@app", "10.0.0.6@app"], [ORDERS])
+
+
+MISTAKES = [
+    ("", "there is no event without a verb", "there are the events"),
+    ("lave a@30s", "there is no event lave", "did you mean leave?"),
+    ("leave", "when?", "write leave "),
+    (f"leave {B}", "when?", "write leave "),
+    ("leave @30s", "who or what?", "write leave "),
+    (f"leave {B}@-5s", "before the start", "times count from the start"),
+    (f"leave {B}@soon", "soon: not a time", "write 45s"),
+    (f"leave {B}@30s-40s", "leave happens at one time", "write leave "),
+    (f"leave {B}@30s, down 5s", "down 5s cannot follow a comma of leave", "nothing may: write leave "),
+    (f"leave {B}@30s,", "nothing cannot follow a comma of leave", "nothing may"),
+    ("leave nobody-*@30s", "no consumer that is there then fits nobody-*", "there are the consumers"),
+    ("leave #4@30s", "there is no consumer #4", "#0 to #3"),
+    ("join 0@30s", "0 is not a number from 1 to 1000", "write join "),
+    ("join 1001@30s", "1001 is not a number from 1 to 1000", "write join "),
+    ("join x-*@30s", "x-* is a pattern", "write join "),
+    ("join x@30s, strategy AVG_BY_CIRCEL", "unknown strategy AVG_BY_CIRCEL", "did you mean AVG_BY_CIRCLE?"),
+    ("join x@30s, strategy", "strategy what?", "write join "),
+    ("join x@30s, down 5s", "down 5s cannot follow a comma of join", "what may follow: strategy NAME"),
+    ("broker-down broker-a@90s-30s", "the window ends before it starts", "FROM before TO"),
+    ("broker-down broker-a@-30s", "before the start", "times count"),
+    ("broker-down brok*-z@30s", "no broker fits brok*-z", "broker-a"),
+    ("broker-up c:x@30s", "x is not a number of queues", "write broker-up "),
+    ("broker-up c:1:2:3@30s", "expected NAME, NAME:READ or NAME:READ:WRITE", "write broker-up "),
+    ("route-change many@30s", "many is not a number of queues", "write route-change "),
+    ("route-change 12:8@30s", "topic 12 is not simulated", "Orders"),
+    ("route-change =8@30s", "which broker?", "write route-change "),
+    (f"restart {B}@30s", "how long is each away?", "write restart "),
+    (f"restart {B}@30s, down 0s", "0s: not longer than nothing", ""),
+    (f"restart {B}@30s, down 5s, down 6s", "down is said twice", "write restart "),
+    (f"restart {B}@30s, down 5s, by kill", "by kill?", "write by leave or by crash"),
+    (f"restart {B}@30s, down 5s, new ids", f"{B} is an id that the application chose", "host@pid#time"),
+    ("restart *@30s, down 5s, as x", "* fits 4 consumers, and one new id is given", "write restart "),
+    ("rolling-restart *@30s, down 5s", "how long from one to the next?", "write rolling-restart "),
+    ("rolling-restart *@30s, every 9s, down 5s, at once 0", "at once 0: not a number of consumers", "at once 2"),
+    ("rolling-restart *@30s, every 9s, down 5s, at-once 2", "at-once?", "write at once 2"),
+    (
+        "rolling-restart *@30s, every 9s, down 5s, as x",
+        "as x cannot follow",
+        "new ids or same ids, every TIME, at once N",
+    ),
+    ("strategy-change AVGE@30s, every 9s, down 5s", "unknown strategy AVGE", "did you mean AVG?"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "hint"), MISTAKES, ids=[text for text, _, _ in MISTAKES])
+def test_a_mistake_names_the_event_and_shows_a_right_one(text: str, error: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        in_order(events([text], IDS, [ORDERS])[0], IDS, [ORDERS])
+    assert raised.value.message.startswith(f"--event {text!r}: ")
+    assert error in raised.value.message
+    assert hint in (raised.value.hint or "")
+
+
+def test_of_several_topics_one_must_be_named() -> None:
+    with pytest.raises(UsageError, match="which topic"):
+        events(["route-change 4@1s"], IDS, [ORDERS, BILLS])
+    (event,), _ = events(["route-change Bills:4@1s"], IDS, [ORDERS, BILLS])
+    assert event.subject == "Bills"
+
+
+def test_one_of_two_processes_with_one_id_cannot_restart_in_a_rollout() -> None:
+    with pytest.raises(UsageError, match="2 processes share the id x"):
+        events(["rolling-restart *@0s, every 9s, down 5s"], ["x", "x"], [ORDERS])
+
+
+def test_nobody_restarts_where_nobody_is() -> None:
+    with pytest.raises(UsageError, match="no consumer"):
+        events(["strategy-change AVG@0s, every 9s, down 5s"], [], [ORDERS])
+
+
+names = st.sampled_from(
+    [*IDS, "*", "#0", "#9", "x", "made-up-01", "192.0.2.*", "[a", "broker-a", "7", "", "a b", "é\n"]
+)
+times = st.sampled_from(["0s", "30s", "-1s", "30s-90s", "1m30s", "x", "", "99999999999h", "5-", "@", "30s@3s"])
+tails = st.sampled_from(
+    ["down 5s", "every 9s", "at once 2", "by crash", "as y", "same ids", "strategy AVG", f"order {B} #0", "", "x", "at"]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*QUALIFIERS, "lave", ""]), names, times, st.lists(tails, max_size=4)), max_size=4
+    )
+)
+def test_every_text_is_events_or_one_line(parts: list[tuple[str, str, str, list[str]]]) -> None:
+    texts = [", ".join((f"{verb} {name}@{when}", *tail)) for verb, name, when, tail in parts]
+    try:
+        found, _ = events(texts, IDS, [ORDERS])
+        ordered = in_order(found, IDS, [ORDERS])
+    except UsageError as error:
+        assert error.message
+    else:
+        assert sorted(event.at_us for event in found) == [event.at_us for event in ordered]
+        assert {event.text for event in found} <= {text.strip() for text in texts}
+
+
+@given(st.lists(st.text(max_size=40), max_size=3))
+def test_any_text_at_all_is_events_or_one_line(texts: list[str]) -> None:
+    try:
+        events(texts, IDS, [ORDERS])
+        group_values.timers(texts)
+        group_values.rates(texts, ["Orders"])
+    except UsageError as error:
+        assert error.message
+
+
+def test_timers_are_named_as_the_table_says() -> None:
+    for name, field in TIMER_NAMES.items():
+        assert getattr(group_values.timers([f"{name}=7s"]), field) == 7 * S
+    assert group_values.timers([]) == Timers()
+    assert group_values.timers(["Rebalance_Wait=10s", "pull-delay=0"]) == Timers(
+        rebalance_wait_us=10 * S, pull_delay_us=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "hint"),
+    [
+        (["rebalance-wiat=10s"], "there is no timer rebalance-wiat", "did you mean rebalance-wait"),
+        (["rebalance-wait"], "how long?", "write rebalance-wait=5s"),
+        (["rebalance-wait=0"], "not longer than nothing", ""),
+        (["rebalance-wait=x"], "not a time", "45s"),
+        (["rebalance-wait=1500us"], "whole milliseconds", ""),
+        (["heartbeat=1s", "heartbeat=2s"], "heartbeat is given twice", ""),
+    ],
+)
+def test_a_wrong_timer_is_one_line(texts: list[str], error: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        group_values.timers(texts)
+    assert error in raised.value.message
+    assert hint in (raised.value.hint or "")
+
+
+def test_rates_are_of_a_topic_or_of_each() -> None:
+    topics = ["Orders", "Bills", "%RETRY%g"]
+    assert group_values.rates([], topics) == {}
+    assert group_values.rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
+    assert group_values.rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
+        "Orders": 100.0,
+        "Bills": 0.0,
+        "%RETRY%g": 2.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        (["Order=5"], "topic Order is not simulated"),
+        (["many"], "--rate many: not a rate"),
+        (["Orders=-1"], "not a rate"),
+        (["5", "6"], "the rate of each topic is given twice"),
+        (["Orders=5", "Orders=5"], "Orders is given twice"),
+    ],
+)
+def test_a_wrong_rate_is_one_line(texts: list[str], error: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        group_values.rates(texts, ["Orders"])
+    assert error in raised.value.message
+
+
+def test_a_rollouts_members_are_named_or_all() -> None:
+    assert rollout_values.restarted([], IDS) is None
+    assert rollout_values.restarted([A, "ALL"], IDS) is None
+    assert rollout_values.restarted(["all"], ("all", "x")) == ("all",)
+    assert rollout_values.restarted([C, "192*", A], IDS) == (A, B, C)
+    assert rollout_values.order(f"{C}, {A}") == (C, A)
+    assert rollout_values.order(None) is None
+
+
+def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
+    changed, findings = rollout_values.becomes((A, B), IDS, None)
+    assert (changed, [finding.code for finding in findings]) == ({A: "10.0.0.5@7#101"}, ["new-ids"])
+    assert rollout_values.becomes((A, B), IDS, "same") == ({}, ())
+    assert rollout_values.becomes((A,), (A, "10.0.0.5@7#101"), "NEW") == ({A: "10.0.0.5@7#102"}, ())
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: rollout_values.pauses("10s,,30s"), "something is missing"),
+        (lambda: rollout_values.pauses("10s,x"), "--pause x: not a time"),
+        (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
+        (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
+        (lambda: rollout_values.strategy("AVGE", "AVG"), "unknown strategy AVGE"),
+        (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
+        (lambda: rollout_values.order("x,,y"), "a client id is empty"),
+        (lambda: rollout_values.becomes((B,), IDS, "new"), "the application chose"),
+        (lambda: rollout_values.becomes((B,), IDS, "old"), "--ids old: write new or same"),
+    ],
+)
+def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError) as raised:
+        call()
+    assert error in raised.value.message

@@ -1,0 +1,128 @@
+"""`plan-rollout` as it is typed: the examples, the options, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.plan_rollout import plan_rollout
+from tests.cli.run import EXAMPLE, ROOT, run
+from tests.cli.test_simulate_rebalance import I0, I1, I2, examples, snapshot
+
+BASE = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
+SHORT = ("--pause", "20s", "--down", "5s")
+NEW_STRATEGY = ("--to-strategy", "AVG_BY_CIRCLE")
+
+
+def data(*args: str) -> dict[str, Any]:
+    ran = run(*BASE, *args, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    value = json.loads(ran.stdout)
+    assert (value["schema"], value["command"]) == ("rmqlb/plan-rollout", "plan-rollout")
+    found: dict[str, Any] = value["data"]
+    return found
+
+
+@pytest.mark.parametrize("words", examples(plan_rollout.__doc__ or ""), ids=" ".join)
+def test_the_examples_of_the_help_run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    ran = run(*words)
+    assert (ran.code, bool(ran.stdout)) == (0, True), ran.stderr
+
+
+def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:
+    assert data(*SHORT)["consumers"] == [I0, I1, I2]
+    assert data(*SHORT, "--restart", "all")["consumers"] == [I0, I1, I2]
+    assert data(*SHORT, "--restart", I2, "--restart", "*inst0")["consumers"] == [I0, I2]
+
+
+def test_every_pause_and_number_is_tried() -> None:
+    choices = data("--down", "5s", "--pause", "20s,10s", "--at-once", "2,1")["choices"]
+    assert {(choice["atOnce"], choice["pauseMs"]) for choice in choices} == {
+        (1, 10_000),
+        (1, 20_000),
+        (2, 10_000),
+        (2, 20_000),
+    }
+    assert [choice["best"] for choice in choices] == [True, *[False] * (len(choices) - 1)]
+    assert {choice["downMs"] for choice in choices} == {5000}
+
+
+def test_an_order_that_is_given_is_tried_too() -> None:
+    orders = [choice["order"] for choice in data(*SHORT, "--order", f"{I1}, {I0}, {I2}")["choices"]]
+    assert [I1, I0, I2] in orders
+
+
+def test_a_change_of_strategy_shows_its_overlap() -> None:
+    found = data(*SHORT, *NEW_STRATEGY)
+    assert (found["strategyBefore"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")
+    assert found["overlap"] > 0
+    assert len(found["stages"]) == 2
+    ran = run(*BASE, *SHORT, *NEW_STRATEGY, "--fail-on", "overlap>0", "-q")
+    assert ran.code == ExitCode.CONDITION
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    args = (*BASE, *SHORT, "--seed", "7", "-o", "json")
+    assert run(*args).stdout == run(*args).stdout
+
+
+def test_ids_of_processes_change_with_the_restart_unless_told_otherwise() -> None:
+    text = snapshot(clientIds=["h@7#100", "h@8#100"])
+    args = ("plan-rollout", "-s", "-", "--trials", "2", *SHORT, "-o", "json")
+    codes = [
+        [warning["code"] for warning in json.loads(run(*args, *more, stdin=text).stdout)["warnings"]]
+        for more in ((), ("--ids", "new"), ("--ids", "same"))
+    ]
+    assert ["new-ids" in each for each in codes] == [True, False, False]
+
+
+def test_conditions_are_about_the_best_choice() -> None:
+    assert run(*BASE, *SHORT, "--fail-on", "longest-none-ms[worst]>0", "-q").code == ExitCode.CONDITION
+    assert run(*BASE, *SHORT, "--fail-on", "takes-ms>1", "-q").code == ExitCode.CONDITION
+    assert run(*BASE, *SHORT, "--fail-on", "takes-ms>99999999", "-q").code == ExitCode.OK
+
+
+def test_a_group_that_does_not_rebalance_has_nothing_to_plan() -> None:
+    for group, error in (
+        ({"messageModel": "BROADCASTING"}, "is BROADCASTING"),
+        ({"clientIds": []}, "no member"),
+        ({"clientIds": ["a", "a"]}, "share the client id a"),
+    ):
+        ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(**group))
+        assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+        assert error in ran.stderr.splitlines()[0]
+
+
+MISTAKES = [
+    (("--restart", "inst9"), "--restart inst9: it is not in the group", "there are the consumers"),
+    (("--pause", "soon"), "--pause soon: not a time", ""),
+    (("--pause", "10s,"), "something is missing", "10s,30s,60s"),
+    (("--at-once", "0"), "0 is not a number of consumers", "--at-once 1,2"),
+    (("--down", "0"), "--down 0: not longer than nothing", ""),
+    (("--order", I0), f"the order lacks {I1}", "each of the 3 members"),
+    (("--order", f"{I0},{I1},{I2},x"), "the order names x", ""),
+    (("--order", f"{I0},{I1},{I2},{I0}"), "twice", ""),
+    (("--order", f"{I0},"), "a client id is empty", ""),
+    (("--to-strategy", "AVG"), "runs AVG already", ""),
+    (("--to-strategy", "AVGE"), "unknown strategy AVGE", "did you mean AVG"),
+    (("--ids", "old"), "--ids old: write new or same", ""),
+    (("--ids", "new"), "is an id that the application chose", "host@pid#time"),
+    (("--trials", "0"), "--trials 0: not a number from 2", ""),
+    (("--timer", "x=1s"), "there is no timer x", ""),
+    (("--fail-on", "moved>0"), "there is no figure moved", ""),
+]
+
+
+@pytest.mark.parametrize(("args", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+def test_a_mistake_is_one_clear_line(args: tuple[str, ...], error: str, hint: str) -> None:
+    ran = run(*BASE, *args)
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    lines = ran.stderr.splitlines()
+    assert lines[0].startswith("error: ")
+    assert error in lines[0]
+    assert hint in " ".join(lines[1:])
+    assert len(lines) <= 2

@@ -1,0 +1,359 @@
+"""`simulate-rebalance` as it is typed: the examples, the options, the pictures, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rmqlb.cli.event_texts import QUALIFIERS
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.simulate_rebalance import simulate_rebalance
+from rmqlb.model.consuming import TIMER_NAMES
+from tests.cli.run import EXAMPLE, ROOT, SKEWED, run
+
+BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")
+I0, I1, I2 = (f"192.0.2.2@inst{number}" for number in range(3))
+JOIN = ("--event", "join 192.0.2.2@inst3@30s")
+
+
+def data(*args: str, code: int = 0) -> dict[str, Any]:
+    ran = run(*BASE, *args, "-o", "json")
+    assert ran.code == code, ran.stderr
+    value = json.loads(ran.stdout)
+    assert (value["schema"], value["command"]) == ("rmqlb/simulate-rebalance", "simulate-rebalance")
+    found: dict[str, Any] = value["data"]
+    return found
+
+
+def examples(docstring: str) -> list[list[str]]:
+    """The command lines of a docstring; one that goes on is indented below it."""
+    block = re.search(r"Examples:\n(.*?)\n\n\s*(?:An event|Exit codes)", docstring, re.DOTALL)
+    assert block
+    return [shlex.split(part)[1:] for part in re.split(r"\n\s*\n", block[1])]
+
+
+@pytest.mark.parametrize("words", examples(simulate_rebalance.__doc__ or ""), ids=" ".join)
+def test_the_examples_of_the_help_run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    ran = run(*words)
+    assert (ran.code, bool(ran.stdout), ran.stderr) == (0, True, "")
+
+
+def test_the_help_names_every_event_and_every_timer() -> None:
+    shown = " ".join((simulate_rebalance.__doc__ or "").split())
+    assert all(f" {verb}" in shown for verb in QUALIFIERS)
+    assert f"Timers: {', '.join(TIMER_NAMES)}. Exit codes" in shown
+
+
+def test_json_has_the_promised_keys() -> None:
+    found = data(*JOIN)
+    assert found.keys() >= {"scenario", "events", "figures", "queues", "consumers", "steps", "trials", "conditions"}
+    assert (found["steps"], found["trials"]) == (None, None)
+    assert found["scenario"]["consumeFromWhere"] == "CONSUME_FROM_FIRST_OFFSET"
+    assert found["scenario"]["clientVersion"] == "5.5.0"
+    assert 0 < found["figures"]["settledMs"] < 3000
+
+
+def test_every_queue_ends_where_plan_rebalance_says() -> None:
+    plan = run("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3", "-o", "json")
+    wanted = {
+        (topic["topic"], queue["brokerName"], queue["queueId"]): queue["ownersAfter"]
+        for topic in json.loads(plan.stdout)["data"]["topics"]
+        for queue in topic["queues"]
+    }
+    found = {(q["topic"], q["brokerName"], q["queueId"]): q["intervals"][-1]["owners"] for q in data(*JOIN)["queues"]}
+    assert found == wanted
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_trial_others() -> None:
+    args = (*BASE, *JOIN, "--seed", "7", "-o", "json")
+    assert run(*args).stdout == run(*args).stdout == run(*args, "--trial", "0").stdout
+    assert run(*args).stdout != run(*args, "--trial", "1").stdout
+    assert run(*args).stdout != run(*args, "--seed", "8").stdout
+
+
+def test_a_trial_that_is_named_can_be_looked_at() -> None:
+    trials = data(*JOIN, "--trials", "20")["trials"]
+    assert (trials["trials"], trials["settled"]) == (20, 20)
+    text = json.dumps(trials)
+    worst = int(re.search(r'"worstTrial": (\d+)', text)[1])  # type: ignore[index]
+    assert data(*JOIN, "--trial", str(worst))["trial"] == worst
+
+
+def test_explain_lists_the_steps() -> None:
+    steps = data(*JOIN, "--explain")["steps"]
+    assert {step["what"] for step in steps} >= {"event", "notice", "take", "drop", "pull"}
+    ran = run(*BASE, *JOIN, "--explain", "-o", "csv", "--section", "steps")
+    assert ran.stdout.count("\n") == len(steps) + 1
+
+
+@pytest.mark.parametrize(
+    ("args", "key", "value"),
+    [
+        (("--orderly",), "orderly", True),
+        (("--broadcasting",), "broadcasting", True),
+        (("--client", "4.9.7"), "clientVersion", "4.9.7"),
+        (("--consume-from", "Last"), "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET"),
+        (("--consume-from", "timestamp"), "consumeFromWhere", "CONSUME_FROM_TIMESTAMP"),
+    ],
+)
+def test_the_members_are_configured_as_said(args: tuple[str, ...], key: str, value: object) -> None:
+    assert data(*JOIN, *args)["scenario"][key] == value
+
+
+def test_timers_latency_and_the_end_are_as_said() -> None:
+    scenario = data(*JOIN, "--timer", "rebalance-wait=5s", "--timer", "pull-delay=0")["scenario"]
+    assert (scenario["timers"]["rebalanceWaitMs"], scenario["timers"]["pullDelayMs"]) == (5000, 0)
+    slow, quick = data(*JOIN, "--latency", "200ms"), data(*JOIN, "--latency", "0")
+    assert slow["figures"]["settledMs"] > quick["figures"]["settledMs"] > 0
+    assert data(*JOIN, "--for", "2m")["endMs"] == 120_000
+
+
+def test_rates_bound_the_messages_that_come_again() -> None:
+    known = data("--event", f"crash {I1}@30s", "--rate", "1000")["figures"]["again"]
+    assert known > 0
+    assert data("--event", f"crash {I1}@30s")["figures"]["again"] is None
+    assert data("--event", f"crash {I1}@30s", "--rate", "0")["figures"]["again"] == 0
+    assert data("--event", f"crash {I1}@30s", "--rate", "2000")["figures"]["again"] >= known
+
+
+def earlier(folder: Path, *, seconds: int = 60, messages: int = 6, **changes: object) -> str:
+    """The example as it was so many seconds and messages a queue before."""
+    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+
+    def before(text: str) -> str:
+        return (datetime.fromisoformat(text) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+    document["source"]["takenAt"] = before(document["source"]["takenAt"])
+    for group in document["data"]["groups"]:
+        group["seen"]["at"] = before(group["seen"]["at"])
+        for queue in group["queues"]:
+            queue["brokerOffset"] = max(queue["brokerOffset"] - messages, 0) if messages >= 0 else 10**6
+    path = folder / "earlier.json"
+    path.write_text(json.dumps(document | changes), encoding="utf-8")
+    return str(path)
+
+
+def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
+    crash = ("--event", f"crash {I1}@30s")
+    one = data(*crash, "--rates-since", earlier(tmp_path, seconds=1))["figures"]["again"]
+    assert one > 0
+    assert data(*crash, "--rates-since", earlier(tmp_path, seconds=6))["figures"]["again"] <= one
+    overruled = data(*crash, "--rates-since", earlier(tmp_path), "--rate", "0")["figures"]["again"]
+    assert overruled == 0
+
+
+def test_an_earlier_snapshot_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    for made, error in (
+        ({"seconds": 0}, "is not earlier than the source"),
+        ({"seconds": -5}, "is not earlier than the source"),
+        ({"messages": -1}, "offsets run backwards"),
+    ):
+        ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))
+        assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+        assert error in ran.stderr.splitlines()[0]
+
+
+def test_conditions_end_with_three() -> None:
+    assert run(*BASE, *JOIN, "--fail-on", "longest-none-ms>0", "-q").code == ExitCode.CONDITION
+    ran = run(*BASE, *JOIN, "--fail-on", "queues-none>0", "-q", "-o", "json")
+    assert (ran.code, ran.stderr.startswith("condition met: queues-none>0 (it is ")) == (ExitCode.CONDITION, True)
+    assert json.loads(ran.stdout)["data"]["conditions"][0]["met"] is True
+    assert run(*BASE, *JOIN, "--fail-on", "settled-ms>60000", "-q").code == ExitCode.OK
+    assert run(*BASE, *JOIN, "--trials", "5", "--fail-on", "settled-ms[worst]>0", "-q").code == ExitCode.CONDITION
+
+
+def test_a_group_that_does_not_settle_meets_any_bound() -> None:
+    args = (*BASE, "--event", f"host-loss {I1}@30s", "--for", "60s", "--fail-on", "settled-ms>999999", "-o", "json")
+    ran = run(*args)
+    assert (ran.code, ran.stderr) == (ExitCode.CONDITION, "condition met: settled-ms>999999 (it is without end)\n")
+    assert json.loads(ran.stdout)["data"]["figures"]["settledMs"] is None
+
+
+def test_a_condition_on_an_unknown_rate_says_what_to_give() -> None:
+    ran = run(*BASE, *JOIN, "--fail-on", "again>0")
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert "hint: say how many messages come: --rate R" in ran.stderr
+
+
+def snapshot(**group: object) -> str:
+    """A hand-written snapshot of one group on one topic."""
+    queues = [{"brokerName": "a", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}]
+    brokers = [{"cluster": "c", "brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}]
+    topics = [{"topic": "T", "route": {"queueDatas": queues, "brokerDatas": brokers}}]
+    groups = [{"group": "g", "clientIds": ["x@1", "y@1"], **group}]
+    return json.dumps(
+        {"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": {"topics": topics, "groups": groups}}
+    )
+
+
+def piped(text: str, *args: str) -> tuple[int | None, dict[str, Any], str]:
+    ran = run("simulate-rebalance", "-s", "-", "-o", "json", *args, stdin=text)
+    value = json.loads(ran.stdout) if ran.stdout else {}
+    return ran.code, value, ran.stderr
+
+
+def test_a_broadcasting_group_is_simulated_and_a_pop_group_is_not() -> None:
+    code, value, _ = piped(snapshot(messageModel="BROADCASTING"), "--event", "crash x@1@10s")
+    assert code == 0
+    assert value["data"]["scenario"]["broadcasting"] is True
+    assert all(queue["intervals"][0]["owners"] == ["x@1", "y@1"] for queue in value["data"]["queues"])
+    assert "broadcasting" in [warning["code"] for warning in value["warnings"]]
+    code, _, stderr = piped(snapshot(consumeType="CONSUME_POP"), "--event", "crash x@1@10s")
+    assert (code, "consumes by POP" in stderr) == (ExitCode.DATA, True)
+    code, _, stderr = piped(snapshot(clientIds=["h@1@0@2z"]), "--event", "join x@10s")
+    assert (code, "look like gRPC clients" in stderr) == (ExitCode.DATA, True)
+
+
+def test_a_retry_topic_that_was_not_seen_is_not_invented() -> None:
+    code, value, _ = piped(snapshot(), "--event", "join z@1@10s", "--include-retry")
+    assert code == 0
+    assert {queue["topic"] for queue in value["data"]["queues"]} == {"T"}
+    assert {q["topic"] for q in data(*JOIN, "--include-retry")["queues"]} == {"OrderEvents", "Skewed"}
+
+
+def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
+    code, value, _ = piped(snapshot(clientIds=[]), "--event", "join 2@0s")
+    assert code == 0
+    assert [consumer["clientId"] for consumer in value["data"]["consumers"]] == ["made-up-01", "made-up-02"]
+    assert "made-up-ids" in [warning["code"] for warning in value["warnings"]]
+    code, _, stderr = piped(snapshot(clientIds=[]), "--event", "broker-down a@0s")
+    assert code == ExitCode.DATA
+    assert "has no member online, and none joins" in stderr
+
+
+def test_the_start_of_the_whole_group_needs_no_event() -> None:
+    found = data("--all-new")
+    assert found["events"] == []
+    assert found["queues"][0]["intervals"][0]["state"] == "none"
+    assert data("--for", "30s")["figures"]["taken"] == 0
+
+
+def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
+    svg, html = tmp_path / "p.svg", tmp_path / "p.html"
+    ran = run(*BASE, *JOIN, "--svg", str(svg), "--html", str(html), "-o", "json")
+    assert ran.code == 0
+    assert json.loads(ran.stdout)["data"]["queues"]
+    assert ran.stderr == f"written to {svg}\nwritten to {html}\n"
+    assert ET.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert "<html" in html.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.html", "p.svg"]
+    for option, path in (("--svg", svg), ("--html", html)):
+        ran = run(*BASE, *JOIN, option, "-")
+        assert (ran.code, ran.stdout) == (0, path.read_text(encoding="utf-8"))
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    ran = run(*BASE, *JOIN, "--svg", str(tmp_path / "none" / "p.svg"))
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    assert ran.stderr.startswith(f"error: --svg {tmp_path}/none/p.svg: No such file or directory")
+
+
+HOSTILE = "b\x1b[2J\u202e\x9b31m"
+
+
+@pytest.mark.parametrize("fmt", ["plain", "table", "json", "yaml", "csv", "markdown"])
+def test_hostile_names_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
+    text = snapshot(clientIds=[HOSTILE, "y@1"])
+    path = tmp_path / "p.html"
+    args = ("--event", "leave b*@10s", "--event", f"join {HOSTILE}x@5s", "--explain", "--html", str(path), "-o", fmt)
+    ran = run("simulate-rebalance", "-s", "-", *args, stdin=text)
+    assert (ran.code, bool(ran.stdout)) == (0, True)
+    assert not set("\x1b\x9b\u202e") & set(ran.stdout + ran.stderr + path.read_text(encoding="utf-8"))
+
+
+MISTAKES = [
+    ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
+    (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),
+    (("--event", f"join {I1}@30s"), 2, "it is already in the group then", "another id"),
+    (("--event", f"leave {I1}@30s", "--event", f"crash {I1}@40s"), 2, "it is no longer in the group then", ""),
+    (("--event", f"leave {I1}@-5s"), 2, "before the start", "0s"),
+    (("--event", "leave"), 2, "--event 'leave': when?", "write leave"),
+    (("--event", "levae x@3s"), 2, "there is no event levae", "did you mean leave?"),
+    (("--event", "broker-down broker-c@3s"), 2, "there is no such broker", "did you mean"),
+    (("--event", "broker-up broker-b@3s"), 2, "it is up already", ""),
+    (("--event", "broker-down broker-b@3s", "--event", "broker-loss broker-b@4s"), 2, "it is down already", ""),
+    (("--event", "route-change 8@3s"), 2, "which topic?", "OrderEvents:8@TIME"),
+    (("--event", "route-change Ordr:8@3s"), 2, "topic Ordr is not simulated", ""),
+    (("--event", "route-change Skewed:broker-x=8@3s"), 2, "topic Skewed has no broker broker-x", ""),
+    ((*JOIN, "--for", "10s"), 2, "not within --for 10s", "make it longer"),
+    ((*JOIN, "--for", "0s"), 2, "--for 0s: not longer than nothing", ""),
+    ((*JOIN, "--timer", "rebalance=1s"), 2, "there is no timer rebalance", "did you mean rebalance-"),
+    ((*JOIN, "--timer", "heartbeat=0s"), 2, "not longer than nothing", ""),
+    ((*JOIN, "--rate", "Orders=5"), 2, "topic Orders is not simulated", "OrderEvents"),
+    ((*JOIN, "--rate", "lots"), 2, "--rate lots: not a rate", ""),
+    ((*JOIN, "--rates-since", "http://x:1/"), 2, "an earlier snapshot is a file", "fetch-routes --to"),
+    ((*JOIN, "--rates-since", "none.json"), 4, "cannot read none.json", ""),
+    ((*JOIN, "--rates-since", SKEWED), 4, "is the route of one topic", ""),
+    ((*JOIN, "--rates-since", EXAMPLE), 4, "is not earlier than the source", "--rates-since the earlier one"),
+    ((*JOIN, "--consume-from", "middle"), 2, "write last, first or timestamp", ""),
+    ((*JOIN, "--client", "3.2.6"), 2, "clients older than 4.0.0 are not known", ""),
+    ((*JOIN, "--latency", "slow"), 2, "--latency slow: not a time", ""),
+    ((*JOIN, "--strategy", "AVGE"), 2, "unknown strategy AVGE", "did you mean AVG"),
+    ((*JOIN, "--trials", "1"), 2, "--trials 1: not a number from 2", ""),
+    ((*JOIN, "--trials", "5", "--trial", "5"), 2, "there are the trials 0 to 4", ""),
+    ((*JOIN, "--trial", "-1"), 2, "--trial -1: not a number from 0", ""),
+    ((*JOIN, "--fail-on", "lost>0"), 2, "there is no figure lost", ""),
+    ((*JOIN, "--fail-on", "none-ms[worst]>0"), 2, "is of many trials", "give --trials N"),
+    ((*JOIN, "--svg", "-", "--html", "-"), 2, "both write to stdout", ""),
+    ((*JOIN, "-o", "xml"), 2, "unknown format xml", ""),
+    ((*JOIN, "--section", "none"), 2, "--section none: no such table", ""),
+    ((*JOIN, "--group", "order-svx"), 4, "group order-svx is not in", "did you mean order-svc"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
+    ran = run(*BASE, *args)
+    assert (ran.code, ran.stdout) == (code, "")
+    lines = ran.stderr.splitlines()
+    assert [line.startswith("error: ") for line in lines] == [True, *[False] * (len(lines) - 1)]
+    assert error in lines[0]
+    assert hint in " ".join(lines[1:])
+    assert len(lines) <= 2
+
+
+EVENTS = st.sampled_from(
+    [
+        f"leave {I0}@20s",
+        f"crash {I1}@20s",
+        "host-loss #2@1s",
+        "join 1@5s",
+        "join x@1@6s, strategy AVG_BY_CIRCLE",
+        "leave *@30s",
+        "broker-down broker-b@10s-40s",
+        "broker-loss broker-*@10s",
+        "broker-up broker-c:4@3s",
+        "route-change Skewed:broker-b=9@8s",
+        "rolling-restart *@0s, every 5s, down 2s, at once 2",
+        "strategy-change CONSISTENT_HASH@2s, every 3s, down 1s, by crash",
+        "pull-stall #0@2s",
+        "leave nobody@4s",
+        "leave @",
+    ]
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(EVENTS, min_size=1, max_size=3), st.booleans(), st.sampled_from(["5.5.0", "5.1.0", "4.9.7"]))
+def test_any_events_are_a_simulation_or_one_line(texts: list[str], orderly: bool, client: str) -> None:
+    told = [word for text in texts for word in ("--event", text)]
+    flags = ["--orderly"] if orderly else []
+    ran = run(*BASE, *told, *flags, "--client", client, "--for", "45s", "-o", "json")
+    if ran.code == 0:
+        for queue in json.loads(ran.stdout)["data"]["queues"]:
+            times = [(each["fromMs"], each["toMs"]) for each in queue["intervals"]]
+            assert (times[0][0], times[-1][1]) == (0, 45_000)
+            assert [end for _, end in times[:-1]] == [start for start, _ in times[1:]]
+    else:
+        assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+        assert json.loads(ran.stderr)["error"]["message"].startswith("--event ")

@@ -1,0 +1,110 @@
+"""Conditions on a group's simulation, on many of them, and on a rollout."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.consume.group_figures import (
+    GROUP_FIGURES,
+    ROLLOUT_FIGURES,
+    try_on_group,
+    try_on_group_trials,
+    try_on_rollout,
+)
+from rmqlb.errors import UsageError
+from rmqlb.model.consuming import (
+    FigureSpread,
+    GroupFigures,
+    GroupReport,
+    GroupScenario,
+    GroupTrials,
+    Rollout,
+    RolloutChoice,
+)
+
+
+def report(settled_us: int | None = 2_500_000, again: int | None = 7) -> GroupReport:
+    """A simulation in which every figure is another."""
+    figures = GroupFigures(settled_us, 1_000_000, 4_000_000, 500_000, 1_500_000, 750_000, again, 4, 3, 9, 20)
+    return GroupReport("g", "AVG", "5.5.0 and newer", GroupScenario(), (), 0, ("a",), 10_000_000, (), (), figures)
+
+
+def trials(settled: int = 100, **spreads: tuple[float, float, float]) -> GroupTrials:
+    """A hundred of them, with median, p95 and worst of some fields."""
+    return GroupTrials(100, settled, {name: FigureSpread(*three, worst_trial=3) for name, three in spreads.items()})
+
+
+def rollout(takes_us: int | None, overlap: int = 0) -> Rollout:
+    """A rollout with one choice."""
+    of_all = trials(longest_none_us=(1e6, 2e6, 3e6))
+    choice = RolloutChoice(("a",), "sorted", 1, 30_000_000, 15_000_000, takes_us, of_all, best=True)
+    return Rollout("g", "AVG", "AVG", ("a",), (choice,), (), overlap, overlap_is_least=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("settled-ms>0", 2500),
+        ("longestNoneMs>0", 1000),
+        ("none-ms>0", 4000),
+        ("longest-several-ms>0", 500),
+        ("several-ms>0", 1500),
+        ("unread-ms>0", 750),
+        ("again>0", 7),
+        ("queues-none>0", 4),
+        ("queues-several>0", 3),
+        ("taken>0", 9),
+    ],
+)
+def test_every_figure_is_in_its_unit(text: str, value: float) -> None:
+    condition = parse_condition(text, GROUP_FIGURES)
+    tried = try_on_group(condition, report())
+    assert (tried.value, tried.met) == (value, True)
+
+
+def test_a_group_that_does_not_settle_takes_longer_than_anything() -> None:
+    never = report(settled_us=None)
+    for text, met in (("settled-ms>999999999", True), ("settled-ms<=999999999", False), ("settled-ms=5", False)):
+        tried = try_on_group(parse_condition(text, GROUP_FIGURES), never)
+        assert (tried.value, tried.met) == (None, met)
+
+
+def test_an_unknown_rate_leaves_the_condition_open() -> None:
+    assert try_on_group(parse_condition("again>0", GROUP_FIGURES), report(again=None)).met is None
+    assert try_on_group_trials(parse_condition("again>0", GROUP_FIGURES), trials()).met is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("none-ms>0", 2000), ("none-ms[p95]>0", 2000), ("none-ms[median]>0", 1000), ("none-ms[worst]>0", 3000)],
+)
+def test_of_trials_it_is_what_95_of_100_do_not_exceed(text: str, value: float) -> None:
+    tried = try_on_group_trials(parse_condition(text, GROUP_FIGURES), trials(none_us=(1e6, 2e6, 3e6)))
+    assert (tried.value, tried.met) == (value, True)
+
+
+def test_one_trial_that_does_not_settle_is_enough() -> None:
+    of_all = trials(settled=99, settled_us=(1e6, 2e6, 3e6))
+    assert try_on_group_trials(parse_condition("settled-ms>5000", GROUP_FIGURES), of_all).met is True
+    of_all = trials(settled_us=(1e6, 2e6, 3e6))
+    assert try_on_group_trials(parse_condition("settled-ms>5000", GROUP_FIGURES), of_all).met is False
+
+
+def test_a_spread_needs_trials_and_a_name() -> None:
+    with pytest.raises(UsageError, match="of many trials"):
+        try_on_group(parse_condition("none-ms[p95]>0", GROUP_FIGURES), report())
+    with pytest.raises(UsageError, match="what is mean"):
+        try_on_group_trials(parse_condition("none-ms[mean]>0", GROUP_FIGURES), trials(none_us=(1, 2, 3)))
+
+
+def test_a_rollout_is_judged_by_its_best_choice() -> None:
+    def tried(text: str, takes_us: int | None) -> tuple[float | None, bool | None]:
+        found = try_on_rollout(parse_condition(text, ROLLOUT_FIGURES), rollout(takes_us, overlap=4))
+        return found.value, found.met
+
+    assert tried("overlap>0", 1) == (4, True)
+    assert tried("takes-ms>100", 90_000) == (90, False)
+    assert tried("takes-ms>100", None) == (None, True)
+    assert tried("longest-none-ms>1500", 1) == (2000, True)
+    assert tried("longest-none-ms[median]>1500", 1) == (1000, False)
