@@ -9,7 +9,7 @@ class SourceData(TypedDict):
     """Where the result comes from.
 
     Attributes:
-        kind: which kind of source: dump, dashboard, nameserver, …
+        kind: which kind of source it is, such as dump or dashboard.
         endpoint: its URL or path, never with a secret in it.
         takenAt: when it was seen, ISO-8601 in UTC; null when the source does not tell.
     """
