@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import rmqlb
-import rmqlb.sources.source  # noqa: F401 - it has an error of its own
+import rmqlb.sources.source
 from rmqlb.cli.boundary import OUTPUT_LOST
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError

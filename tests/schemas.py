@@ -21,18 +21,23 @@ def strict(schema: Any) -> Any:
     return {**inner, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else inner
 
 
-@cache
-def published(name: str) -> Draft202012Validator:
+def schema_of(name: str) -> dict[str, Any]:
     """The schema as `rmqlb schema` prints it."""
     result = result_of(name)
     assert result is not None, f"{name} is not in {[each.name for each in RESULTS]}"
-    return Draft202012Validator(json_schema(result))
+    return json_schema(result)
+
+
+@cache
+def published(name: str) -> Draft202012Validator:
+    """What validates by it."""
+    return Draft202012Validator(schema_of(name))
 
 
 @cache
 def exact(name: str) -> Draft202012Validator:
     """The same without leave for further keys."""
-    return Draft202012Validator(strict(published(name).schema))
+    return Draft202012Validator(strict(schema_of(name)))
 
 
 def problems(value: Any, name: str | None = None) -> list[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 import yaml
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.explain import explain
+from rmqlb.cli.schema import schema
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
 
-from .run import SKEWED, run
+from .run import EXAMPLE, SKEWED, run
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -45,6 +48,15 @@ def test_a_code_may_be_pasted_with_its_brackets() -> None:
     assert run("explain", "[drift]", "-o", "plain").stdout == run("explain", "DRIFT", "-o", "plain").stdout == plain
 
 
+@pytest.mark.parametrize("documented", [explain, schema])
+def test_the_examples_of_the_help_run(documented: Callable[..., None]) -> None:
+    lines = [line.split()[1:] for line in (documented.__doc__ or "").splitlines() if line.startswith("      rmqlb ")]
+    assert len(lines) > 1
+    for words in lines:
+        ran = run(*words)
+        assert (ran.code, bool(ran.stdout), ran.stderr) == (0, True, "")
+
+
 def test_a_wrong_code_gets_a_suggestion() -> None:
     ran = run("explain", "drifft")
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
@@ -54,7 +66,7 @@ def test_a_wrong_code_gets_a_suggestion() -> None:
 def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
     said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
     warned = [line for line in said if line.startswith("warning: ")]
-    failed = run("show-route", "-s", SKEWED, "--topic", "Skewd").stderr.splitlines()[:1]
+    failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
     for line in (*warned, *failed):
         code = line[line.rindex("[") :]
         assert run("explain", code).stdout.startswith(f"{code[1:-1]}, a")
