@@ -76,7 +76,8 @@ def simulate_rebalance(
     Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
     pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
     unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
-    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration.
+    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
+    start, connect, close.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
@@ -103,7 +104,7 @@ def simulate_rebalance(
     ]
     require_known(tried, RATE_HINT)
     findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
-    _draw(report, svg, html, terminal)
+    _draw(report, spread, svg, html, terminal)
     if "-" in (svg, html):
         terminal.warn(findings)
     else:
@@ -137,16 +138,21 @@ def _simulated(
     return report, spread
 
 
-def _draw(report: "GroupReport", svg: str | None, html: str | None, terminal: Terminal) -> None:
+def _draw(
+    report: "GroupReport", spread: "GroupTrials | None", svg: str | None, html: str | None, terminal: Terminal
+) -> None:
     """The pictures that were asked for, each whole or not at all."""
     if svg is None and html is None:
         return
     from rmqlb.cli.files import write_whole
     from rmqlb.views.picture import html_page, svg_picture
 
-    for option, path, draw in (("--svg", svg, svg_picture), ("--html", html, html_page)):
+    for option, path in (("--svg", svg), ("--html", html)):
+        if path is None:
+            continue
+        picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
         if path == "-":
-            terminal.write(draw(report))
-        elif path is not None:
-            write_whole(path, draw(report), option)
+            terminal.write(picture)
+        else:
+            write_whole(path, picture, option)
             terminal.say(f"written to {path}")

@@ -8,7 +8,7 @@ ends. It is *read* from the first pull on, which newer clients send half a secon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct, field
 
@@ -26,17 +26,7 @@ EventKind = Literal[
     "route-change",
     "pull-stall",
 ]
-EVENT_KINDS: tuple[EventKind, ...] = (
-    "join",
-    "leave",
-    "crash",
-    "host-loss",
-    "broker-down",
-    "broker-loss",
-    "broker-up",
-    "route-change",
-    "pull-stall",
-)
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 OwnerState = Literal["gone", "none", "one", "several"]
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
@@ -100,6 +90,10 @@ class Timers(Struct, frozen=True):
         notify_batch_us: a broker collects notices of changed members for so long
             (`realTimeNotifyConsumerChange=false`: 15 s); 0 sends each at once.
         rpc_timeout_us: after which a client gives a silent broker up.
+        start_us: from the making of a client's instance until it turns to the brokers, at the least: thread pools and
+            route look-ups. A process that loads its classes meanwhile takes half a second or more.
+        connect_us: what the first request on a new connection takes longer.
+        close_us: until a broker finds the connection of a killed process closed, at the most; each broker by itself.
         nameserver_expiry_us: a NameServer drops a broker without registration after it.
         nameserver_scan_us: how often it looks for such brokers.
         registration_us: how often a broker registers.
@@ -126,6 +120,9 @@ class Timers(Struct, frozen=True):
     nameserver_expiry_us: int = 120 * SECOND_US
     nameserver_scan_us: int = 5 * SECOND_US
     registration_us: int = 30 * SECOND_US
+    start_us: int = 30_000
+    connect_us: int = 20_000
+    close_us: int = 20_000
 
 
 TIMER_NAMES: Mapping[str, str] = {name.removesuffix("_us").replace("_", "-"): name for name in Timers.__struct_fields__}
@@ -141,7 +138,7 @@ class GroupScenario(Struct, frozen=True):
         orderly: the listener is a MessageListenerOrderly, so that queues are locked at the broker.
         broadcasting: BROADCASTING instead of CLUSTERING.
         timers: every clock.
-        latency_us: a request's way to a server and back; each takes between half and one and a half of it.
+        latency_us: a request's way to a server and back, on average; single ones vary as those of real brokers do.
         consume_us: how long the listener takes for a message.
         rates: queue → messages a second; a queue without an entry has an unknown rate.
         consume_from: `consumeFromWhere` of the members.

@@ -41,8 +41,8 @@ class Broker:
         "_changed",
         "_clock",
         "_draws",
-        "_latency_us",
         "_locks",
+        "_one_way",
         "_processes",
         "_say",
         "_timers",
@@ -62,7 +62,7 @@ class Broker:
         clock: Clock,
         draws: Draws,
         timers: Timers,
-        latency_us: int,
+        one_way: Callable[[Draws], int],
         changed: Callable[[], None],
         say: Callable[[Broker, str, str], None] | None,
     ) -> None:
@@ -76,7 +76,7 @@ class Broker:
         self._clock = clock
         self._draws = draws
         self._timers = timers
-        self._latency_us = latency_us
+        self._one_way = one_way
         self._changed = changed
         self._say = say
         self._unsent = False
@@ -180,9 +180,8 @@ class Broker:
 
     def _tell(self) -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
-        quarter = self._latency_us // 4
         for channel in self._beats:
-            self._clock.call(quarter + self._draws.below(2 * quarter), _Notice(self, channel))
+            self._clock.call(self._one_way(self._draws), _Notice(self, channel))
 
     def _scan(self) -> Steps:
         """`ConsumerManager.scanNotActiveChannel`: it tells nobody."""

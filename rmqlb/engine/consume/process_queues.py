@@ -6,16 +6,15 @@ its offset asked for, one after the other; all first pulls are sent together at 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Mapping
 
 from rmqlb.engine.consume.clock import Steps
+from rmqlb.engine.consume.connections import Connections
+from rmqlb.engine.consume.member import Member
 from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import Share
+from rmqlb.engine.consume.world import World
 from rmqlb.model.message_queue import MessageQueue
-
-if TYPE_CHECKING:
-    from rmqlb.engine.consume.client import Client
 
 
 class ProcessQueue:
@@ -42,11 +41,12 @@ class ProcessQueue:
 class ProcessQueues:
     """The table of one member."""
 
-    __slots__ = ("_client", "_table", "_world")
+    __slots__ = ("_client", "_connections", "_table", "_world")
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Member, connections: Connections, world: World) -> None:
         self._client = client
-        self._world = client.world
+        self._connections = connections
+        self._world = world
         self._table: dict[MessageQueue, ProcessQueue] = {}
 
     def working(self) -> list[MessageQueue]:
@@ -82,7 +82,7 @@ class ProcessQueues:
             if held.hold.stalled_us is None:
                 held.hold.stalled_us = self._world.clock.now
 
-    def is_settled(self, shares: dict[str, Share | None]) -> bool:
+    def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
         """Its queues are these; a topic whose strategy throws, or that it does not know, stays as it is."""
         for topic, share in shares.items():
             if share is None:
@@ -102,7 +102,7 @@ class ProcessQueues:
             return True
         if world.broadcasting:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
-        broker, ids = yield from client.member_ids(view)
+        broker, ids = yield from self._connections.member_ids(view)
         if ids is None:
             if world.record.explain:
                 self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
@@ -119,7 +119,7 @@ class ProcessQueues:
         """Make the table hold this share; whether it does afterwards."""
         changed = yield from self._update(topic, share, why)
         if changed:
-            yield from self._client.heartbeats()  # RebalancePushImpl.messageQueueChanged
+            yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
         working = [queue for queue, held in self._table.items() if queue.topic == topic and not held.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
 
@@ -135,11 +135,11 @@ class ProcessQueues:
                 by_broker.setdefault(held.queue.broker_name, []).append(held)
             for name, of_broker in by_broker.items():
                 broker = world.master(name)
-                if broker is not None and (yield from client.request(broker)):
+                if broker is not None and (yield from self._connections.request(broker)):
                     for held in of_broker:
                         if broker.try_lock(held.queue, client.client_id):
                             held.renewed_us = world.clock.now
-                    yield client.answer()
+                    yield self._connections.answer()
             yield max(every - (world.clock.now - begin) % every, 0)
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
@@ -230,13 +230,13 @@ class ProcessQueues:
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`RebalanceImpl.lock`: from the master only."""
         broker = self._world.master(queue.broker_name)
-        if broker is None or not (yield from self._client.request(broker)):
+        if broker is None or not (yield from self._connections.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
         if not got and self._world.record.explain:
             text = f"cannot lock {queue.broker_name}:{queue.queue_id}: {broker.lock_of(queue)} holds it"
             self._say("lock", text, [queue])
-        yield self._client.answer()
+        yield self._connections.answer()
         return got
 
     def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
@@ -245,18 +245,18 @@ class ProcessQueues:
         if broker is None:  # no address is known, as for the logical brokers of static topics
             yield 2 * self._world.one_way(self._client.draws)
             return True
-        if not (yield from self._client.request(broker)):
+        if not (yield from self._connections.request(broker)):
             if self._world.record.explain:
                 self._say("keep", f"cannot take {queue.broker_name}:{queue.queue_id}: no offset from {broker}", [queue])
             return False
-        yield self._client.answer()
+        yield self._connections.answer()
         return True
 
     def _pull_later(self, taken: list[ProcessQueue]) -> None:
         """`RebalancePushImpl.dispatchPullRequest`."""
         world = self._world
         world.record.waiting_pulls += len(taken)
-        world.clock.call(world.pull_delay_us, _FirstPulls(self._client, taken))
+        world.clock.call(world.pull_delay_us, _FirstPulls(world, self._client.client_id, taken))
 
     def _listener_us(self, queue: MessageQueue) -> int:
         """For how long the listener still holds a queue that is given up: the rest of one message's time."""
@@ -274,11 +274,11 @@ class ProcessQueues:
 class _FirstPulls:
     """The pull requests of the queues that one pass has taken."""
 
-    __slots__ = ("_client", "_taken", "_world")
+    __slots__ = ("_client_id", "_taken", "_world")
 
-    def __init__(self, client: Client, taken: list[ProcessQueue]) -> None:
-        self._world = client.world
-        self._client = client
+    def __init__(self, world: World, client_id: str, taken: list[ProcessQueue]) -> None:
+        self._world = world
+        self._client_id = client_id
         self._taken = taken
 
     def __call__(self, _: int) -> None:
@@ -289,7 +289,7 @@ class _FirstPulls:
             held.hold.reads_from_us = world.clock.now
         if pulled and world.record.explain:
             queues = [held.queue for held in pulled]
-            world.say(self._client.client_id, "pull", f"pulls {_queues(pulled)} for the first time", queues)
+            world.say(self._client_id, "pull", f"pulls {_queues(pulled)} for the first time", queues)
 
 
 class _Unlock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.client import Client, age_us
 from rmqlb.engine.consume.events import in_order
+from rmqlb.engine.consume.population import Population
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
@@ -59,7 +59,6 @@ class GroupSimulation:
         """
         scenario = self._scenario
         world = World(
-            self._members,
             self._routes,
             scenario,
             shares=self._shares,
@@ -67,14 +66,9 @@ class GroupSimulation:
             trial=trial,
             explain=explain,
         )
-        topics = tuple(route.topic for route in self._routes)
-        world.events_left = len(self._events)
-        for client_id in sort_client_ids(self._members.client_ids):
-            _be_there(world, client_id, topics, all_new=scenario.all_new)
-        if not scenario.all_new:
-            _settle_beginning(world)
-        for event in self._events:
-            world.clock.call(event.at_us, _Happening(world, event, topics))
+        population = Population(world, self._members, [route.topic for route in self._routes])
+        population.begin(all_new=scenario.all_new)
+        population.expect(self._events)
         end = _run(world, scenario, self._events)
         lines = timelines(world.record, scenario, self._states, end)
         settled = world.has_settled()
@@ -123,43 +117,6 @@ def simulate_group(
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
 
 
-def _be_there(world: World, client_id: str, topics: tuple[str, ...], *, all_new: bool) -> None:
-    number = len(world.clients)
-    created = 0 if all_new else -age_us(world.draws(number))
-    client = _client(world, client_id, topics, None, created)
-    if all_new:
-        client.start()
-    else:
-        client.have_run()
-
-
-def _client(world: World, client_id: str, topics: tuple[str, ...], strategy: str | None, created_us: int) -> Client:
-    members = world.members
-    subscribed = members.subscribed.get(client_id)
-    client = Client(
-        client_id,
-        number=len(world.clients),
-        strategy=strategy or members.strategy_of.get(client_id, members.strategy),
-        topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
-        world=world,
-        created_us=created_us,
-    )
-    world.clients.append(client)
-    return client
-
-
-def _settle_beginning(world: World) -> None:
-    """Everybody has what everybody's strategy gives with the same view."""
-    ids = tuple(sort_client_ids(client.client_id for client in world.clients))
-    for client in world.clients:
-        for topic, view in world.name_server.views.items():
-            if topic not in client.topics:
-                continue
-            share = world.shares.share(view, client.strategy, ids, client.client_id)
-            client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
-        world.check(client)
-
-
 def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
     """Until the group has settled, or the time is over; where the time axis ends."""
     clock = world.clock
@@ -173,43 +130,3 @@ def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
         if not clock.run(longest):
             return longest
     return clock.now + max(_TAIL_US, (clock.now - (events[0].at_us if events else 0)) // 20)
-
-
-class _Happening:
-    """An event at its time."""
-
-    __slots__ = ("_event", "_topics", "_world")
-
-    def __init__(self, world: World, event: Event, topics: tuple[str, ...]) -> None:
-        self._event = event
-        self._world = world
-        self._topics = topics
-
-    def __call__(self, _: int) -> None:
-        world, event = self._world, self._event
-        world.events_left -= 1
-        world.say(event.subject, "event", event.text)
-        if event.kind == "join":
-            _client(world, event.subject, self._topics, event.strategy, world.clock.now).start()
-            world.truth_changed()
-        elif event.kind == "broker-up":
-            world.bring_up(event)
-        elif event.kind in ("broker-down", "broker-loss"):
-            world.take_down(event)
-        elif event.kind == "route-change":
-            world.change_route(event)
-        else:
-            self._to_member()
-
-    def _to_member(self) -> None:
-        world, event = self._world, self._event
-        client = next(each for each in world.clients if each.alive and each.client_id == event.subject)
-        if event.kind == "leave":
-            client.leave()
-        elif event.kind == "crash":
-            client.crash()
-        elif event.kind == "host-loss":
-            client.lose_host()
-        else:
-            client.queues.stall()
-        world.truth_changed()

@@ -18,22 +18,56 @@ TRIALS = range(25)
 NEW, MIDDLE, OLD = "5.5.0", "5.1.4", "4.9.7"
 NOBODY_IS_TOLD = Timers(notify_batch_us=10**12)
 NO_IDLE = Timers(socket_idle_us=10**12)
+AT_ONCE = Timers(start_us=0, connect_us=0, close_us=0)
 
 
 @pytest.mark.parametrize("version", [MIDDLE, OLD])
 def test_before_5_2_a_killed_process_leaves_no_gap_but_the_way_of_the_messages(version: str) -> None:
     for trial in TRIALS:
-        figures = simulate("c1 c2 c3", at("crash", "c2"), client_version=version, latency_us=0, trial=trial).figures
+        report = simulate(
+            "c1 c2 c3", at("crash", "c2"), client_version=version, latency_us=0, timers=AT_ONCE, trial=trial
+        )
+        figures = report.figures
         assert (figures.settled_us, figures.longest_none_us) == (0, 0)
 
 
 def test_since_5_2_a_killed_process_leaves_a_gap_of_what_is_missing_to_a_second() -> None:
     gaps = set()
     for trial in range(200):
-        report = simulate("c1 c2 c3", at("crash", "c2"), latency_us=0, trial=trial)
+        report = simulate("c1 c2 c3", at("crash", "c2"), latency_us=0, timers=AT_ONCE, trial=trial)
         assert report.figures.longest_none_us < SECOND_US
         gaps.add(report.figures.longest_none_us > 0)
     assert gaps == {False, True}, "most members last ran more than a second ago, a few did not"
+
+
+def test_a_survivor_that_asks_a_broker_which_has_not_yet_found_the_connection_closed_waits_a_second() -> None:
+    """What recordings of Java clients show: the brokers are some milliseconds apart, and one is asked at once."""
+    settled = [
+        seconds(
+            simulate("c1 c2 c3", at("crash", "c2"), timers=Timers(close_us=close_us), trial=trial).figures.settled_us
+        )
+        for close_us in (0, 20_000)
+        for trial in range(100)
+    ]
+    at_once, apart = settled[:100], settled[100:]
+    assert sum(each > 0.9 for each in at_once) < sum(each > 0.9 for each in apart)
+    assert {each > 0.9 for each in apart} == {False, True}
+    assert max(apart) < 1.1
+
+
+@pytest.mark.parametrize(("start_us", "unread"), [(0, 1.0), (700_000, 0.3), (1_500_000, 0.0)])
+def test_the_longer_a_process_takes_to_start_the_shorter_its_queues_are_without_owner(
+    start_us: int, unread: float
+) -> None:
+    """It takes its queues a second after it was made, but the others only learn of it by its first heartbeat."""
+    timers = replace(AT_ONCE, start_us=start_us)
+    reports = [simulate("c1 c2 c3", at("join", "c4"), latency_us=0, timers=timers, trial=trial) for trial in TRIALS]
+    assert max(
+        seconds(each.longest_none_us)
+        for report in reports
+        for each in report.timelines
+        if each.intervals[-1].owners == ("c4",)
+    ) == pytest.approx(unread)
 
 
 @pytest.mark.parametrize("kind", ["leave", "crash"])
@@ -60,7 +94,13 @@ def test_a_loop_that_ran_just_before_waits_until_its_second_is_over(kind: str) -
 def test_a_joiner_takes_its_queues_at_once_or_a_second_after_it_was_made(version: str, settled: float) -> None:
     for trial in TRIALS:
         report = simulate(
-            "c1 c2 c3", at("join", "c4"), routes=[route(a=8)], client_version=version, latency_us=0, trial=trial
+            "c1 c2 c3",
+            at("join", "c4"),
+            routes=[route(a=8)],
+            client_version=version,
+            latency_us=0,
+            timers=AT_ONCE,
+            trial=trial,
         )
         took = [each for queue in report.timelines for each in queue.takeovers if each.client_id == "c4"]
         assert {seconds(each.at_us) for each in took} == {10 + settled}

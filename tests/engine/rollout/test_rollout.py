@@ -201,7 +201,7 @@ def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less
 def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=31, trials=1)
     assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
-    assert plan.choices[0].trials.spreads["several_us"].worst < SECOND_US
+    assert plan.choices[0].trials.spreads["several_us"].worst < 10 * SECOND_US  # one queue over one stage
     assert codes(plan) == ["several-away"]
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
 

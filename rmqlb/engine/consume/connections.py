@@ -1,0 +1,125 @@
+"""A member's connections to the brokers, and the requests that it makes over them.
+
+Requests are made one after the other, as the client's threads make them; one that runs into a silent broker holds its
+thread up until the timeout. Mirrors what `MQClientInstance` and `MQClientAPIImpl` ask brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+from rmqlb.engine.consume.broker import Broker, Channel
+from rmqlb.engine.consume.clock import Steps
+from rmqlb.engine.consume.shares import TopicView
+from rmqlb.engine.consume.world import World
+from rmqlb.engine.randomness import Draws
+from rmqlb.model.message_queue import MessageQueue
+
+
+class Connections:
+    """Which brokers a member knows, and which it is connected to.
+
+    Attributes:
+        addresses: the brokers of the routes that it knows (`brokerAddrTable`).
+        connected: those it has a connection to.
+        beating: a heartbeat is under way (`lockHeartbeat`).
+    """
+
+    __slots__ = ("_channel", "_draws", "_opened", "_world", "addresses", "beating", "connected")
+
+    def __init__(self, channel: Channel, world: World, draws: Draws, opened: Callable[[Broker], None]) -> None:
+        self.addresses: tuple[Broker, ...] = ()
+        self.connected: dict[Broker, None] = {}
+        self.beating = False
+        self._channel = channel
+        self._world = world
+        self._draws = draws
+        self._opened = opened
+
+    def have_stood(self) -> None:
+        """They have been there since before the start."""
+        self.connected.update(dict.fromkeys(self.addresses))
+
+    def request(self, broker: Broker) -> Generator[int, None, bool]:
+        """The way of a request to a broker; True when it arrives, False when it has failed."""
+        world = self._world
+        if broker.up and broker not in self.connected:
+            yield world.timers.connect_us
+        if broker.up:
+            if broker not in self.connected:
+                self.connected[broker] = None
+                self._opened(broker)
+            yield world.one_way(self._draws)
+            if broker.up:
+                return True
+        yield world.timers.rpc_timeout_us if broker.silent else world.one_way(self._draws)
+        return False
+
+    def answer(self) -> int:
+        """How long the answer's way back takes, in microseconds."""
+        return self._world.one_way(self._draws)
+
+    def heartbeats(self) -> Generator[int, None, bool]:
+        """`MQClientInstance.sendHeartbeatToAllBrokerWithLock`: one broker after the other; True when it was tried."""
+        if self.beating or not self.addresses:
+            return False
+        self.beating = True
+        for broker in self.addresses:
+            yield from self._heartbeat(broker)
+        self.beating = False
+        return True
+
+    def greet(self, broker: Broker, then: Callable[[], None]) -> Steps:
+        """`ChannelEventListener.onChannelActive` of `MQClientInstance`: a heartbeat, and when it arrives a rebalance.
+
+        The client does nothing while another heartbeat is under way; the caller looks at that.
+        """
+        if broker not in self.addresses:
+            return
+        self.beating = True
+        arrived = yield from self._heartbeat(broker)
+        self.beating = False
+        if arrived:
+            then()
+
+    def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, tuple[str, ...] | None]]:
+        """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
+
+        Returns:
+            The broker asked, and the ids; None when it does not answer, or knows nobody of the group.
+        """
+        broker = self._world.broker_of(view.brokers[self._draws.below(len(view.brokers))], self._draws)
+        if broker is None or not (yield from self.request(broker)):
+            return broker, None
+        ids = broker.client_ids
+        yield self.answer()
+        return broker, ids
+
+    def good_bye(self, client_id: str, locked: list[MessageQueue]) -> Steps:
+        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other."""
+        for broker in dict.fromkeys(self._world.master(queue.broker_name) for queue in locked):
+            if broker is not None and (yield from self.request(broker)):
+                for queue in locked:
+                    if queue.broker_name == broker.name:
+                        broker.unlock(queue, client_id)
+                yield self.answer()
+        for broker in self.addresses:
+            if (yield from self.request(broker)):
+                broker.forget(self._channel, f"is told that {client_id} goes")
+                yield self.answer()
+
+    def closes(self, broker: Broker) -> Callable[[int], None]:
+        """What a broker does once it finds the connection closed."""
+
+        def closed(_: int) -> None:
+            if broker.up:
+                broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
+
+        return closed
+
+    def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
+        if not (yield from self.request(broker)):
+            return False
+        broker.beat(self._channel)
+        yield self.answer()
+        return True

@@ -1,0 +1,71 @@
+"""What a member is to everything around it: the brokers, the world, and its own table of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from rmqlb.engine.consume.broker import Broker, Channel
+from rmqlb.engine.consume.record import Hold
+from rmqlb.engine.consume.shares import Share, TopicView
+from rmqlb.engine.randomness import Draws
+from rmqlb.model.message_queue import MessageQueue
+
+
+class Table(Protocol):
+    """A member's process-queue table, seen from outside."""
+
+    def working(self) -> list[MessageQueue]:
+        """The queues that it owns."""
+
+    def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
+        """Its queues are these, by topic."""
+
+
+class Member(Channel, Protocol):
+    """A member of the group.
+
+    Attributes:
+        client_id: its id, which another process may share.
+        strategy: the strategy it runs.
+        topics: those it subscribes to, among the ones simulated.
+        views: topic → the route as it knows it.
+        alive: its process runs.
+        settled: its queues are those that it will end with; None while it is in the middle of a rebalance.
+        draws: its random numbers.
+    """
+
+    client_id: str
+    strategy: str
+    topics: tuple[str, ...]
+    views: dict[str, TopicView]
+    alive: bool
+    settled: bool | None
+    draws: Draws
+
+    @property
+    def queues(self) -> Table:
+        """Its process-queue table."""
+
+    def calls(self, broker: Broker) -> bool:
+        """It sends heartbeats to this broker."""
+
+    def lose_broker(self, broker: Broker) -> None:
+        """The connection to a broker is gone."""
+
+    def pulls_again(self, broker: Broker) -> None:
+        """A broker is back whose queues it still pulls."""
+
+    def rebalance_immediately(self, _: int = 0) -> None:
+        """Wake the rebalance loop up."""
+
+    def last_lock_tick(self) -> int:
+        """When a member that has run for a while last renewed its locks."""
+
+    def hold(self, queue: MessageQueue, from_us: int) -> Hold:
+        """A note that it owns the queue from then on."""
+
+
+def ids_of(members: Iterable[Member]) -> list[str]:
+    """The client ids of those that are alive."""
+    return [member.client_id for member in members if member.alive]

@@ -1,0 +1,104 @@
+"""All members of a simulation, and the events that befall them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.client import Client
+from rmqlb.engine.consume.ticks import age_us
+from rmqlb.engine.consume.world import World
+from rmqlb.model.consuming import Event
+from rmqlb.model.message_queue import sort_client_ids
+
+
+class Population:
+    """Every member that ever was, in the order in which they came.
+
+    Args:
+        world: what they live in.
+        members: who is there at the beginning, and what each runs and subscribes to.
+        topics: those that are simulated.
+    """
+
+    def __init__(self, world: World, members: Members, topics: Sequence[str]) -> None:
+        self._world = world
+        self._members = members
+        self._topics = tuple(topics)
+        self._clients: list[Client] = []
+
+    def begin(self, *, all_new: bool) -> None:
+        """Let the members of the beginning be there: for a while already, or started now."""
+        for client_id in sort_client_ids(self._members.client_ids):
+            age = 0 if all_new else age_us(self._world.draws(len(self._clients)))
+            client = self._add(client_id, None, -age)
+            if all_new:
+                client.start()
+            else:
+                client.have_run()
+        if not all_new:
+            self._settle()
+
+    def expect(self, events: Sequence[Event]) -> None:
+        """Let these events happen in their time."""
+        self._world.events_left = len(events)
+        for event in events:
+            self._world.clock.call(event.at_us, self._happening(event))
+
+    def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
+        members, topics = self._members, self._topics
+        subscribed = members.subscribed.get(client_id)
+        client = Client(
+            client_id,
+            number=len(self._clients),
+            strategy=strategy or members.strategy_of.get(client_id, members.strategy),
+            topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
+            world=self._world,
+            created_us=created_us,
+        )
+        self._clients.append(client)
+        self._world.clients.append(client)
+        return client
+
+    def _settle(self) -> None:
+        """Everybody has what everybody's strategy gives with the same view."""
+        world = self._world
+        ids = tuple(sort_client_ids(client.client_id for client in self._clients))
+        for client in self._clients:
+            for topic, view in world.name_server.views.items():
+                if topic not in client.topics:
+                    continue
+                share = world.shares.share(view, client.strategy, ids, client.client_id)
+                client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
+            world.check(client)
+
+    def _happening(self, event: Event) -> Callable[[int], None]:
+        def happens(_: int) -> None:
+            world = self._world
+            world.events_left -= 1
+            world.say(event.subject, "event", event.text)
+            if event.kind == "broker-up":
+                world.bring_up(event)
+            elif event.kind in ("broker-down", "broker-loss"):
+                world.take_down(event)
+            elif event.kind == "route-change":
+                world.change_route(event)
+            else:
+                self._befall(event)
+                world.truth_changed()
+
+        return happens
+
+    def _befall(self, event: Event) -> None:
+        if event.kind == "join":
+            self._add(event.subject, event.strategy, self._world.clock.now).start()
+            return
+        client = next(each for each in self._clients if each.alive and each.client_id == event.subject)
+        if event.kind == "leave":
+            client.leave()
+        elif event.kind == "crash":
+            client.crash()
+        elif event.kind == "host-loss":
+            client.lose_host()
+        else:
+            client.queues.stall()

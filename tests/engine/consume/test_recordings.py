@@ -1,0 +1,126 @@
+"""The simulation against groups of Java consumers that were recorded: no Java is needed here."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.model.consuming import GroupScenario
+from tests.rebalance_comparison import TOLERANCE_US, Window, compared, disagreements, quantile, windows
+from tests.recorded_groups import Line, Lived, Recording, saved
+
+NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "4.9.7")
+TRIALS = 200
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: str) -> None:
+    recording = saved(name)
+    comparisons = compared(recording, TRIALS)
+    assert sum(len(each.changing) for each in comparisons) >= 20
+    assert disagreements(comparisons) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
+        ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
+        ("5.5.0-orderly", {"orderly": False}),
+        ("4.9.7", {"version": "5.5.0"}),
+    ],
+)
+def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
+    recording = saved(name)
+    told_otherwise = replace(recording, lived=replace(recording.lived, **changed))
+    assert disagreements(compared(told_otherwise, TRIALS))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: str) -> None:
+    recording = saved(name)
+    lived = recording.lived
+    scenario = GroupScenario(
+        recording.events, client_version=lived.version, orderly=lived.orderly, until_us=lived.end_us
+    )
+    report = simulate_group(lived.group, Members((), "AVG"), [lived.route, lived.retry_route], scenario)
+    foretold = sorted(
+        taken.reads_from_us - taken.at_us
+        for line in report.timelines
+        for taken in line.takeovers
+        if line.queue.topic == lived.topic and taken.reads_from_us is not None
+    )
+    measured = sorted(recording.first_pulls_us)
+    assert len(measured) >= 20
+    assert foretold[0] - 50_000 < quantile(measured, 50) < foretold[-1] + 50_000
+    assert foretold[0] - TOLERANCE_US < measured[0] <= measured[-1] < foretold[-1] + TOLERANCE_US
+
+
+def test_every_member_owns_in_the_end_what_the_simulation_says() -> None:
+    for name in NAMES:
+        for each in compared(saved(name), 1):
+            assert all(_owners(each.measured[queue]) == _owners(each.foretold[0][queue]) for queue in each.measured)
+
+
+def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> None:
+    recording = made(
+        "0 a starting", "100 a gained", "300 b starting", "400 b gained", "450 a lost", "700 b killed", "900 a gained"
+    )
+    (stretches,) = recording.intervals.values()
+    assert [(each.from_us, each.to_us, each.owners) for each in stretches] == [
+        (0, 100, ()),
+        (100, 400, ("a",)),
+        (400, 450, ("a", "b")),
+        (450, 700, ("b",)),
+        (700, 900, ()),
+        (900, 1000, ("a",)),
+    ]
+    found = [next(iter(each.values())) for each in windows(recording.intervals, recording.events, 1000)]
+    assert [(each.none_us, each.several_us, each.settled_us) for each in found] == [
+        (100, 0, 100),
+        (0, 50, 150),
+        (200, 0, 200),
+    ]
+    assert [[change.text for change in each.changes] for each in found] == [["+a"], ["+b", "-a"], ["-b", "+a"]]
+
+
+def test_an_order_contradicts_another_one_only_beyond_the_tolerance() -> None:
+    def handed_over(took_us: int) -> Window:
+        lines = ("0 a starting", "1 a gained", "2 b starting", "1000000 a lost", f"{took_us} b gained")
+        recording = made(*sorted(lines, key=lambda line: int(line.split()[0])), end_us=3_000_000)
+        return next(iter(windows(recording.intervals, recording.events, 3_000_000)[1].values()))
+
+    late, soon, early = handed_over(1_300_000), handed_over(900_000), handed_over(700_000)
+    assert late.contradicts(early)
+    assert early.contradicts(late)
+    assert not late.contradicts(soon)
+    assert not soon.contradicts(early)
+
+
+def made(*lines: str, end_us: int = 1000) -> Recording:
+    """A recording of the only queue of a topic."""
+    lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
+    rows = (line.split() for line in lines)
+    return Recording(
+        lived,
+        tuple(
+            Line(int(at), who, what, "T", "x", 0) if what in ("gained", "lost") else Line(int(at), who, what)
+            for at, who, what in rows
+        ),
+    )
+
+
+def test_a_saved_recording_is_read_as_it_was() -> None:
+    line = Line(5, "a", "pulled", "T", "x", 0)
+    assert msgspec.json.decode(msgspec.json.encode(line), type=Line) == line
+
+
+def _owners(window: Window) -> set[str]:
+    """Who is left of those that took or lost the queue in the window."""
+    balance: dict[str, int] = {}
+    for change in window.changes:
+        balance[change.text[1:]] = 1 if change.text[0] == "+" else 0
+    return {client_id for client_id, owns in balance.items() if owns}

@@ -1,0 +1,153 @@
+"""Groups of real consumers that live through events, each member in a JVM of its own, and the log of what they did.
+
+RocketMQ's own timers are at work here, so a group is left alone for longer than a member's 20 s between two rebalances.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from rmqlb.model.consuming import EventKind
+from tests.recorded_groups import Line, Lived, Recording
+
+from .cluster import RocketMQCluster
+from .jvm import START_DEADLINE, JavaProcess, started, wait_until
+
+QUIET: Final = 26.0
+"""Seconds after which each member has rebalanced once more since an event."""
+_BETWEEN_STARTS: Final = 4.0
+HEARTBEAT: Final = 34
+"""Request code of a heartbeat; the other requests of the log decide what a member does next, so it waits for them."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something done to a group, and for how many seconds it is left alone afterwards."""
+
+    kind: EventKind
+    name: str
+    quiet: float = QUIET
+
+
+START: Final = (Act("join", "c1", _BETWEEN_STARTS), Act("join", "c2", _BETWEEN_STARTS), Act("join", "c4"))
+"""Three members, sorted as clients sort them; c3 is to come between them."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of consumers, each in a JVM of its own, and the topic that it subscribes to.
+
+    Attributes:
+        cluster: where it lives.
+        name: of the group.
+        topic: on each of the cluster's brokers with `queues_each` queues.
+        orderly: the listener is a MessageListenerOrderly.
+    """
+
+    cluster: RocketMQCluster
+    name: str
+    topic: str
+    queues_each: int
+    orderly: bool = False
+
+    def live_through(self, acts: Sequence[Act]) -> Recording:
+        """Do one after the other, and tell what came of it."""
+        with ExitStack() as alive:
+            jvms = {name: self._jvm(name, alive) for name in dict.fromkeys(act.name for act in acts)}
+            killed = [line for act in acts for line in self._do(act, jvms[act.name])]
+            end_us = _now_us()
+            lines = [*killed, *(line for jvm in jvms.values() for line in _lines(jvm))]
+        return self._recording(sorted(lines, key=lambda line: line.at_us), end_us)
+
+    def _jvm(self, name: str, alive: ExitStack) -> JavaProcess:
+        """One that is ready: many that load their classes at a time wait for each other until requests time out."""
+        java = self.cluster.java
+        listener = "orderly" if self.orderly else "concurrent"
+        command = java.command("RebalanceLog", self.cluster.name_server, self.name, listener, self.topic)
+        jvm = alive.enter_context(started(f"{self.name} {name}", command, java.home / f"{self.name}-{name}.log"))
+        jvm.wait_for_text('{"ready":true}')
+        return jvm
+
+    def _do(self, act: Act, jvm: JavaProcess) -> Iterator[Line]:
+        """A killed JVM cannot tell of its end."""
+        if act.kind == "crash":
+            yield Line(_now_us(), f"127.0.0.1@{act.name}", "killed")
+            jvm.kill()
+        else:
+            jvm.send(f"{act.kind} {act.name}")
+            done = "started" if act.kind == "join" else "stopped"
+            wait_until(
+                lambda: any(line.what == done for line in _lines(jvm)), START_DEADLINE, lambda: f"{act}: {jvm.output()}"
+            )
+        time.sleep(act.quiet)
+
+    def _recording(self, lines: Sequence[Line], end_us: int) -> Recording:
+        names = {address: name for name, address in self.cluster.broker_addresses.items()}
+        request_us, first = _request_us(lines), _first_heartbeats(lines)
+        # The hook is asked once the connection is there; a member's second connection is the first that can be told.
+        connect_us = round(max(median(each[-1] - each[0] for each in first) - request_us, 0))
+        lived = Lived(
+            version=self.cluster.version,
+            group=self.name,
+            orderly=self.orderly,
+            topic=self.topic,
+            brokers=dict.fromkeys(names.values(), self.queues_each),
+            end_us=end_us - lines[0].at_us,
+            request_us=request_us,
+            connect_us=connect_us,
+            starts_us=tuple(sorted(max(each[0] - connect_us, 0) for each in first)),
+        )
+        kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
+        return Recording(
+            lived,
+            tuple(
+                replace(
+                    line,
+                    at_us=line.at_us - lines[0].at_us,
+                    broker_name=line.broker_name or names.get(line.address or ""),
+                    address=None,
+                )
+                for line in kept
+                if line.what not in ("request", "answer")
+            ),
+        )
+
+
+def _request_us(lines: Sequence[Line]) -> int:
+    took: list[int] = []
+    asked: dict[tuple[str, str | None, int | None], int] = {}
+    for line in lines:
+        key = line.client_id, line.address, line.code
+        if line.what == "request" and line.code != HEARTBEAT:
+            asked[key] = line.at_us
+        elif line.what == "answer" and key in asked:
+            took.append(line.at_us - asked.pop(key))
+    return round(mean(took))
+
+
+def _first_heartbeats(lines: Sequence[Line]) -> list[tuple[int, ...]]:
+    """Of each member, how long after its start its first heartbeat went to each broker, in the order of time."""
+    starts = {line.client_id: line.at_us for line in lines if line.what == "starting"}
+    first: dict[str, dict[str | None, int]] = {client_id: {} for client_id in starts}
+    for line in lines:
+        if line.what == "request" and line.code == HEARTBEAT:
+            first[line.client_id].setdefault(line.address, line.at_us - starts[line.client_id])
+    return [tuple(after.values()) for after in first.values()]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _lines(jvm: JavaProcess) -> list[Line]:
+    """Whole lines of the log only."""
+    rows = jvm.output().splitlines(keepends=True)
+    return [msgspec.json.decode(row, type=Line) for row in rows if row.startswith('{"atUs"') and row.endswith("\n")]

@@ -1,0 +1,63 @@
+"""The simulation against real groups: members join, one stops in good order, one JVM is killed.
+
+Each recording is simulated many times with the same events, and the report of the comparison is printed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.rebalance_comparison import compared, disagreements, report
+from tests.recorded_groups import Recording
+
+from .cluster import RocketMQCluster
+from .rebalance_log import START, Act, Group
+
+TOPIC = "OrderEvents"
+TRIALS = 400
+# The locks of a dead client are up 40 to 60 s after its death; then its queues are taken, and the group comes to rest.
+LOCKS_LIVE_ON = 75.0
+
+
+@pytest.fixture(scope="module")
+def recordings(cluster: RocketMQCluster) -> Mapping[str, Recording]:
+    """Two groups live side by side: neither asks much of the machine."""
+    groups = {
+        "concurrent": (
+            Group(cluster, "rebalance-svc", TOPIC, 8),
+            (*START, Act("join", "c3"), Act("leave", "c1"), Act("crash", "c2")),
+        ),
+        "orderly": (
+            Group(cluster, "rebalance-orderly-svc", TOPIC, 8, orderly=True),
+            (*START, Act("join", "c3"), Act("crash", "c2", LOCKS_LIVE_ON)),
+        ),
+    }
+    with ThreadPoolExecutor() as threads:
+        living = {name: threads.submit(group.live_through, acts) for name, (group, acts) in groups.items()}
+        return {name: future.result() for name, future in living.items()}
+
+
+def assert_as_foretold(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+    comparisons = compared(recording, TRIALS)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{report(recording, comparisons)}\n")
+    assert all(each.changing for each in comparisons)
+    assert disagreements(comparisons) == []
+
+
+@pytest.mark.parametrize("listener", ["concurrent", "orderly"])
+def test_a_group_goes_through_what_the_simulation_foretells(
+    recordings: Mapping[str, Recording], listener: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_as_foretold(recordings[listener], capsys)
+
+
+def test_a_group_of_version_4_goes_through_what_the_simulation_foretells(
+    legacy_cluster: RocketMQCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = Group(legacy_cluster, "rebalance-svc", TOPIC, 8)
+    assert_as_foretold(group.live_through((*START, Act("join", "c3"), Act("leave", "c1"))), capsys)

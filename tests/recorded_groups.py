@@ -1,0 +1,170 @@
+"""A consumer group of Java clients, as recorded: when each of them took a queue, first pulled it, and dropped it.
+
+Rules of this file:
+- Times are whole microseconds since the first member's start, of the one clock of the machine that ran them all.
+- A queue belongs to a member from when it is in the member's process-queue table until it is dropped there. A killed
+  member loses its queues when it is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rmqlb.model.consuming import Event, EventKind, Interval, OwnerState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+
+DATA: Final = Path(__file__).parent / "data" / "rebalance"
+Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
+"""Of each queue, who owned it when, from 0 to the end."""
+_KINDS: Final[Mapping[str, EventKind]] = {"starting": "join", "stopping": "leave", "killed": "crash"}
+
+_UNSEEN_US: Final = 50_000
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One thing that a client did, or that was done to it.
+
+    Attributes:
+        what: starting, started, stopping, stopped, killed; gained, pulled (for the first time), lost (a queue);
+            request, answer, notice (the broker's, of changed members).
+        topic, queue_id: of the queue that it is about.
+        broker_name: of the queue; or who was asked, or answered, or gave notice.
+        address: the broker's, where the name is not yet known.
+        code: of the request.
+    """
+
+    at_us: int
+    client_id: str
+    what: str
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    address: str | None = None
+    code: int | None = None
+
+    @property
+    def queue(self) -> tuple[str | None, str | None, int | None]:
+        """Topic, broker name and queue id."""
+        return self.topic, self.broker_name, self.queue_id
+
+
+class Lived(msgspec.Struct, frozen=True, rename="camel"):
+    """What the group was.
+
+    Attributes:
+        version: of clients and brokers.
+        group: its name.
+        orderly: the listener is a MessageListenerOrderly.
+        topic: the one that the group subscribes to; members run the strategy AVG.
+        brokers: broker name → its number of queues.
+        end_us: when it was over.
+        request_us: how long a request for a list of members or a lock took, on average.
+        connect_us: how much longer a member's first request to a broker took; the median.
+        starts_us: of each member, from its start until it turned to the first broker; the shortest first.
+    """
+
+    version: str
+    group: str
+    orderly: bool
+    topic: str
+    brokers: dict[str, int]
+    end_us: int
+    request_us: int
+    connect_us: int
+    starts_us: tuple[int, ...]
+
+    @property
+    def route(self) -> TopicRouteData:
+        """The topic's."""
+        return _route(self.topic, self.brokers)
+
+    @property
+    def retry_route(self) -> TopicRouteData:
+        """The retry topic's, which every member allocates as well: one queue a broker."""
+        return _route(f"%RETRY%{self.group}", dict.fromkeys(self.brokers, 1))
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """What the group went through; the lines are in the order of time."""
+
+    lived: Lived
+    lines: tuple[Line, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was done to the group."""
+        return tuple(Event(_KINDS[line.what], line.at_us, line.client_id) for line in self.lines if line.what in _KINDS)
+
+    @property
+    def intervals(self) -> Intervals:
+        """Of the topic's queues."""
+        return {queue: tuple(self._intervals(queue)) for queue in self.lived.route.subscribe_queues()}
+
+    @property
+    def first_pulls_us(self) -> list[int]:
+        """Each time that a member took a queue and came to pull it, how long after it did.
+
+        The table is looked at once a millisecond, so that a pull at once may be seen before the queue is.
+        """
+        took: list[int] = []
+        pulled = [line for line in self.lines if line.what == "pulled"]
+        for line in self.lines:
+            if line.what == "gained" and line.topic == self.lived.topic:
+                key = line.client_id, line.queue
+                after = (each.at_us - line.at_us for each in pulled if (each.client_id, each.queue) == key)
+                took += [max(us, 0) for us in after if us > -_UNSEEN_US][:1]
+        return took
+
+    def _intervals(self, queue: MessageQueue) -> Iterator[Interval]:
+        owners: frozenset[str] = frozenset()
+        since = 0
+        for at_us, lines in groupby(self._changes(queue), key=lambda line: line.at_us):
+            before = owners
+            for line in lines:
+                owners = owners | {line.client_id} if line.what == "gained" else owners - {line.client_id}
+            if owners != before and at_us > since:
+                yield _interval(since, at_us, before)
+                since = at_us
+        yield _interval(since, self.lived.end_us, owners)
+
+    def _changes(self, queue: MessageQueue) -> Iterable[Line]:
+        key = (queue.topic, queue.broker_name, queue.queue_id)
+        return (
+            line
+            for line in self.lines
+            if line.what == "killed" or (line.what in ("gained", "lost") and line.queue == key)
+        )
+
+
+def _route(topic: str, brokers: Mapping[str, int]) -> TopicRouteData:
+    return TopicRouteData(
+        topic,
+        tuple(QueueData(name, number, number, 6) for name, number in brokers.items()),
+        tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in brokers),
+    )
+
+
+def _interval(from_us: int, to_us: int, owners: Iterable[str]) -> Interval:
+    ids = tuple(sorted(owners))
+    state: OwnerState = "none" if not ids else "one" if len(ids) == 1 else "several"
+    return Interval(from_us, to_us, state, ids)
+
+
+def saved(name: str) -> Recording:
+    """A recording from `tests/data/rebalance`."""
+    head, *rows = (DATA / f"{name}.jsonl").read_bytes().splitlines()
+    lines = tuple(msgspec.json.decode(row, type=Line) for row in rows)
+    return Recording(msgspec.json.decode(head, type=Lived), lines)
+
+
+def save(recording: Recording, name: str) -> None:
+    """As `saved` reads it."""
+    rows = (recording.lived, *recording.lines)
+    DATA.mkdir(exist_ok=True)
+    (DATA / f"{name}.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
