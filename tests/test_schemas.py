@@ -25,7 +25,7 @@ from rmqlb.model.sending import Attempt, KeySpread, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.snapshot_file import to_document
-from rmqlb.views import group_data, owners_view, pipeline_view, plan_view, rollout_view, route_view, send_data
+from rmqlb.views import group_data, owners_view, pipeline_view, plan_data, rollout_view, route_view, send_data
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.machine import as_json, envelope
 from rmqlb.views.report import FORMATS, Report
@@ -174,7 +174,7 @@ def must_print(name: str, data: Any, command: str) -> None:
 @FEW
 @given(any_of(RebalancePlan), st.lists(any_of(TriedCondition), max_size=2))
 def test_any_plan_fits(plan: RebalancePlan, conditions: list[TriedCondition]) -> None:
-    must_print("rmqlb/plan", plan_view._data(plan, conditions), "plan-rebalance")
+    must_print("rmqlb/plan", plan_data.plan_data(plan, conditions), "plan-rebalance")
 
 
 @FEW

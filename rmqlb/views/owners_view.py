@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
-from rmqlb.views.plan_view import evenness_data, labels
+from rmqlb.views.plan_data import evenness_data
+from rmqlb.views.plan_view import labels
 from rmqlb.views.report import Cell, Column, Report, Section
 
 if TYPE_CHECKING:

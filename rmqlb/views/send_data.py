@@ -14,6 +14,7 @@ from rmqlb.views.trials_view import trials_data
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import send as shapes
+    from rmqlb.views.shapes.send_scenario import SendScenarioData
 
 
 def send_data(
@@ -58,7 +59,7 @@ def after(at: float | None, since: float | None) -> float | None:
     return None if at is None or since is None else at - since
 
 
-def _scenario_data(report: SendReport) -> shapes.SendScenarioData:
+def _scenario_data(report: SendReport) -> SendScenarioData:
     s = report.scenario
     return {
         "clientVersion": s.client_version,
