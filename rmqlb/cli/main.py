@@ -21,6 +21,8 @@ COMMANDS = (
     "pipeline",
     "context",
     "config",
+    "schema",
+    "explain",
 )
 
 

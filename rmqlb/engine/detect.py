@@ -17,6 +17,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 
 DEFAULT = "AVG"
@@ -33,7 +34,7 @@ class Detected(Struct, frozen=True):
     """
 
     strategy: str
-    origin: str
+    origin: Origin
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -63,6 +64,7 @@ def detect_strategy(
         raise DataError(
             f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
             hint="say what to predict with: --strategy NAME",
+            code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
     if len(names) == 1:
