@@ -52,7 +52,9 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
             error.show()
             sys.exit(ExitCode.USAGE)
         case click.exceptions.ClickException():
-            _end(_sentence(error.format_message()), _help_hint(error), UsageError.code, ExitCode.USAGE, arguments)
+            message, close = _without_suggestion(error)
+            hint = "did you mean " + " or ".join(close) + "?" if close else _help_hint(error)
+            _end(_sentence(message), hint, UsageError.code, ExitCode.USAGE, arguments)
         case KeyboardInterrupt() | Abort():
             sys.exit(ExitCode.INTERRUPTED)
         case SystemExit() if error.code != 1:
@@ -124,6 +126,18 @@ def _wants_json(arguments: list[str]) -> bool:
 
         wanted = configured_output()
     return wanted == "json"
+
+
+def _without_suggestion(error: click.exceptions.ClickException) -> tuple[str, list[str]]:
+    """What was wrong, and the names that may have been meant: those are for the hint, as in every other error."""
+    if isinstance(error, click.exceptions.NoSuchOption):
+        from difflib import get_close_matches
+
+        # Without the dashes, which all of them have in common.
+        names = {name.lstrip("-"): name for name in error.possibilities or ()}
+        return error.message, [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
+    message, _, close = error.format_message().partition(". Did you mean ")
+    return message, [name.strip(" '\"?") for name in close.split(",")] if close else []
 
 
 def _sentence(text: str) -> str:

@@ -3,6 +3,7 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -14,8 +15,8 @@ from rmqlb.cli.files import write_whole
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
-from rmqlb.errors import UsageError
-from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.snapshot import Everything, Wanted, suggestion
 
 _FORMATS = ("json", "yaml")
 
@@ -55,6 +56,11 @@ def fetch_routes(
     terminal = Terminal("fetch-routes", output)
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    for option, kind, asked, names in (
+        ("--topic", "topics", everything.topics, snapshot.routes),
+        ("--group", "groups", everything.groups, snapshot.groups),
+    ):
+        _must_be_there(option, kind, asked, names, snapshot.endpoint)
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
@@ -71,3 +77,15 @@ def fetch_routes(
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
         raise typer.Exit(ExitCode.DATA)
+
+
+def _must_be_there(option: str, kind: str, asked: Collection[str], names: Collection[str], endpoint: str) -> None:
+    """A pattern may fit nothing; a name that is not there is a mistake.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    for name in asked:
+        if name not in names and not any(char in name for char in "*?["):
+            hint = suggestion(kind, name, names) if names else None
+            raise DataError(f"{option} {name}: it is not in {endpoint}", hint=hint)

@@ -115,7 +115,7 @@ BAD = {
     ("show", "thre"): "there is no context 'thre'",
     ("remove", "thre"): "there is no context 'thre'",
     ("remove",): "missing argument 'NAME'",
-    ("lst",): "no such command 'lst'. Did you mean 'list'?",
+    ("lst",): "no such command 'lst'\nhint: did you mean list?",
 }
 
 

@@ -6,6 +6,7 @@ another character is escaped here, and nowhere else; only `bold` and `italic` gi
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rmqlb.version import __version__
@@ -25,6 +26,7 @@ _ESCAPES = {
     "−": "\\-",
     "–": "\\-",
 }
+_LONGEST_LINE = 78
 
 
 class Marked(str):
@@ -110,14 +112,14 @@ class Page:
         """Filled text."""
         if not self._lines[-1].startswith((".SH", ".SS")):
             self._lines.append(".PP")
-        self._lines.append(_at_line_start(coded(text) if not isinstance(text, Marked) else text))
+        self._lines += _filled(text)
 
     def item(self, term: str, *texts: str) -> None:
         """A term, and below it, indented, what it means."""
         self._lines += [".TP", _at_line_start(escaped(term))]
         for place, text in enumerate(texts):
             self._lines += [".IP"] if place else []
-            self._lines.append(_at_line_start(coded(text) if not isinstance(text, Marked) else text))
+            self._lines += _filled(text)
 
     def verbatim(self, lines: Iterable[str]) -> None:
         """Lines that stay as they are."""
@@ -136,6 +138,13 @@ class Page:
     def text(self) -> str:
         """The page."""
         return "\n".join(self._lines) + "\n"
+
+
+def _filled(text: str) -> list[str]:
+    """Lines of a length that a reader of the file likes; roff fills them anew."""
+    marked = text if isinstance(text, Marked) else coded(text)
+    lines = textwrap.wrap(marked, _LONGEST_LINE, break_long_words=False, break_on_hyphens=False)
+    return [_at_line_start(line) for line in lines] or ["\\&"]
 
 
 def _at_line_start(text: str) -> str:
