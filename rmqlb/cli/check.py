@@ -67,7 +67,8 @@ def check(
     from rmqlb.sources.policy_file import read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
-    if fail_from not in SEVERITIES:
+    lowest = next((each for each in SEVERITIES if each == fail_from), None)
+    if lowest is None:
         raise UsageError(
             f"--fail-from {fail_from}: no such severity", hint=suggestion("severities", fail_from, SEVERITIES)
         )
@@ -83,7 +84,7 @@ def check(
             rules,
             day,
             settings=settings(strategy_options, list(snapshot.routes)),
-            fail_from=fail_from,
+            fail_from=lowest,
             progress=progress,
         )
     _show(report, snapshot, terminal)

@@ -6,6 +6,8 @@ from rmqlb.model.sending import Attempt
 from rmqlb.sources.snapshot_document import SnapshotDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
+from rmqlb.views.shapes.check import CheckData
+from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 from rmqlb.views.shapes.envelope import ErrorDocument
 from rmqlb.views.shapes.group import GroupData
 from rmqlb.views.shapes.owners import OwnersData
@@ -16,6 +18,7 @@ from rmqlb.views.shapes.route import RouteData
 from rmqlb.views.shapes.send import SendData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
+_LISTING = ("add", "list", "use", "remove")
 
 RESULTS = (
     Result(
@@ -32,6 +35,7 @@ RESULTS = (
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckData),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),
@@ -39,6 +43,9 @@ RESULTS = (
         PipelineData,
     ),
     Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetData),
+    Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", ContextsData),
+    Result("rmqlb/context", ("context show",), "one context", OneContextData),
+    Result("rmqlb/config", ("config show",), "the settings as a command would use them", ConfigData),
     Result("rmqlb/schemas", ("schema",), "the results that have a schema", SchemasData),
     Result("rmqlb/explanations", ("explain",), "what codes mean", ExplanationsData),
     Result(

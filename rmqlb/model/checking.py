@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.policy import ERROR, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import ERROR, Bound, Limit, Policy, Rule, Severity, Waiver
 
 Verdict = Literal["holds", "violated", "incomplete", "notApplicable"]
 HOLDS: Verdict = "holds"
@@ -77,7 +77,7 @@ class CheckReport(Struct, frozen=True):
     judgements: tuple[Judgement, ...]
     waivers: tuple[WaiverUse, ...] = ()
     findings: tuple[Finding, ...] = ()
-    fail_from: str = ERROR
+    fail_from: Severity = ERROR
 
     def of(self, verdict: Verdict) -> Iterator[Judgement]:
         """The judgements of that kind which no waiver lets pass."""

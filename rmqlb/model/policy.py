@@ -15,9 +15,14 @@ from msgspec import Struct
 
 from rmqlb.model.snapshot import Everything, Wanted
 
-GROUP, TOPIC = "group", "topic"
-ERROR, WARNING, NOTE = "error", "warning", "note"
-SEVERITIES = (ERROR, WARNING, NOTE)
+About = Literal["group", "topic"]
+GROUP: About = "group"
+TOPIC: About = "topic"
+Severity = Literal["error", "warning", "note"]
+ERROR: Severity = "error"
+WARNING: Severity = "warning"
+NOTE: Severity = "note"
+SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, NOTE)
 """The gravest first."""
 
 Unit = Literal["count", "ratio", "share", "least", "names"]
@@ -34,7 +39,7 @@ class LimitKind(Struct, frozen=True):
         what: what is measured, for people.
     """
 
-    about: str
+    about: About
     unit: Unit
     what: str
 
@@ -88,18 +93,18 @@ class Rule(Struct, frozen=True):
     """
 
     name: str
-    about: str
+    about: About
     patterns: tuple[str, ...]
     limits: tuple[Limit, ...]
     exclude: tuple[str, ...] = ()
-    severity: str = ERROR
+    severity: Severity = ERROR
     assume: str | None = None
 
     def takes(self, name: str) -> bool:
         """The rule is about the group or topic of that name."""
         return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)
 
-    def counts_from(self, severity: str) -> bool:
+    def counts_from(self, severity: Severity) -> bool:
         """The rule is at least so grave."""
         return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
@@ -25,6 +25,7 @@ _WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
 
 Path = tuple[str | int, ...]
+Name = TypeVar("Name", bound=str)
 
 
 def read_policy(path: str, strategies: Collection[str]) -> Policy:
@@ -51,7 +52,9 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
         value = read_yaml(text, where)
     except DocumentError as error:
         is_star = any(text in error.message for text in ("aliases", "alphabetic or numeric"))  # how YAML reads a bare *
-        raise UsageError(error.message, hint="put patterns in quotes: '*'" if is_star else error.hint) from None
+        raise UsageError(
+            error.message, hint="put patterns in quotes: '*'" if is_star else error.hint, code="policy-invalid"
+        ) from None
     return _Reading(text, where, strategies).policy(value)
 
 
@@ -175,11 +178,12 @@ class _Reading:
         is_class = text.upper() != text and text.upper() not in self._strategies
         return text if is_class else self._strategy(text, path)
 
-    def _one_of(self, value: object, path: Path, known: Collection[str], kind: str) -> str:
+    def _one_of(self, value: object, path: Path, known: Collection[Name], kind: str) -> Name:
         name = self._name(value, path)
-        if name not in known:
-            self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
-        return name
+        for each in known:
+            if each == name:
+                return each
+        self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
 
     def _texts(self, value: object, path: Path) -> tuple[str, ...]:
         """One text or a list of them."""
@@ -217,7 +221,7 @@ class _Reading:
     def _refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
         line = line_of(self._text, path)
         place = f"{_path_text(path)}: " if path else ""
-        raise UsageError(f"{self._where}, line {line}: {place}{problem}", hint=hint)
+        raise UsageError(f"{self._where}, line {line}: {place}{problem}", hint=hint, code="policy-invalid")
 
 
 def _path_text(path: Path) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverUse
-from rmqlb.model.policy import GROUP, Rule
+from rmqlb.model.policy import GROUP, Bound, Rule, Waiver
 from rmqlb.views.check_words import bound_text, value_text
 from rmqlb.views.report import Cell, Column, Report, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.check import CheckData, JudgementData, WaivedData
 
 _WHERE = (
     Column("severity", "severity", quiet=True),
@@ -159,26 +162,31 @@ def _summary(report: CheckReport) -> Section:
     return Section("summary", "summary", (Column("", "figure"), Column("value", "value", "number")), tuple(rows))
 
 
-def _judgement_data(one: Judgement) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _judgement_data(one: Judgement) -> JudgementData:
+    return {
         "rule": one.rule.name,
         "severity": one.rule.severity,
         "about": one.rule.about,
         "name": one.subject,
         "limit": one.limit.name if one.limit else None,
         "verdict": one.verdict,
-        "value": one.value,
-        "bound": one.limit.bound if one.limit else None,
+        "value": _plain(one.value),
+        "bound": _plain(one.limit.bound) if one.limit else None,
         "unit": one.limit.kind.unit if one.limit else None,
         "basis": one.basis,
         "why": one.why or None,
     }
-    if one.waiver is not None:
-        data |= {"until": str(one.waiver.until), "reason": one.waiver.reason}
-    return data
 
 
-def _data(report: CheckReport) -> dict[str, Any]:
+def _waived_data(one: Judgement, waiver: Waiver) -> WaivedData:
+    return {**_judgement_data(one), "until": str(waiver.until), "reason": waiver.reason}
+
+
+def _plain(value: Bound | None) -> float | list[str] | None:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _data(report: CheckReport) -> CheckData:
     counts = _counts(report.judgements)
     return {
         "policy": report.policy.where,
@@ -186,7 +194,7 @@ def _data(report: CheckReport) -> dict[str, Any]:
         "failFrom": report.fail_from,
         "outcome": report.outcome,
         "violations": [_judgement_data(one) for one in report.of(VIOLATED)],
-        "waived": [_judgement_data(one) for one in report.waived],
+        "waived": [_waived_data(one, one.waiver) for one in report.waived if one.waiver is not None],
         "incomplete": [_judgement_data(one) for one in report.of(INCOMPLETE)],
         "notApplicable": [_judgement_data(one) for one in report.of(NOT_APPLICABLE)],
         "rules": [
@@ -195,7 +203,12 @@ def _data(report: CheckReport) -> dict[str, Any]:
                 "severity": rule.severity,
                 "about": rule.about,
                 "names": names,
-                **{key: own[key] for key in _RULE_COUNTS},
+                "limits": own["limits"],
+                "holds": own["holds"],
+                "violated": own["violated"],
+                "waived": own["waived"],
+                "incomplete": own["incomplete"],
+                "notApplicable": own["notApplicable"],
             }
             for rule, own, names in _rule_counts(report)
         ],
@@ -212,5 +225,13 @@ def _data(report: CheckReport) -> dict[str, Any]:
             }
             for use in report.waivers
         ],
-        "summary": {"rules": len(report.policy.rules), **{key: counts[key] for key in _RULE_COUNTS}},
+        "summary": {
+            "rules": len(report.policy.rules),
+            "limits": counts["limits"],
+            "holds": counts["holds"],
+            "violated": counts["violated"],
+            "waived": counts["waived"],
+            "incomplete": counts["incomplete"],
+            "notApplicable": counts["notApplicable"],
+        },
     }

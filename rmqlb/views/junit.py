@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement
-from rmqlb.model.policy import Rule
+from rmqlb.model.policy import Rule, Severity
 from rmqlb.views.check_words import sentence, waiver_text
 from rmqlb.views.text import visible
 
@@ -58,7 +58,7 @@ def _suite(rule: Rule, judgements: Sequence[Judgement], report: CheckReport, tak
     return suite
 
 
-def _case(one: Judgement, fail_from: str) -> Element:
+def _case(one: Judgement, fail_from: Severity) -> Element:
     from xml.etree.ElementTree import Element, SubElement
 
     limit = one.limit.name if one.limit else "anything to check"

@@ -27,7 +27,9 @@ def run_example(example: str, folder: Path) -> Ran:
         assert words[0] == "rmqlb", example
         return run(*words[1:])
     env = environment({"PATH": f"{program(folder)}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)})
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", example], capture_output=True, text=True, env=env, check=False)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", example], capture_output=True, text=True, env=env, check=False
+    )
     return Ran(done.stdout, done.stderr, done.returncode)
 
 

@@ -217,7 +217,12 @@ SPELLING = [
     ),
     Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
     Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),
-    Bad("fetch-routes -s EXAMPLE --group ordersvc", DATA, f"--group ordersvc: it is not in {EXAMPLE}", "did you mean order-svc?"),
+    Bad(
+        "fetch-routes -s EXAMPLE --group ordersvc",
+        DATA,
+        f"--group ordersvc: it is not in {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
     Bad("fetch-routes -s EXAMPLE -t Skewd", DATA, f"--topic Skewd: it is not in {EXAMPLE}", "did you mean Skewed?"),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
     plan(

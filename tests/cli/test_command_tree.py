@@ -119,12 +119,12 @@ def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
 
 def sections_in_views() -> set[str]:
     """The first argument of every `Section(…)`."""
-    found = set()
+    found: set[str] = set()
     for path in (ROOT / "rmqlb" / "views").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Section":
                 name = node.args[0] if node.args else None
-                if isinstance(name, ast.Constant):
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
                     found.add(name.value)
     return found
 
@@ -139,4 +139,5 @@ def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatc
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
-    assert listed and set(listed) <= set(SECTIONS[name])
+    assert listed
+    assert set(listed) <= set(SECTIONS[name])

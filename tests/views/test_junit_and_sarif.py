@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.junit import as_junit
 from rmqlb.views.sarif import as_sarif
@@ -36,7 +36,7 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
 }
 
 
-def report(name: str = "g", *, fail_from: str = "error") -> CheckReport:
+def report(name: str = "g", *, fail_from: Severity = "error") -> CheckReport:
     """One judgement of each kind, and rules, groups and topics of that name."""
     groups = (
         members("x y", name=name, owners="x x x -"),

@@ -14,7 +14,7 @@ from rmqlb.engine.check.topic_limits import measure_topic
 from rmqlb.engine.check.waive import waive, waiver_findings
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement
-from rmqlb.model.policy import ERROR, GROUP, Limit, Policy, Rule
+from rmqlb.model.policy import ERROR, GROUP, Limit, Policy, Rule, Severity
 from rmqlb.model.snapshot import ClusterSnapshot
 
 Told = Callable[[str, int, int], None]
@@ -27,7 +27,7 @@ def check_policy(
     today: date,
     *,
     settings: Settings | None = None,
-    fail_from: str = ERROR,
+    fail_from: Severity = ERROR,
     progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
 ) -> CheckReport:
     """What each limit of the policy comes to.

@@ -12,11 +12,13 @@ class SourceData(TypedDict):
         kind: which kind of source it is, such as dump or dashboard.
         endpoint: its URL or path, never with a secret in it.
         takenAt: when it was seen, ISO-8601 in UTC; null when the source does not tell.
+        context: the context that named the source; null when none did.
     """
 
     kind: str
     endpoint: str
     takenAt: str | None
+    context: str | None
 
 
 class WarningData(TypedDict):

@@ -8,7 +8,7 @@ import pytest
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import GROUP, NOTE, TOPIC, WARNING, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import GROUP, NOTE, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.snapshot import Everything, Unread, Wanted
 from tests.builders import route
 
@@ -147,13 +147,13 @@ def test_a_violation_goes_before_what_is_incomplete() -> None:
         (NOTE, "note", "violated"),
     ],
 )
-def test_only_rules_grave_enough_decide(severity: str, fail_from: str, outcome: str) -> None:
+def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:
     report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_from=fail_from)
     assert verdicts(report) == [("g", "violated"), ("h", "holds")]
     assert report.outcome == outcome
 
 
-def rule(about: str, *patterns: str) -> Rule:
+def rule(about: About, *patterns: str) -> Rule:
     return Rule(f"{about}-{patterns}", about, patterns, (Limit("idle" if about == GROUP else "minBrokers", 1),))
 
 
