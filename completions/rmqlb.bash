@@ -1,4 +1,5 @@
-# rmqlb(1) completion for bash 4.4 or newer. Written by python -m rmqlb.cli.manual from the code: change that instead.
+# rmqlb(1) completion for bash 4.4 or newer.
+# Written by python -m rmqlb.cli.manual from the code: change that instead.
 
 # Offer what begins as the current word does, quoted as that is: names come from a cluster.
 _rmqlb_words() {
@@ -31,7 +32,7 @@ _rmqlb_names() {
     local kind source name names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names
     [[ -f $cache && -r $cache ]] || return 0
     while IFS=$'\t' read -r kind source name; do
-        [[ $kind == "$1" ]] && names+=("$name")
+        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
     done <"$cache"
     _rmqlb_words "${names[@]}"
 }

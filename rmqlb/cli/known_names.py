@@ -1,11 +1,11 @@
 """Names of topics and groups that completion offers: those of the sources that commands have read, kept in a file.
 
 Rules of this file:
-- `$XDG_CACHE_HOME/rmqlb/names`, else `~/.cache/rmqlb/names`: a line a name, kind TAB source TAB name, the source read last
-  first. Lines, and not JSON, so that a shell reads them itself and starts no program.
+- `$XDG_CACHE_HOME/rmqlb/names`, else `~/.cache/rmqlb/names`: a line a name, kind TAB source TAB name, the source read
+  last first. Lines, and not JSON, so that a shell reads them itself and starts no program.
 - Completion never asks the network; it may offer what is no longer there.
-- Folder and file are the user's alone (700, 600). What cannot be written is not written, in silence: it is a cache. With
-  RMQLB_NO_CACHE set nothing is.
+- Folder and file are the user's alone (700, 600). What cannot be written is not written, in silence: it is a cache.
+  With RMQLB_NO_CACHE set nothing is.
 - A name that cannot be typed (a blank, a control or direction mark, absurd length) is left out.
 """
 
@@ -37,7 +37,7 @@ def remember(snapshot: ClusterSnapshot, source: str, everything: Everything | No
     """
     path = cache_file()
     where = snapshot.endpoint
-    if path is None or source == _STDIN or not _can_be_typed(where) or os.environ.get("RMQLB_NO_CACHE"):
+    if path is None or source == _STDIN or not where.isprintable() or os.environ.get("RMQLB_NO_CACHE"):
         return
     known = _read(path)
     is_whole = everything is not None and not everything.topics and not everything.groups
@@ -75,7 +75,9 @@ def _read(path: str) -> list[Line]:
     except (OSError, ValueError):
         return []
     lines = [tuple(line.split("\t")) for line in text.split("\n")]
-    return [line for line in lines if len(line) == 3 and all(map(_can_be_typed, line))][:MOST_NAMES]
+    return [
+        line for line in lines if len(line) == 3 and all(line) and line[1].isprintable() and _can_be_typed(line[2])
+    ][:MOST_NAMES]
 
 
 def _write(path: str, lines: list[Line]) -> None:

@@ -6,39 +6,66 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPTS = {"bash": "rmqlb.bash", "zsh": "_rmqlb", "fish": "rmqlb.fish"}
+SHELLS = tuple(SCRIPTS)
 
 _BASH = """
 source "$SCRIPT"
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-_rmqlb
-printf '%s\\n' "${COMPREPLY[@]}"
+for line; do
+    # As readline splits it, at blanks and at each equals sign.
+    IFS=' ' read -ra COMP_WORDS <<<"${line//=/ = }"
+    [[ $line == *[\\ =] ]] && COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _rmqlb
+    for word in "${COMPREPLY[@]}"; do printf '%s\\n' "$word"; done
+    echo ---
+done
 """
+_FISH = """
+source $SCRIPT
+for line in $argv
+    complete -C $line
+    echo ---
+end
+"""
+# Each line is typed in a shell on a terminal of its own, and what its widgets pass to compadd is written down.
 _ZSH = r"""
 zmodload zsh/zpty
+rm -f "$TALK/buffer"
 zpty shell zsh -f -i
-zpty -w shell "PS1= PROMPT2= RPROMPT=; unsetopt zle_bracketed_paste 2>/dev/null; bindkey -e; bindkey '^I' complete-word"
+zpty -w shell "PS1= PS2= RPS1=; bindkey -e; bindkey '^I' complete-word; unsetopt auto_list auto_menu list_beep"
 zpty -w shell 'autoload -U compinit; compinit -u -D; autoload -U +X _rmqlb; compdef _rmqlb rmqlb'
-zpty -w shell 'zstyle ":completion:*" list-colors; LISTMAX=0'
 zpty -w shell 'compadd() {
     local -a hits
-    if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)* ]]; then builtin compadd "$@"; return; fi
-    builtin compadd -O hits "$@"
-    (( $#hits )) && print -rl -- "${hits[@]}" >>"$HITS"
+    if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)* ]]; then
+        builtin compadd -O hits "$@"
+        (( $#hits )) && print -rl -- "${hits[@]}" >>"$TALK/hits"
+    fi
     builtin compadd "$@"
 }'
-zpty -w shell 'done-completing() { print -r -- "$BUFFER" >"$BUFFERED"; BUFFER=exit; zle accept-line }; zle -N done-completing; bindkey "^X" done-completing'
-zpty -w shell "print ready >\"$READY\""
-while [[ ! -s $READY ]]; do zpty -r -t shell line; sleep 0.02; done
-zpty -w -n shell "$TYPED"$'\t'$'\x18'
-while [[ ! -e $BUFFERED ]]; do zpty -r -t shell line; sleep 0.02; done
+zpty -w shell 'finish() { print -r -- "$BUFFER" >"$TALK/buffer"; BUFFER=; }; zle -N finish; bindkey "^T" finish'
+zpty -w shell 'print >"$TALK/buffer"'
+wait-for-it() {
+    local line
+    while [[ ! -s $TALK/buffer ]]; do zpty -r -t shell line; sleep 0.01; done
+}
+wait-for-it
+for line; do
+    rm -f "$TALK/hits" "$TALK/buffer"
+    zpty -w -n shell "$line"$'\t'$'\x14'
+    wait-for-it
+    [[ -e $TALK/hits ]] && cat "$TALK/hits"
+    print -- ---
+done
 zpty -d shell
 """
+_PROGRAMS = {"bash": ("--norc", "-c", _BASH, "bash"), "zsh": ("-f", "-c", _ZSH, "zsh"), "fish": ("-N", "-c", _FISH)}
 
 
 def need(tool: str) -> str:
@@ -55,53 +82,75 @@ def program(folder: Path) -> Path:
     """A folder with rmqlb in it, for the PATH."""
     binaries = folder / "bin"
     if not binaries.exists():
-        binaries.mkdir()
+        binaries.mkdir(parents=True)
         (binaries / "rmqlb").write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m rmqlb "$@"\n')
         (binaries / "rmqlb").chmod(0o755)
     return binaries
 
 
-def offered(shell: str, line: str, folder: Path) -> list[str]:
-    """What the shell offers behind the line, sorted.
-
-    Args:
-        shell: bash, zsh or fish.
-        line: as typed so far; its last word is the one to complete.
-        folder: the working directory, with bin/rmqlb and, in cache/, what completion remembers.
-    """
-    tool = need(shell)
-    env = {
+def environment(folder: Path) -> dict[str, str]:
+    """Of a shell at home in the folder, whose cache is `cache/` and whose configuration is `config/` there."""
+    return {
         **os.environ,
         "PATH": f"{program(folder)}:{os.environ['PATH']}",
         "HOME": str(folder),
         "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_CONFIG_HOME": str(folder / "config"),
-        "SCRIPT": str(ROOT / "completions" / SCRIPTS[shell]),
         "LC_ALL": "C.UTF-8",
         "TERM": "dumb",
     }
-    if shell == "bash":
-        arguments = [tool, "--norc", "-c", _BASH, "bash", *line.replace("=", " = ").split(" ")]  # as bash splits
-    elif shell == "fish":
-        arguments = [tool, "--no-config", "-c", 'source $SCRIPT; complete -C "$TYPED"']
-        env["TYPED"] = line
-    else:
-        hits = folder / "hits"
-        hits.unlink(missing_ok=True)
-        names = {"HITS": hits, "READY": folder / "ready", "BUFFERED": folder / "buffered"}
-        for path in (names["READY"], names["BUFFERED"]):
-            path.unlink(missing_ok=True)
-        env |= {name: str(path) for name, path in names.items()}
-        env |= {"TYPED": line, "FPATH": f"{ROOT / 'completions'}:{env.get('FPATH', '')}".rstrip(":")}
-        if "FPATH" not in os.environ:
-            found = subprocess.run([tool, "-fc", "print -r -- ${(j.:.)fpath}"], capture_output=True, text=True, check=True)
-            env["FPATH"] = f"{ROOT / 'completions'}:{found.stdout.strip()}"
-        arguments = [tool, "-f", "-c", _ZSH]
-    done = subprocess.run(arguments, env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert shell == "zsh" or done.stderr == "", done.stderr
+
+
+def offered(shell: str, lines: Sequence[str], folder: Path) -> list[set[str]]:
+    """What the shell offers behind each line, whose last word is the one to complete.
+
+    Args:
+        shell: bash, zsh or fish.
+        lines: as typed so far.
+        folder: the working directory, see `environment`.
+    """
+    tool = need(shell)
+    env = environment(folder) | {"SCRIPT": str(ROOT / "completions" / SCRIPTS[shell]), "TALK": str(folder)}
     if shell == "zsh":
-        text = (folder / "hits").read_text() if (folder / "hits").exists() else ""
-    else:
-        text = done.stdout
-    return sorted({word.partition("\t")[0] for word in text.splitlines() if word})
+        told = [tool, "-fc", "print -r -- ${(j.:.)fpath}"]
+        known = subprocess.run(told, env=env, capture_output=True, text=True, check=True).stdout.strip()
+        env["FPATH"] = f"{ROOT / 'completions'}:{known}"
+    done = subprocess.run(
+        [tool, *_PROGRAMS[shell], *lines], env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    *answers, rest = done.stdout.split("---\n")
+    assert (rest, len(answers)) == ("", len(lines))
+    # fish adds a description behind a tabulator.
+    return [{word.partition("\t")[0] for word in answer.splitlines() if word} for answer in answers]
+
+
+def typed_in_bash(line: str, folder: Path) -> str:
+    """The command line of an interactive bash on a terminal, after the completion key."""
+    import pty
+
+    buffer = folder / "buffer"
+    buffer.unlink(missing_ok=True)
+    script = ROOT / "completions" / "rmqlb.bash"
+    startup = folder / "bashrc"
+    startup.write_text(
+        f"source {script}\nPS1='ready> '\n"
+        """bind -x '"\\C-t": printf "%s" "$READLINE_LINE" >buffer.aside; mv buffer.aside buffer; exit'\n"""
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execve(need("bash"), ["bash", "--rcfile", str(startup), "-i"], environment(folder))
+    shown = b""
+    while b"ready> " not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, line.encode() + b"\t\x14")
+    try:
+        while os.read(terminal, 4096):
+            pass
+    except OSError:  # how a terminal ends
+        pass
+    finally:
+        os.close(terminal)
+        os.waitpid(child, 0)
+    return buffer.read_text()

@@ -84,7 +84,10 @@ def test_man_has_no_warning() -> None:
 
 def test_man_finds_a_page_by_its_name() -> None:
     done = subprocess.run(
-        [need("man"), "-M", str(ROOT / "man"), "-P", "cat", "rmqlb-plan-rebalance"], capture_output=True, text=True, check=True
+        [need("man"), "-M", str(ROOT / "man"), "-P", "cat", "rmqlb-plan-rebalance"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "RMQLB-PLAN-REBALANCE(1)" in done.stdout
 
@@ -110,7 +113,7 @@ def test_mandoc_finds_nothing() -> None:
         ".",
         "\\",
         "[x] {y} $(touch z) & | ; <>",
-        ".\\\" a comment",
+        '.\\" a comment',
     ],
 )
 def test_text_comes_out_as_it_went_in(text: str) -> None:

@@ -1,8 +1,8 @@
 """The completion of bash, 4.4 or newer: one function, which starts no program but for the names of contexts.
 
-Measured, to have the options of a command Python takes a fifth of a second and more; the script, a few milliseconds. So it
-knows the tree by itself. Names come from the cache (`known_names.py`), as lines that `read` takes in; nothing of them is
-ever evaluated, and what is inserted is quoted.
+Measured, to have the options of a command Python takes a fifth of a second and more; the script, a few milliseconds.
+So it knows the tree by itself. Names come from the cache (`known_names.py`), as lines that `read` takes in; nothing of
+them is ever evaluated, and what is inserted is quoted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from rmqlb.cli.known_names import CACHE_IN_SHELL
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.manual.values import Value, value_of
 
-_HEAD = r"""# rmqlb(1) completion for bash 4.4 or newer. Written by python -m rmqlb.cli.manual from the code: change that instead.
+_HEAD = r"""# rmqlb(1) completion for bash 4.4 or newer.
+# Written by python -m rmqlb.cli.manual from the code: change that instead.
 
 # Offer what begins as the current word does, quoted as that is: names come from a cluster.
 _rmqlb_words() {
@@ -44,7 +45,7 @@ _rmqlb_names() {
     local kind source name names=() cache=CACHE
     [[ -f $cache && -r $cache ]] || return 0
     while IFS=$'\t' read -r kind source name; do
-        [[ $kind == "$1" ]] && names+=("$name")
+        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
     done <"$cache"
     _rmqlb_words "${names[@]}"
 }
@@ -107,7 +108,14 @@ def _one(command: CommandPage) -> str:
     positional = _positional(command)
     if positional is None:
         return "\n".join([*lines, "    esac", f"    {options}", "}", ""])
-    lines += ["    esac", "    case $cur in", f"        -*) {options} ;;", f"        *) {positional} ;;", "    esac", "}"]
+    lines += [
+        "    esac",
+        "    case $cur in",
+        f"        -*) {options} ;;",
+        f"        *) {positional} ;;",
+        "    esac",
+        "}",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -139,7 +139,9 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
             if option.variable:
                 setting.setdefault(option.variable, set()).add(option.names[-1])
     for variable, names in sorted(setting.items()):
-        page.item(bold(variable), Marked(f"What {_or([bold(name) for name in sorted(names)])} says where it is left out."))
+        page.item(
+            bold(variable), Marked(f"What {_or([bold(name) for name in sorted(names)])} says where it is left out.")
+        )
     for variable, meaning in _MORE_VARIABLES:
         page.item(bold(variable), meaning)
 
@@ -152,8 +154,8 @@ def _files(page: Page, command: CommandPage) -> None:
     page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
     page.item(
         italic("~/.cache/rmqlb/names"),
-        "Names of topics and groups for completion: of the sources read last, never asked for over the network. It may be "
-        "removed at any time; with `RMQLB_NO_CACHE` set it is not written.",
+        "Names of topics and groups for completion: of the sources read last, never asked for over the network. It may "
+        "be removed at any time; with `RMQLB_NO_CACHE` set it is not written.",
     )
 
 

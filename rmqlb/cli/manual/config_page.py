@@ -34,8 +34,8 @@ _KINDS = {
     "texts": "list of texts",
 }
 _MEANINGS = {
-    "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a file. "
-    "The only key that must be there.",
+    "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
+    "file. The only key that must be there.",
     "secret": "Where the password or the secret key is: file:PATH, whose first line it is, env:NAME for an environment "
     "variable, or keyring:SERVICE/USER for the desktop's keyring (the extra rmqlb[keyring]).",
 }
@@ -58,20 +58,20 @@ def config_page(program: CommandPage) -> Page:
     page = Page("rmqlb-config", 5, "contexts and settings of rmqlb")
     page.heading("Description")
     page.paragraph(
-        "Options that are the same every time may stand in a file, and endpoints may have names. A setting comes from the "
-        "first of these that has it:"
+        "Options that are the same every time may stand in a file, and endpoints may have names. A setting comes from "
+        "the first of these that has it:"
     )
     for layer, meaning in _LAYERS:
         page.item(bold(layer), meaning)
     page.paragraph(
-        "`rmqlb config show --origin` tells each setting and which layer set it, with file and line. The files are YAML. A "
-        "key that is not known, or a value of the wrong kind, is an error with its line."
+        "`rmqlb config show --origin` tells each setting and which layer set it, with file and line. The files are "
+        "YAML. A key that is not known, or a value of the wrong kind, is an error with its line."
     )
     page.heading("Contexts")
     page.paragraph(
-        "A context is a named endpoint: where the cluster is, who logs in, and where the secret is. `rmqlb context add`, "
-        "`list`, `use`, `show` and `remove` keep them in the user file; comments in it do not last. A source on the command "
-        "line or in the environment puts the context aside, whole: nothing of it is sent anywhere else."
+        "A context is a named endpoint: where the cluster is, who logs in, and where the secret is. `rmqlb context "
+        "add`, `list`, `use`, `show` and `remove` keep them in the user file; comments in it do not last. A source on "
+        "the command line or in the environment puts the context aside, whole: nothing of it is sent anywhere else."
     )
     page.heading("Examples")
     page.paragraph("A user file:")
@@ -89,9 +89,9 @@ def config_page(program: CommandPage) -> Page:
     allowed = [bold(key.name) for key in SETTINGS if key.in_project]
     page.paragraph(Marked(", ".join(allowed[:-1]) + f" and {allowed[-1]}, with the same meaning."))
     page.paragraph(
-        "A project file belongs to whoever wrote the repository that it lies in, so it chooses among the user's contexts "
-        "and how results look. It cannot say where to connect, who logs in or how much is read; it is passed over when it "
-        "belongs to another user."
+        "A project file belongs to whoever wrote the repository that it lies in, so it chooses among the user's "
+        "contexts and how results look. It cannot say where to connect, who logs in or how much is read; it is passed "
+        "over when it belongs to another user."
     )
     page.heading("Files")
     page.item(
@@ -99,7 +99,9 @@ def config_page(program: CommandPage) -> Page:
         "The user file. Nobody else may change it, nor read it when it says where a secret is: mode 600.",
     )
     page.item(italic(PROJECT_FILE), "A project file.")
-    page.see_also([("rmqlb", 1), *((each.page, 1) for each in program.all() if each.path[:1] in (("context",), ("config",)))])
+    page.see_also(
+        [("rmqlb", 1), *((each.page, 1) for each in program.all() if each.path[:1] in (("context",), ("config",)))]
+    )
     return page
 
 
@@ -112,6 +114,9 @@ def _meaning(key: Key, program: CommandPage) -> Marked:
     if key.name in _MEANINGS:
         return coded(_MEANINGS[key.name])
     option = next(
-        option for command in program.all() for option in command.options if f"--{key.name}" in option.names and option.variable
+        option
+        for command in program.all()
+        for option in command.options
+        if f"--{key.name}" in option.names and option.variable
     )
     return escaped(option.help)

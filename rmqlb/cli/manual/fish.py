@@ -30,7 +30,7 @@ function __rmqlb_names
     set -q XDG_CACHE_HOME; and test -n "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
     test -f $cache/rmqlb/names -a -r $cache/rmqlb/names; or return 0
     while read -l -d \\t kind source name
-        test "$kind" = $argv[1]; and echo -- $name
+        test "$kind" = $argv[1]; and not string match -qr '[[:cntrl:]]' -- $name; and echo -- $name
     end <$cache/rmqlb/names
 end
 
@@ -50,7 +50,10 @@ def fish_script(program: CommandPage) -> str:
     for command in commands:
         if command.path:
             above, path = " ".join(command.path[:-1]), " ".join(command.path)
-            lines += [f"            case {_quoted(f'{above}/{command.name}')}", f"                set path {_quoted(path)}"]
+            lines += [
+                f"            case {_quoted(f'{above}/{command.name}')}",
+                f"                set path {_quoted(path)}",
+            ]
     lines.append(_REST)
     for command in commands:
         head = f"complete -c rmqlb -n {_quoted(f'__rmqlb_at {_argument_of(command)}'.strip())}"

@@ -1,8 +1,8 @@
 """The help of a command, taken apart: a summary, paragraphs, examples and exit codes.
 
 Rule of this file: the form of the docstrings is what is written here, and a test holds every command to it. The first
-paragraph is the summary; `Examples:` opens indented commands; `Exit codes:` lists what the command ends with; a line that
-ends in a colon above indented lines opens a list.
+paragraph is the summary; `Examples:` opens indented commands; `Exit codes:` lists what the command ends with; a line
+that ends in a colon above indented lines opens a list.
 """
 
 from __future__ import annotations

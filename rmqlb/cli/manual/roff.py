@@ -63,10 +63,10 @@ def italic(text: str) -> Marked:
 
 
 def coded(text: str) -> Marked:
-    """Prose in which backquotes stand around what is typed.
+    r"""Prose in which backquotes stand around what is typed.
 
-    >>> coded("run `x`")
-    'run \\\\fBx\\\\fR'
+    >>> print(coded("run `x`"))
+    run \fBx\fR
     """
     parts = text.split("`")
     if len(parts) % 2 == 0:

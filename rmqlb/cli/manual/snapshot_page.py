@@ -66,14 +66,14 @@ def snapshot_page() -> Page:
     page.heading("Description")
     page.paragraph(
         "A snapshot holds routes, consumer groups, their members, who owns which queue, and how far each has read. "
-        "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can be "
-        "looked at later, elsewhere, or before and after a change. It may be written by hand."
+        "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can "
+        "be looked at later, elsewhere, or before and after a change. It may be written by hand."
     )
     page.paragraph(
-        f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a newer "
-        "major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's name may "
-        "be left out: what is absent, or null, is unknown, and is never made up. A list of members may name an id twice: "
-        "two processes share it."
+        f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a "
+        "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
+        "name may be left out: what is absent, or null, is unknown, and is never made up. A list of members may name "
+        "an id twice: two processes share it."
     )
     page.heading("Examples")
     page.paragraph("All that a plan needs:")
@@ -137,9 +137,9 @@ def _kind(kind: Any) -> str:
 
 
 def attributes(docstring: str) -> dict[str, str]:
-    """The `Attributes:` of a docstring: name → meaning.
+    r"""The `Attributes:` of a docstring: name → meaning.
 
-    >>> attributes("A thing.\\n\\nAttributes:\\n    size: in bytes,\\n        at most.\\n    name: its name.")
+    >>> attributes("A thing.\n\nAttributes:\n    size: in bytes,\n        at most.\n    name: its name.")
     {'size': 'in bytes, at most.', 'name': 'its name.'}
     """
     _, _, listed = cleandoc(docstring).partition("Attributes:\n")

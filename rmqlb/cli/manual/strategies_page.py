@@ -38,13 +38,13 @@ class Case(Struct, frozen=True):
 
 CASES: Mapping[str, Case] = {
     "AVG": Case(
-        "The default; leave it while nothing speaks against it. It is even, and a member's queues lie together. A change "
-        "of the members moves many queues, for every block behind the change is cut anew, and where topics have fewer "
-        "queues than the group has members, the first ids get the queues of all of them."
+        "The default; leave it while nothing speaks against it. It is even, and a member's queues lie together. A "
+        "change of the members moves many queues, for every block behind the change is cut anew, and where topics have "
+        "fewer queues than the group has members, the first ids get the queues of all of them."
     ),
     "AVG_BY_CIRCLE": Case(
         "Where the brokers differ in load: each member gets queues of many brokers, not of one or two, so that a slow "
-        "broker slows every member a little. As even as AVG; a change of the members moves even more."
+        "broker slows every member a little. As even as AVG; a change of the members mostly moves even more."
     ),
     "CONSISTENT_HASH": Case(
         "Where a move is dear (caches, ordered queues, long warm-up) and members come and go: a change moves only what "
@@ -63,16 +63,16 @@ CASES: Mapping[str, Case] = {
         said="--config FILE, which lists broker-a:0 to 4 for the first member and broker-b:0 to 2 for the second",
     ),
     "MACHINE_ROOM": Case(
-        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are read by nobody "
-        "in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
+        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are read by "
+        "nobody in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
         brokers={"r1@broker-a": 5, "r2@broker-b": 5},
         settings={"consumer_idcs": ("r1",)},
         said="--idc r1",
     ),
     "MACHINE_ROOM_NEARBY": Case(
-        "Where traffic between zones is slow or dear: queues are read in their own zone while a member is there, and by "
-        "everybody when none is. Give each zone as many members as its share of the queues asks for, for no zone helps "
-        "another one. Wraps another strategy, here AVG.",
+        "Where traffic between zones is slow or dear: queues are read in their own zone while a member is there, and "
+        "by everybody when none is. Give each zone as many members as its share of the queues asks for, for no zone "
+        "helps another one. Wraps another strategy, here AVG.",
         brokers={"r1-broker": 5, "r2-broker": 5},
         settings={
             "broker_zones": "([^-]+)-",
@@ -81,9 +81,9 @@ CASES: Mapping[str, Case] = {
         said="--broker-zone '([^-]+)-' and the zones r1, r1, r2 and r2 of the members",
     ),
     "PIN": Case(
-        "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users write "
-        "around RocketMQ's strategies; when none of the machines has a member, nobody reads. Wraps another strategy, here "
-        "AVG.",
+        "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
+        "write around RocketMQ's strategies; when none of the machines has a member, nobody reads. Wraps another "
+        "strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--host 10.0.0.2 --host 10.0.0.4",
     ),
@@ -95,22 +95,24 @@ def strategies_page() -> Page:
     page = Page("rmqlb-strategies", 7, "which consumer gets which queue, strategy by strategy")
     page.heading("Description")
     page.paragraph(
-        "A group's members divide the queues of a topic among themselves. Each one sorts the queues and the client ids, "
-        "runs the strategy that it was built with, and takes its own share; nobody checks that the shares fit together. "
-        "They do while all members see the same lists and run the same strategy."
+        "A group's members divide the queues of a topic among themselves. Each one sorts the queues and the client "
+        "ids, runs the strategy that it was built with, and takes its own share; nobody checks that the shares fit "
+        "together. They do while all members see the same lists and run the same strategy."
     )
     page.paragraph(
-        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a member, and "
-        "# is a queue that the member reads. On the left are three members, on the right a fourth has joined."
+        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a member, "
+        "and # is a queue that the member reads. On the left are three members, on the right a fourth has joined."
     )
-    page.paragraph("Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`.")
+    page.paragraph(
+        "Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
+    )
     page.heading("Strategies")
     for name in sorted(NAMES, key=list(CASES).index):
         _strategy(page, name)
     page.heading("Which one does a group run?")
     page.paragraph(
-        "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 in "
-        "the column `unlike seen` is the one. Members report their strategy where the source can ask them."
+        "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 "
+        "in the column `unlike seen` is the one. Members report their strategy where the source can ask them."
     )
     page.see_also([("rmqlb", 1), ("rmqlb-show-owners", 1), ("rmqlb-plan-rebalance", 1), ("rmqlb-plan-rollout", 1)])
     return page
@@ -165,9 +167,9 @@ def _parts(
     for row in (*_MEMBERS, _JOINER, _NOBODY):
         owner = None if row == _NOBODY else row
         rows[row] = [
-            " ".join("#" if owners.get(queue) == owner else "." for queue in queues if queue.broker_name == broker).ljust(
-                width
-            )
+            " ".join(
+                "#" if owners.get(queue) == owner else "." for queue in queues if queue.broker_name == broker
+            ).ljust(width)
             for broker, width in widths.items()
         ]
     return {row: "  ".join(cells) for row, cells in rows.items()}

@@ -1,8 +1,8 @@
 """What can stand as the value of an option: what completion offers after it.
 
 A metavar says it: one in small letters (`on|off`) is its own list, the tables below say what the others stand for, and
-nothing is offered for what only the user knows (a number, a time, a name that is not there yet). A test refuses a metavar
-that none of them knows.
+nothing is offered for what only the user knows (a number, a time, a name that is not there yet). A test refuses a
+metavar that none of them knows.
 """
 
 from __future__ import annotations
@@ -93,8 +93,34 @@ _BY_NAME: Mapping[str, Value] = {
 _CONTEXT_COMMANDS = ("context use", "context show", "context remove")
 ONLY_THE_USER_KNOWS = frozenset(
     {
-        *("N", "X", "K", "P", "R", "TIME", "TIME,…", "N,…", "MS,MS,…", "SIZE", "YYYY-MM-DD", "USER", "KEY", "IP", "ROOM"),
-        *("ID,ID,…", "IDS|@FILE|N", "N|ID", "OLD=NEW", "FROM=TO", "KEY=VALUE", "GLOB=ZONE|REGEX", "[BROKER=]N", "BROKER"),
+        *(
+            "N",
+            "X",
+            "K",
+            "P",
+            "R",
+            "TIME",
+            "TIME,…",
+            "N,…",
+            "MS,MS,…",
+            "SIZE",
+            "YYYY-MM-DD",
+            "USER",
+            "KEY",
+            "IP",
+            "ROOM",
+        ),
+        *(
+            "ID,ID,…",
+            "IDS|@FILE|N",
+            "N|ID",
+            "OLD=NEW",
+            "FROM=TO",
+            "KEY=VALUE",
+            "GLOB=ZONE|REGEX",
+            "[BROKER=]N",
+            "BROKER",
+        ),
         *("[BROKER=]SPEC", "[TOPIC=]R", "BROKER:QUEUE", "BROKER[@FROM-TO][:KIND]", "NAME[:READ[:WRITE]]"),
     }
 )

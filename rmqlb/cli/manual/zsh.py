@@ -21,6 +21,7 @@ _rmqlb_names() {
     while IFS= read -r line; do
         [[ $line == $kind$'\t'* ]] && names+=("${line##*$'\t'}")
     done <$cache
+    names=("${(@)names:#*[[:cntrl:]]*}")
     compadd "$@" -a names
 }
 
@@ -95,7 +96,7 @@ def _action(value: Value) -> str:
         case "words":
             return f"({' '.join(map(_escaped, value.words))})"
         case "beginnings":
-            return " compadd -S '' -- " + " ".join(_quoted(word) for word in value.words)
+            return " compadd -S '' -- " + " ".join(_quoted(_message(word)) for word in value.words)
         case "files":
             return "_files"
         case "folders":
