@@ -60,4 +60,4 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
     hint = f"set {variable} or name a {option}"
     if not _environment_counts(options):
         hint = f"name a {option}, give the context a secret, or choose it with --context: {variable} is not for it"
-    raise UsageError(f"no {what}", hint=hint)
+    raise UsageError(f"no {what}", hint=hint, code="no-secret")

@@ -34,6 +34,7 @@ def user_file_path() -> str:
         raise UsageError(
             "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path",
             hint="set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml",
+            code="no-home",
         )
     return path
 
@@ -65,9 +66,12 @@ def check_file(config: ConfigFile) -> None:
     Raises:
         UsageError: one does not.
     """
-    _check_all(config.values.items())
-    for context in config.contexts.values():
-        _check_all(context.values.items())
+    try:
+        _check_all(config.values.items())
+        for context in config.contexts.values():
+            _check_all(context.values.items())
+    except UsageError as error:
+        raise UsageError(error.message, hint=error.hint, code="config-invalid") from None
 
 
 def _check_all(items: Iterable[tuple[str, Written]]) -> None:
@@ -132,7 +136,7 @@ def context_named(name: str, config: ConfigFile, where: str | None = None) -> Co
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
-        raise UsageError(f"{where}: {problem}" if where else problem, hint=hint)
+        raise UsageError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
     return config.contexts[name]
 
 

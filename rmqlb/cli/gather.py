@@ -74,6 +74,7 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         raise UsageError(
             "no source",
             hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+            code="no-source",
         )
     access = Access(
         user=options.user,
@@ -110,7 +111,9 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     """
     live = "://" in (options.source or "")
     if live and which.group is None and not (which.consumers and which.topic):
-        raise UsageError("which group?", hint="name it with --group, or name --topic and --consumers")
+        raise UsageError(
+            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
+        )
     if options.source == "-" and which.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
     return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
@@ -140,7 +143,9 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         made_up = client_ids if invented else ()
     elif seen is None:
         raise DataError(
-            "the source tells no group's members", hint="name them with --consumers ID,ID,… or @FILE, or a number"
+            "the source tells no group's members",
+            hint="name them with --consumers ID,ID,… or @FILE, or a number",
+            code="members-unknown",
         )
     else:
         client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
@@ -221,7 +226,7 @@ def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -
         return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)
     if len(snapshot.groups) > 1 and consumers is None:
         names = ", ".join(sorted(snapshot.groups)[:8])
-        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}")
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
     return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
 
 
@@ -243,16 +248,19 @@ def _routes(
         raise DataError(
             f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
             hint=suggestion("topics", names[0] if names else "", snapshot.routes),
+            code="topic-not-found",
         )
     return routes, findings
 
 
 def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
     if not snapshot.routes:
-        raise DataError(f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic")
+        raise DataError(
+            f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
+        )
     if len(snapshot.routes) > 1:
         names = ", ".join(sorted(snapshot.routes)[:8])
-        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}")
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}", code="which-topic")
     return tuple(sighting.route for sighting in snapshot.routes.values())
 
 

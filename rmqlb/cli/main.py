@@ -17,9 +17,12 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "check",
     "pipeline",
     "context",
     "config",
+    "schema",
+    "explain",
 )
 
 
@@ -53,6 +56,6 @@ def main(
 
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
-    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met, 4 data is missing or
-    contradictory, 5 endpoint unreachable, 130 interrupted.
+    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a policy is violated,
+    4 data is missing or contradictory, 5 endpoint unreachable, 130 interrupted.
     """

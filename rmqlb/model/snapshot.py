@@ -111,7 +111,11 @@ class ClusterSnapshot(Struct, frozen=True):
         """
         if topic in self.routes:
             return self.routes[topic].route
-        raise DataError(f"topic {topic} is not in {self.endpoint}", hint=suggestion("topics", topic, self.routes))
+        raise DataError(
+            f"topic {topic} is not in {self.endpoint}",
+            hint=suggestion("topics", topic, self.routes),
+            code="topic-not-found",
+        )
 
     def group(self, group: str) -> ConsumerGroup:
         """A consumer group.
@@ -121,7 +125,11 @@ class ClusterSnapshot(Struct, frozen=True):
         """
         if group in self.groups:
             return self.groups[group]
-        raise DataError(f"group {group} is not in {self.endpoint}", hint=suggestion("groups", group, self.groups))
+        raise DataError(
+            f"group {group} is not in {self.endpoint}",
+            hint=suggestion("groups", group, self.groups),
+            code="group-not-found",
+        )
 
 
 def _fits(name: str, globs: tuple[str, ...]) -> bool:

@@ -49,18 +49,27 @@ def read_user_file(path: str) -> ConfigFile:
         UsageError: it cannot be read, other users can change it (or open it, when it says where a secret is), or
             something in it is wrong; the message has file, line and key.
     """
+    try:
+        return _user_file(path)
+    except UsageError as error:
+        raise _of_config(error) from None
+
+
+def _user_file(path: str) -> ConfigFile:
     text, mode = _read(path)
     if text is None:
         return ConfigFile()
     if mode & 0o022:
-        raise UsageError(f"{path}: other users can change it", hint=f"chmod 600 {path}")
+        raise UsageError(f"{path}: other users can change it", hint=f"chmod 600 {path}", code="config-not-private")
     document, lines = _parse(text, path)
     values = _values(document, SETTINGS, (), lines, path, extra=(_CONTEXTS,))
     contexts = _contexts(document.get(_CONTEXTS), lines, path)
     secret = next((context.values["secret"] for context in contexts.values() if "secret" in context.values), None)
     if secret is not None and mode & 0o077:
         raise UsageError(
-            f"{secret.place}: it says where a secret is, and other users can open the file", hint=f"chmod 600 {path}"
+            f"{secret.place}: it says where a secret is, and other users can open the file",
+            hint=f"chmod 600 {path}",
+            code="config-not-private",
         )
     return ConfigFile(path, values, contexts)
 
@@ -71,6 +80,13 @@ def read_project_file(path: str) -> ConfigFile:
     Raises:
         UsageError: it cannot be read, or sets what a project file must not.
     """
+    try:
+        return _project_file(path)
+    except UsageError as error:
+        raise _of_config(error) from None
+
+
+def _project_file(path: str) -> ConfigFile:
     text, _ = _read(path)
     if text is None:
         return ConfigFile()
@@ -96,6 +112,11 @@ def require_text(text: str, where: str) -> str:
     if not text.isprintable():
         raise UsageError(f"{where}: it has a character that cannot be printed")
     return text
+
+
+def _of_config(error: UsageError) -> UsageError:
+    """The error with the code of a wrong file, unless it has one of its own."""
+    return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 
 
 def _read(path: str) -> tuple[str | None, int]:

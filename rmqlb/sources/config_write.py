@@ -40,7 +40,7 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
             changed = change(read_user_file(path))
             _put(os.path.realpath(path), _HEAD + _text(changed))
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot write {path}: {error.strerror or error}", code="cannot-write") from None
     return changed
 
 

@@ -31,7 +31,7 @@ def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) 
         return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
     if place.kind == "env":
         if not environment.get(place.name):
-            raise UsageError(f"{where}: {place}: there is no such variable", hint=f"set {place.name}")
+            raise UsageError(f"{where}: {place}: there is no such variable", hint=f"set {place.name}", code="no-secret")
         return environment[place.name]
     return _in_keyring(place, where)
 
@@ -52,7 +52,7 @@ def secret_in_file(path: str, what: str) -> str:
             return file.readline(_LONGEST).rstrip("\r\n")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(f"{what}: {reason}") from None
+        raise UsageError(f"{what}: {reason}", code="no-secret") from None
 
 
 def _require_private(descriptor: int, path: str, what: str) -> None:
@@ -63,7 +63,7 @@ def _require_private(descriptor: int, path: str, what: str) -> None:
     """
     status = os.fstat(descriptor)
     if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-        raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}")
+        raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")
 
 
 def _in_keyring(place: SecretPlace, where: str) -> str:
@@ -75,9 +75,12 @@ def _in_keyring(place: SecretPlace, where: str) -> str:
         raise UsageError(
             f"{where}: {place}: the keyring does not give it ({type(error).__name__})",
             hint="is the keyring unlocked? keyring diagnose tells which one is used",
+            code="no-secret",
         ) from None
     if not isinstance(secret, str) or not secret:
-        raise UsageError(f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}")
+        raise UsageError(
+            f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}", code="no-secret"
+        )
     return secret
 
 
@@ -86,7 +89,9 @@ def _keyring(place: SecretPlace, where: str) -> ModuleType:
         import keyring
     except ImportError:
         raise UsageError(
-            f"{where}: {place}: the package keyring is not installed", hint="pip install 'rmqlb[keyring]'"
+            f"{where}: {place}: the package keyring is not installed",
+            hint="pip install 'rmqlb[keyring]'",
+            code="needs-extra",
         ) from None
     module: ModuleType = keyring
     return module

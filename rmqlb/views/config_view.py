@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Setting, Value
 from rmqlb.views.report import Cell, Column, Report, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.configuration import ConfigData, ContextData, ContextsData, OneContextData, SettingData
 
 _LIST = (
     Column("", "active"),
@@ -41,9 +44,14 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
         )
         for context in contexts
     )
+    data: ContextsData = {
+        "path": path,
+        "active": active,
+        "contexts": [_data(context, active) for context in contexts],
+    }
     return Report(
         schema="rmqlb/contexts",
-        data={"path": path, "active": active, "contexts": [_data(context, active) for context in contexts]},
+        data=data,
         facts=() if done is None else (done,),
         sections=(Section("contexts", "contexts", _LIST, rows),),
         labels={},
@@ -58,9 +66,10 @@ def context_report(context: Context, active: str | None) -> Report:
         if key.name in context.values
     )
     is_active = ", the active one" if context.name == active else ""
+    data: OneContextData = {"path": context.place.path, "context": _data(context, active)}
     return Report(
         schema="rmqlb/context",
-        data={"path": context.place.path, **_data(context, active)},
+        data=data,
         facts=(f"context {context.name}{is_active}; {context.place.path}, line {context.place.line}",),
         sections=(Section("context", "context", _ONE, rows),),
         labels={},
@@ -82,10 +91,14 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
         Column("Set by", "origin", shown=origin),
     )
     rows = tuple((setting.key, _cell(setting.value), setting.layer, _origin(setting)) for setting in settings)
-    files = {"userFile": configuration.user.path, "projectFile": configuration.project.path}
+    data: ConfigData = {
+        "userFile": configuration.user.path,
+        "projectFile": configuration.project.path,
+        "settings": [_setting(setting) for setting in settings],
+    }
     return Report(
         schema="rmqlb/config",
-        data={**files, "settings": [_setting(setting) for setting in settings]},
+        data=data,
         facts=(
             f"user file: {configuration.user.path or 'none'}",
             f"project file: {configuration.project.path or 'none'}",
@@ -95,15 +108,29 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
     )
 
 
-def _data(context: Context, active: str | None) -> dict[str, Any]:
-    values = {
-        _camel(key.name): _plain(context.values[key.name].value) if key.name in context.values else None
-        for key in ENDPOINT
+def _data(context: Context, active: str | None) -> ContextData:
+    addresses, retries = (
+        context.values[key].value if key in context.values else None for key in ("map-address", "retries")
+    )
+    return {
+        "name": context.name,
+        "active": context.name == active,
+        "source": context.text("source"),
+        "user": context.text("user"),
+        "accessKey": context.text("access-key"),
+        "secret": context.text("secret"),
+        "caFile": context.text("ca-file"),
+        "clientCert": context.text("client-cert"),
+        "clientKey": context.text("client-key"),
+        "tlsName": context.text("tls-name"),
+        "mapAddress": list(addresses) if isinstance(addresses, tuple) else None,
+        "timeout": context.text("timeout"),
+        "retries": retries if isinstance(retries, int) else None,
+        "line": context.place.line,
     }
-    return {"name": context.name, "active": context.name == active, **values, "line": context.place.line}
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
+def _setting(setting: Setting) -> SettingData:
     place = setting.place
     return {
         "key": setting.key,
@@ -120,7 +147,7 @@ def _origin(setting: Setting) -> str | None:
     return f"option {setting.origin}" if setting.layer == "flag" else setting.origin or None
 
 
-def _plain(value: Value) -> Any:
+def _plain(value: Value) -> str | int | bool | list[str]:
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -128,13 +155,3 @@ def _cell(value: Value | None) -> Cell:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value
-
-
-def _camel(key: str) -> str:
-    """A key as JSON spells it.
-
-    >>> _camel("access-key")
-    'accessKey'
-    """
-    first, *others = key.split("-")
-    return first + "".join(word.capitalize() for word in others)

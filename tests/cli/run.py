@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -32,6 +33,21 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+class Failed(NamedTuple):
+    """What an error said."""
+
+    message: str
+    code: str
+    hint: str | None
+
+
+def error_of(stderr: str) -> Failed:
+    """The error that stderr is, in one line or two."""
+    found = re.fullmatch(r"error: ([^\n]*) \[([a-z-]+)\]\n(?:hint: ([^\n]*)\n)?", stderr)
+    assert found, stderr
+    return Failed(found[1], found[2], found[3])
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -13,10 +13,13 @@ from typing import NamedTuple
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.views.explanations import explanations
 from tests.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
+from tests.schemas import must_fit
 
-from .run import EXAMPLE, SKEWED, Ran, run, start
+from .run import EXAMPLE, SKEWED, Ran, error_of, run, start
 
+EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
 DUMP_HINT = "expected a snapshot, a route or a Dashboard response"
 KINDS_HINT = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
@@ -444,12 +447,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
-    """One line of error, at most one of hint, nothing on stdout, the code."""
+    """One line of error, at most one of hint, nothing on stdout, the exit code, and a code that explains it."""
     assert (ran.code, ran.stdout) == (code, "")
-    lines = ran.stderr.splitlines()
-    assert lines[0].startswith(f"error: {error}")
-    assert len(lines[0]) == len(f"error: {error}") or error.endswith(": ")
-    assert lines[1:] == ([] if hint is None else [f"hint: {hint}"])
+    failed = error_of(ran.stderr)
+    assert failed.message.startswith(error)
+    assert failed.message == error or error.endswith(": ")
+    assert failed.hint == hint
+    assert EXPLANATIONS[failed.code].exit == code
 
 
 @pytest.mark.parametrize("bad", ALL, ids=name)
@@ -466,7 +470,8 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
     assert value["schema"] == "rmqlb/error"
     assert value["error"]["exitCode"] == bad.code
     assert value["error"]["hint"] == bad.hint
-    assert plain.stderr.startswith(f"error: {value['error']['message']}\n")
+    assert error_of(plain.stderr) == (value["error"]["message"], value["error"]["code"], value["error"]["hint"])
+    must_fit(value)
 
 
 @pytest.mark.parametrize("bad", ALL[::10], ids=name)
@@ -602,7 +607,7 @@ def test_a_password_is_in_no_output(tmp_path: Path) -> None:
                 url = replay.url.replace("http://", "http://admin@")
                 ran = run(SHOW, "-s", url, *given, *debug, env={} if given else {"RMQLB_PASSWORD": "wr0ng-one"})
             assert ran.code == ENDPOINT
-            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password!\n")
+            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password! [")
             assert "wr0ng-one" not in ran.stdout + ran.stderr
             assert b"wr0ng-one" in replay.posted[0]
 
@@ -615,7 +620,10 @@ def test_a_password_file_that_others_can_open_is_refused(tmp_path: Path, mode: i
     with dashboard(Replay(login=LOGIN)) as replay:
         ran = run(SHOW, "-s", replay.url, "--user", "admin", "--password-file", str(path))
     assert (ran.code, ran.stdout, replay.posted) == (USAGE, "", [])
-    assert ran.stderr == f"error: --password-file {path}: other users can open it\nhint: chmod 600 {path}\n"
+    assert (
+        ran.stderr
+        == f"error: --password-file {path}: other users can open it [secret-not-private]\nhint: chmod 600 {path}\n"
+    )
 
 
 ROUTE = """{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":6}],
@@ -633,7 +641,7 @@ def test_a_route_without_queues_is_shown(format_: str) -> None:
 def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
     ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
-    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues\n")
+    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues [no-members]\n")
 
 
 def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
@@ -641,7 +649,7 @@ def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
     ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
     assert ran.stderr.splitlines()[-2:] == [
-        "error: --fail-on lag-moved>0: the figure is unknown in this source",
+        "error: --fail-on lag-moved>0: the figure is unknown in this source [figure-not-seen]",
         "hint: leave the condition out to see the plan",
     ]
     both = run(*plan, "--fail-on", "lag-moved>0", "--fail-on", "moved>0", "-o", "plain", stdin=ROUTE)

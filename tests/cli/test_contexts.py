@@ -55,7 +55,7 @@ def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
     assert (listed["schema"], listed["data"]["active"]) == ("rmqlb/contexts", "dump")
     assert [(item["name"], item["active"]) for item in listed["data"]["contexts"]] == [("prod", False), ("dump", True)]
     assert run("context", "use", "prod").stdout.splitlines()[0] == f"context prod is active in {desk.user_file}"
-    shown = json.loads(run("context", "show", "-o", "json").stdout)["data"]
+    shown = json.loads(run("context", "show", "-o", "json").stdout)["data"]["context"]
     assert (shown["name"], shown["active"], shown["secret"], shown["user"]) == ("prod", True, "env:MQ", None)
     assert run("context", "show", "dump").stdout.startswith(f"context dump; {desk.user_file}, line ")
     assert run("context", "remove", "prod").code == 0

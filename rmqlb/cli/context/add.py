@@ -40,7 +40,9 @@ def add(
 
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not replace:
-            raise UsageError(f"there is a context {name} already", hint="--replace writes it anew")
+            raise UsageError(
+                f"there is a context {name} already", hint="--replace writes it anew", code="context-exists"
+            )
         config = with_context(config, name, values)
         return with_value(config, "context", name) if use else config
 

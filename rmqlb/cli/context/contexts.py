@@ -85,7 +85,11 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         )
         check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
-        raise UsageError("no source", hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s")
+        raise UsageError(
+            "no source",
+            hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s",
+            code="no-source",
+        )
     return values
 
 

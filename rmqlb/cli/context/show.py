@@ -39,6 +39,8 @@ def show(
     configuration = read_configuration()
     active, findings = active_context(configuration)
     if name is None and active is None:
-        raise UsageError("no context is active", hint="name one, or choose it with rmqlb context use")
+        raise UsageError(
+            "no context is active", hint="name one, or choose it with rmqlb context use", code="which-context"
+        )
     context = context_named(name or active or "", configuration.user)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)

@@ -37,7 +37,7 @@ def use(
 
     terminal = Terminal("context use", output)
     if none == (name is not None):
-        raise UsageError("which context?", hint="name one, or give --none")
+        raise UsageError("which context?", hint="name one, or give --none", code="which-context")
 
     def chosen(config: ConfigFile) -> ConfigFile:
         return with_value(config, "context", None if name is None else context_named(name, config).name)
