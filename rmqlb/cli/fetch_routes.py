@@ -3,6 +3,7 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,12 +16,13 @@ from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 
-_FORMATS = ("json", "yaml")
+_FORMATS = ("json", "yaml", "jsonl")
 
 
-@command
+@command(without=("no_pager",))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,
@@ -37,22 +39,22 @@ def fetch_routes(
 ) -> None:
     """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
 
-    What could not be read is listed on stderr and in the snapshot; the rest is written all the same.
+    What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
+    topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
 
     Examples:
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json
 
       rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
 
+      rmqlb fetch-routes -s examples/cluster.json -o jsonl
+
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
-    from rmqlb.sources.snapshot_file import to_document
-    from rmqlb.views.report import Report
-
     output = replace(output, output=output.output or "json")
     if output.output not in _FORMATS:
-        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json or -o yaml")
-    terminal = Terminal("fetch-routes", output)
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
+    terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
     snapshot = replace(
@@ -61,7 +63,7 @@ def fetch_routes(
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
     findings = source_findings(snapshot)
-    text = terminal.text(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), snapshot, findings)
+    text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
     else:
@@ -71,3 +73,18 @@ def fetch_routes(
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
         raise typer.Exit(ExitCode.DATA)
+
+
+def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
+    """The snapshot in the chosen format."""
+    from rmqlb.sources.snapshot_file import to_document
+    from rmqlb.views.machine import as_json_lines, envelope
+    from rmqlb.views.report import Report
+
+    def report(part: ClusterSnapshot) -> Report:
+        return Report("rmqlb/snapshot", to_document(part), (), (), {})
+
+    if terminal.format != "jsonl":
+        return terminal.text(report(snapshot), snapshot, findings)
+    lines = (envelope(report(part), "fetch-routes", part, findings if n == 0 else ()) for n, part in enumerate(snapshot.parts()))
+    return as_json_lines(lines)

@@ -7,7 +7,7 @@ from typing import Any
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
 from rmqlb.views.plan_view import labels, spread_data
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 
 
 def owners_report(report: OwnersReport) -> Report:
@@ -20,7 +20,9 @@ def owners_report(report: OwnersReport) -> Report:
     )
     group = f"group {report.group}" if report.group else "a group"
     facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
-    return Report("rmqlb/owners", _data(report), facts, sections, labels(list(dict.fromkeys(report.client_ids))))
+    data = _data(report)
+    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
+    return Report("rmqlb/owners", data, facts, sections, labels(list(dict.fromkeys(report.client_ids))), rows)
 
 
 def _queues(report: OwnersReport) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 from rmqlb.views.settling_view import settling_data, settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
@@ -27,7 +27,7 @@ def plan_report(
 
     Args:
         plan: the plan.
-        changed_only: people and CSV see only queues that change.
+        changed_only: people, CSV and the rows have only queues that change.
         conditions: what the user asked to be told about.
     """
     sections = [
@@ -38,7 +38,8 @@ def plan_report(
     ]
     tried = [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
     data = {**_data(plan), "conditions": tried}
-    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), labels([c.client_id for c in plan.consumers]))
+    short = labels([c.client_id for c in plan.consumers])
+    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), short, _rows(plan, changed_only))
 
 
 def labels(client_ids: list[str]) -> dict[str, str]:
@@ -235,6 +236,13 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
         "settling": settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
     }
+
+
+def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
+    moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
+    return Rows(
+        ("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **_move(move)} for move in moves]
+    )
 
 
 def _move(move: Move) -> dict[str, Any]:

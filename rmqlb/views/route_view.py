@@ -8,7 +8,7 @@ from typing import Any
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -51,8 +51,10 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
         ),
     )
     facts = [_fact(route) for route in routes] if len(routes) <= 5 else [f"{len(routes)} topics"]
-    data = {"topics": [_data(sighting) for sighting in sightings]}
-    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {})
+    topics = [_data(sighting) for sighting in sightings]
+    return Report(
+        "rmqlb/route", {"topics": topics}, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics)
+    )
 
 
 def broker_data(route: TopicRouteData) -> list[dict[str, Any]]:
