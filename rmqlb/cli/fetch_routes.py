@@ -3,7 +3,8 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 
 _FORMATS = ("json", "yaml", "jsonl")
 
@@ -57,12 +58,13 @@ def fetch_routes(
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    lost = _lost(everything, snapshot)
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
-    findings = source_findings(snapshot)
+    findings = [*source_findings(snapshot), *lost]
     text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
@@ -73,6 +75,28 @@ def fetch_routes(
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
         raise typer.Exit(ExitCode.DATA)
+
+
+def _lost(everything: Everything, snapshot: ClusterSnapshot) -> list[Finding]:
+    """The patterns that nothing fits; of a dump it is known what there is instead."""
+    whole = Everything(system=everything.system)
+    topics, groups = filter(whole.takes_topic, snapshot.routes), filter(whole.takes_group, snapshot.groups)
+    return [
+        *_fits_nothing("topics", everything.topics, topics, snapshot),
+        *_fits_nothing("groups", everything.groups, groups, snapshot),
+    ]
+
+
+def _fits_nothing(kind: str, globs: Sequence[str], names: Iterable[str], snapshot: ClusterSnapshot) -> list[Finding]:
+    known = list(names)
+    live = "://" in snapshot.endpoint
+    return [
+        Finding(
+            "fits-nothing", f"none of the {kind} fits {glob}" + ("" if live else f"; {suggestion(kind, glob, known)}")
+        )
+        for glob in globs
+        if not any(fnmatchcase(name, glob) for name in known)
+    ]
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
@@ -86,5 +110,8 @@ def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Term
 
     if terminal.format != "jsonl":
         return terminal.text(report(snapshot), snapshot, findings)
-    lines = (envelope(report(part), "fetch-routes", part, findings if n == 0 else ()) for n, part in enumerate(snapshot.parts()))
+    lines = (
+        envelope(report(part), "fetch-routes", part, findings if n == 0 else ())
+        for n, part in enumerate(snapshot.parts())
+    )
     return as_json_lines(lines)

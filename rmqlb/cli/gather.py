@@ -125,6 +125,9 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     routes, findings = _routes(snapshot, seen, which)
+    if seen is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
     if seen is not None:
         must_rebalance(seen, broadcasting_too=broadcasting_too)
         findings += _subscription(seen, routes)

@@ -204,7 +204,7 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv, markdown, some also jsonl; default table on a terminal, else plain.",
+            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain.",
             rich_help_panel=OUTPUT,
         ),
     ] = None

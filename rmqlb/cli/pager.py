@@ -11,7 +11,10 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING
+
+from rmqlb.model.finding import Finding
 
 if TYPE_CHECKING:
     from rmqlb.cli.terminal import Terminal
@@ -57,13 +60,14 @@ def _is_long(text: str) -> bool:
 
 def _paged(text: str, command: list[str], terminal: Terminal) -> bool:
     """Whether a pager took the text."""
+    sys.stdout.flush()
     try:
         pager = subprocess.Popen(  # noqa: S603 - the user's own choice of a program
             command, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace", env=_environment()
         )
     except OSError as error:
         if "RMQLB_PAGER" in os.environ or "PAGER" in os.environ:
-            terminal.say(f"warning: no pager {command[0]}: {error.strerror or error} [no-pager]")
+            terminal.warn([Finding("no-pager", f"cannot start {command[0]}: {error.strerror or error}")])
         return False
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

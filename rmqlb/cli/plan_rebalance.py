@@ -110,7 +110,10 @@ def plan_rebalance(
 
     def look() -> Look:
         snapshot = fetch(source, wanted, terminal)
-        plan = _plan(group_on_topics(snapshot, which), changes, given, strategy_options, which.explain)
+        found = group_on_topics(snapshot, which)
+        with terminal.progress(verb="planning") as progress:
+            progress(found.title, 0, 0)
+            plan = _plan(found, changes, given, strategy_options, which.explain)
         tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
         require_known(tried)
         return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)

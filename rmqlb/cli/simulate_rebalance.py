@@ -146,8 +146,13 @@ def _draw(report: "GroupReport", svg: str | None, html: str | None, terminal: Te
     from rmqlb.views.picture import html_page, svg_picture
 
     for option, path, draw in (("--svg", svg, svg_picture), ("--html", html, html_page)):
+        if path is None:
+            continue
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            text = draw(report)
         if path == "-":
-            terminal.write(draw(report))
-        elif path is not None:
-            write_whole(path, draw(report), option)
+            terminal.write(text)
+        else:
+            write_whole(path, text, option)
             terminal.say(f"written to {path}")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from msgspec import Struct
 
@@ -81,24 +81,26 @@ def watch(
         The last look that succeeded.
 
     Raises:
-        RmqlbError: the first look fails, or a later one can never succeed.
+        RmqlbError: the first or the last look fails, or one that can never succeed.
     """
     latest, seen_at = look(), clock()
     terminal.repeats()
     with _display(terminal, every_s) as display:
         display.show(latest, seen_at, None)
+        stale: Stale | None = None
         done = 1
         while not met(latest.tried) and done != rounds:
             wait(every_s)
-            stale = None
             try:
-                latest, seen_at = look(), clock()
+                latest, seen_at, stale = look(), clock(), None
             except (DataError, EndpointError) as error:
                 stale = Stale(error, clock())
             display.show(latest, seen_at, stale)
             done += 1
     if terminal.format == "table":
         terminal.show(latest.report, latest.snapshot, latest.findings)
+    if stale is not None:
+        raise stale.error
     return latest
 
 
@@ -173,7 +175,9 @@ class _Frames:
         with console.capture() as capture:
             console.print(Text(f"{seen_at}, every {self._every_s:g}s; Ctrl-C ends", style="dim"))
             if stale is not None:
-                text = f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again every {self._every_s:g}s"
+                text = (
+                    f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again every {self._every_s:g}s"
+                )
                 console.print(Text(visible(text), style="bold red"))
             print_tables(self._terminal.chosen(look.report), console)
             for line in self._terminal.warnings(look.findings):
@@ -184,7 +188,7 @@ class _Frames:
 class _Screen(_Frames):
     """The terminal's second screen, redrawn in place; the first is back however it ends."""
 
-    def __enter__(self) -> _Screen:
+    def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
         sys.stdout.write(_ENTER)
         return self

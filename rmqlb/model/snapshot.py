@@ -122,7 +122,6 @@ class ClusterSnapshot(Struct, frozen=True):
             return self.groups[group]
         raise DataError(f"group {group} is not in {self.endpoint}", hint=suggestion("groups", group, self.groups))
 
-
     def parts(self) -> Iterator[ClusterSnapshot]:
         """The snapshot in pieces: what concerns the whole of it, then each topic, then each group, by name."""
         piece = replace(self, routes={}, groups={})

@@ -240,9 +240,7 @@ def _data(plan: RebalancePlan) -> dict[str, Any]:
 
 def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
     moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
-    return Rows(
-        ("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **_move(move)} for move in moves]
-    )
+    return Rows(("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **_move(move)} for move in moves])
 
 
 def _move(move: Move) -> dict[str, Any]:

@@ -52,9 +52,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     )
     facts = [_fact(route) for route in routes] if len(routes) <= 5 else [f"{len(routes)} topics"]
     topics = [_data(sighting) for sighting in sightings]
-    return Report(
-        "rmqlb/route", {"topics": topics}, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics)
-    )
+    return Report("rmqlb/route", {"topics": topics}, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics))
 
 
 def broker_data(route: TopicRouteData) -> list[dict[str, Any]]:
