@@ -9,6 +9,7 @@ again. On a terminal the screen is redrawn and put back at the end; elsewhere ea
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -58,13 +59,30 @@ def utc_now() -> str:
     return datetime.now(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
+def wait_for_next(seconds: float) -> None:
+    """Let time pass, unless nobody reads stdout any more: what never changes would never tell.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+    """
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        time.sleep(seconds)
+        return
+    closed = select.poll()
+    closed.register(descriptor, 0)
+    if closed.poll(seconds * 1000):
+        raise BrokenPipeError
+
+
 def watch(
     look: Callable[[], Look],
     terminal: Terminal,
     every_s: float,
     rounds: int | None,
     *,
-    wait: Callable[[float], None] = time.sleep,
+    wait: Callable[[float], None] = wait_for_next,
     clock: Callable[[], str] = utc_now,
 ) -> Look:
     """Look again and again.

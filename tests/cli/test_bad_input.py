@@ -24,6 +24,8 @@ SOURCE_HINT = "-s takes a URL, a file, or - for stdin"
 SHOW, OWNERS, PLAN = "show-route", "show-owners", "plan-rebalance"
 HELP = "see rmqlb plan-rebalance --help"
 CONTRADICT = "the changes contradict each other"
+STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
+WATCH_HINT = "tables are redrawn on a terminal; -o jsonl is a line a change, anywhere"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
 
@@ -199,10 +201,10 @@ SPELLING = [
         "unknown strategy ZZZ",
         STRATEGIES,
     ),
-    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json?"),
+    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json or jsonl?"),
     plan("--section quees", USAGE, "--section quees: no such table", "did you mean queues?"),
     plan("--ad 1", USAGE, "no such option: --ad (Possible options: --add, --changed, --idc)", HELP),
-    plan("--bogus", USAGE, "no such option: --bogus (Possible options: --host, --user)", HELP),
+    plan("--bogus", USAGE, "no such option: --bogus (Possible options: --host, --rounds, --user)", HELP),
     plan("--group", USAGE, "option '--group' requires an argument", "see rmqlb --help"),
     plan("more", USAGE, "got unexpected extra argument(s) (more)", HELP),
     plan("--no-color=1", USAGE, "option '--no-color' does not take a value", "see rmqlb --help"),
@@ -212,6 +214,15 @@ SPELLING = [
         "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance', 'simulate-rebalance'?",
         "see rmqlb --help",
     ),
+    Bad(f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"),
+    Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a duration", "write 800ms, 5s or 1m"),
+    Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
+    Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    plan("--watch 1s -o json", USAGE, "--watch cannot show json in a pipe", WATCH_HINT),
+    plan("--watch 1s -o table", USAGE, "--watch cannot show table in a pipe", WATCH_HINT),
+    Bad(f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT),
+    plan("-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
     plan(
         "--fail-on idle",
