@@ -55,8 +55,9 @@ def test_there_are_seven_worked_examples() -> None:
 
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    first, second = blocks("python")
-    exec(compile(first + second, "README.md", "exec"), {})
+    first, *others = blocks("python")
+    assert len(others) == 2
+    exec(compile(first + "".join(others), "README.md", "exec"), {})
 
 
 def test_the_snapshot_written_by_hand_is_read(tmp_path: Path) -> None:

@@ -124,12 +124,12 @@ class Terminal:
             UsageError: another format is asked for.
         """
         on_terminal = sys.stdout.isatty()
-        if self._options.output is None:
-            self.format = "table" if on_terminal else "jsonl"
+        if self._options.output in (None, "json"):
+            self.format = "table" if on_terminal and self._options.output is None else "jsonl"
         if self.format != "jsonl" and not (self.format == "table" and on_terminal):
             raise UsageError(
                 f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
-                hint="tables are redrawn on a terminal; -o jsonl is a line a change, anywhere",
+                hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
             )
 
     def repeats(self) -> None:

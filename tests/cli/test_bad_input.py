@@ -25,7 +25,7 @@ SHOW, OWNERS, PLAN = "show-route", "show-owners", "plan-rebalance"
 HELP = "see rmqlb plan-rebalance --help"
 CONTRADICT = "the changes contradict each other"
 STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
-WATCH_HINT = "tables are redrawn on a terminal; -o jsonl is a line a change, anywhere"
+WATCH_HINT = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
 
@@ -219,7 +219,7 @@ SPELLING = [
     Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
     Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
     Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
-    plan("--watch 1s -o json", USAGE, "--watch cannot show json in a pipe", WATCH_HINT),
+    plan("--watch 1s -o csv", USAGE, "--watch cannot show csv in a pipe", WATCH_HINT),
     plan("--watch 1s -o table", USAGE, "--watch cannot show table in a pipe", WATCH_HINT),
     Bad(f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT),
     plan("-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"),

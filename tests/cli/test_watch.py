@@ -143,6 +143,8 @@ def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None
         json.loads(each)["row"] for each in watching.stdout.splitlines()
     ]
     assert once.stderr == watching.stderr
+    as_json = run(*arguments, "--watch", "1h", "--rounds", "1", env={"RMQLB_OUTPUT": "json"})
+    assert as_json.stdout.count("\n") == watching.stdout.count("\n")
 
 
 def test_a_condition_is_judged_as_without_watching() -> None:
