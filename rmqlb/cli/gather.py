@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -72,28 +73,43 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         DataError: the source does not hold what is wanted.
         EndpointError: it cannot be reached.
     """
+    return reader(options, terminal, stages=stages)(wanted)
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Callable[[Wanted], ClusterSnapshot]:
+    """How to read the source, as often as it is wanted; a secret is asked for once.
+
+    Args and errors: as `fetch`.
+    """
     if options.source is None:
         raise UsageError(
             "no source", hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
         )
     access = Access(
         user=options.user,
-        password=lambda user: _password(user, options.password_file),
+        password=cache(lambda user: _password(user, options.password_file)),
         ca_file=options.ca_file,
         timeout=values.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=values.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=lambda: _secret("secret key", options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY"),
+        secret_key=cache(
+            lambda: _secret("secret key", options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
+        ),
         security_token=os.environ.get("RMQLB_SECURITY_TOKEN"),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
-    source = open_source(options.source, access)
-    with terminal.progress(stages=stages) as progress:
-        return source.fetch(wanted, progress)
+    text = options.source
+
+    def read(wanted: Wanted) -> ClusterSnapshot:
+        source = open_source(text, access)
+        with terminal.progress(stages=stages) as progress:
+            return source.fetch(wanted, progress)
+
+    return read
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli import values
-from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, made_up_finding, settings, wanted_for
+from rmqlb.cli.gather import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
 from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -107,9 +107,10 @@ def plan_rebalance(
     )
     given = _strategy(strategy, changes, strategy_options)
     wanted = wanted_for(source, which)
+    read = reader(source, terminal)
 
     def look() -> Look:
-        snapshot = fetch(source, wanted, terminal)
+        snapshot = read(wanted)
         found = group_on_topics(snapshot, which)
         with terminal.progress(verb="planning") as progress:
             progress(found.title, 0, 0)

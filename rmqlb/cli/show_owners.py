@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather import fetch, group_on_topics, settings, wanted_for
+from rmqlb.cli.gather import group_on_topics, reader, settings, wanted_for
 from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -48,9 +48,10 @@ def show_owners(
     for name in names:
         full_name(name, strategy_options.inner.upper())
     wanted = wanted_for(source, which)
+    read = reader(source, terminal)
 
     def look() -> Look:
-        snapshot = fetch(source, wanted, terminal)
+        snapshot = read(wanted)
         found = group_on_topics(snapshot, which)
         if not found.client_ids:
             raise DataError(

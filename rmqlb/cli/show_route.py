@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather import fetch, source_findings
+from rmqlb.cli.gather import reader, source_findings
 from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -40,9 +40,10 @@ def show_route(
     terminal = Terminal("show-route", output, more_formats=("jsonl",))
     check(watching, source, None, terminal)
     wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
+    read = reader(source, terminal)
 
     def look() -> Look:
-        snapshot = fetch(source, wanted, terminal)
+        snapshot = read(wanted)
         for name in wanted.topics or ():
             snapshot.route(name)
         names = wanted.topics or sorted(snapshot.routes)

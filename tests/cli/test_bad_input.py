@@ -214,15 +214,21 @@ SPELLING = [
         "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance', 'simulate-rebalance'?",
         "see rmqlb --help",
     ),
-    Bad(f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"),
+    Bad(
+        f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"
+    ),
     Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a duration", "write 800ms, 5s or 1m"),
     Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
     Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
     Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
     plan("--watch 1s -o csv", USAGE, "--watch cannot show csv in a pipe", WATCH_HINT),
     plan("--watch 1s -o table", USAGE, "--watch cannot show table in a pipe", WATCH_HINT),
-    Bad(f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT),
-    plan("-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"),
+    Bad(
+        f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT
+    ),
+    plan(
+        "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
+    ),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
     plan(
         "--fail-on idle",

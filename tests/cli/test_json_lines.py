@@ -69,9 +69,7 @@ def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> N
 def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
     piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout
     arguments = ("--group", group, "--remove-broker", "broker-b", "-o", "csv")
-    assert run("plan-rebalance", "-s", "-", *arguments, stdin=piped) == run(
-        "plan-rebalance", "-s", EXAMPLE, *arguments
-    )
+    assert run("plan-rebalance", "-s", "-", *arguments, stdin=piped) == run("plan-rebalance", "-s", EXAMPLE, *arguments)
 
 
 def test_a_line_alone_is_a_snapshot_too() -> None:

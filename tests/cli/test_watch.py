@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from rmqlb.views.report import Report, Rows
 from tests.cli.run import EXAMPLE, run, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
+from tests.replay_dashboard import Replay, dashboard
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
@@ -174,7 +175,7 @@ def snapshot(*client_ids: str) -> str:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Iterator[Path]:
+def source(tmp_path: Path) -> Path:
     file = tmp_path / "source.json"
     file.write_text(snapshot("first-one"))
     return file
@@ -187,8 +188,8 @@ def replaced(file: Path, text: str) -> None:
     aside.replace(file)
 
 
-def watching(source: Path, *more: str, **size: int) -> OnTerminal:
-    return OnTerminal("show-owners", "-s", str(source), "--strategy", "AVG", "--section", "queues", *QUICK, *more, **size)
+def watching(source: Path, *more: str) -> OnTerminal:
+    return OnTerminal("show-owners", "-s", str(source), "--strategy", "AVG", "--section", "queues", *QUICK, *more)
 
 
 def shows(terminal: OnTerminal, *texts: str, without: str = "\0") -> Callable[[], bool]:
@@ -252,7 +253,7 @@ def test_a_frame_is_cut_to_the_screen_and_says_so() -> None:
         assert terminal.end() == 130
 
 
-def test_a_dumb_terminal_gets_no_escapes(source: Path) -> None:
+def test_a_dumb_terminal_gets_no_escapes() -> None:
     with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "2", env={"TERM": "dumb"}) as terminal:
         assert terminal.end() == 0
     assert b"\x1b" not in terminal.raw
@@ -264,3 +265,15 @@ def test_lines_of_json_may_be_read_on_a_terminal_too() -> None:
         assert terminal.end() == 0
     assert json.loads(terminal.lines[0])["change"] == "first"
     assert b"\x1b" not in terminal.raw
+
+
+def test_a_password_is_asked_for_once() -> None:
+    with dashboard(Replay(login=("admin", "open sesame"))) as replay:
+        line = ("show-route", "-s", replay.url, "--topic", "Skewed", "--user", "admin", *QUICK, "--rounds", "3")
+        with OnTerminal(*line) as terminal:
+            terminal.until(shows(terminal, "Password for admin:"))
+            terminal.press(b"open sesame\n")
+            assert terminal.end() == 0
+    assert terminal.raw.count(b"Password") == 1
+    assert b"sesame" not in terminal.raw
+    assert sum("csrf" in asked for asked in replay.asked) == 3
