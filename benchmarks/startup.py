@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,35 +19,59 @@ EXAMPLE = str(ROOT / "examples" / "cluster.json")
 
 @dataclass(frozen=True)
 class Case:
-    """One command line, and what its ratio and the number of modules of our own must not exceed."""
+    """One command line, whether the user has contexts and settings, and what it must not exceed.
+
+    Attributes:
+        arguments: rmqlb's.
+        hold: on its time, in units of the peer's.
+        most_modules: on the modules of our own.
+        configured: there is a configuration file.
+    """
 
     arguments: tuple[str, ...]
     hold: float | None = None
     most_modules: int | None = None
+    configured: bool = False
 
     @property
     def name(self) -> str:
         """The command as the tables show it."""
-        return " ".join(("rmqlb", *self.arguments)).replace(EXAMPLE, "examples/cluster.json")
+        line = " ".join(("rmqlb", *self.arguments)).replace(EXAMPLE, "examples/cluster.json")
+        return line + " # with a configuration" * self.configured
 
 
 GROUP = ("-s", EXAMPLE, "-g", "order-svc")
 CASES = (
     Case(("--version",), most_modules=16),
     Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), hold=1.8, most_modules=105),
+    Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), configured=True),
     Case(("show-owners", *GROUP, "-o", "table"), most_modules=80),
     Case(("show-owners", *GROUP, "-o", "plain"), most_modules=80),
 )
 
 
+CONFIGURATION = "timeout: 3s\ncontexts:\n" + "".join(
+    f"  c{number}: {{source: 'rocketmq://mq{number}:9876', access-key: me, secret: 'env:MQ'}}\n" for number in range(10)
+)
+
+
 def measured(installed: Installation, rounds: int) -> dict[str, Spread]:
     """The bare interpreter's and each case's ratio to the peer, by name."""
-    commands = {
-        PEER: [installed.python, "-c", "import typer"],
-        "python -c pass": [installed.python, "-c", "pass"],
-        **{case.name: [installed.rmqlb, *case.arguments] for case in CASES},
-    }
-    usages = in_turns(commands, rounds)
+    with tempfile.TemporaryDirectory() as home:
+        file = Path(home, "rmqlb", "config.yaml")
+        file.parent.mkdir()
+        file.write_text(CONFIGURATION)
+        file.chmod(0o600)
+        configured = ["env", f"XDG_CONFIG_HOME={home}"]
+        commands = {
+            PEER: [installed.python, "-c", "import typer"],
+            "python -c pass": [installed.python, "-c", "pass"],
+            **{
+                case.name: [*(configured if case.configured else ()), installed.rmqlb, *case.arguments]
+                for case in CASES
+            },
+        }
+        usages = in_turns(commands, rounds)
     peer = seconds(usages.pop(PEER))
     return {name: ratio(seconds(ours), peer) for name, ours in usages.items()}
 

@@ -42,6 +42,7 @@ LIVES_IN = {
     "grpc": {"pipeline"},
     "matplotlib": {"pipeline"},
     "tabulate": {"views"},
+    "keyring": {"sources"},
     "yaml": {"sources", "views"},
 }
 

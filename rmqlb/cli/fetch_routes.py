@@ -3,7 +3,7 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -16,14 +16,14 @@ from rmqlb.cli.files import write_whole
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 
 _FORMATS = ("json", "yaml", "jsonl")
 
 
-@command(without=("no_pager",))
+@command(formats=_FORMATS, without=("no_pager",))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,
@@ -58,13 +58,21 @@ def fetch_routes(
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
-    lost = _lost(everything, snapshot)
+    for option, kind, asked, names in (
+        ("--topic", "topics", everything.topics, snapshot.routes),
+        ("--group", "groups", everything.groups, snapshot.groups),
+    ):
+        _must_be_there(option, kind, asked, names, snapshot.endpoint)
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
-    findings = [*source_findings(snapshot), *lost]
+    findings = [
+        *source_findings(snapshot),
+        *_fits_nothing("topics", everything.topics, snapshot.routes),
+        *_fits_nothing("groups", everything.groups, snapshot.groups),
+    ]
     text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
@@ -77,25 +85,24 @@ def fetch_routes(
         raise typer.Exit(ExitCode.DATA)
 
 
-def _lost(everything: Everything, snapshot: ClusterSnapshot) -> list[Finding]:
-    """The patterns that nothing fits; of a dump it is known what there is instead."""
-    whole = Everything(system=everything.system)
-    topics, groups = filter(whole.takes_topic, snapshot.routes), filter(whole.takes_group, snapshot.groups)
-    return [
-        *_fits_nothing("topics", everything.topics, topics, snapshot),
-        *_fits_nothing("groups", everything.groups, groups, snapshot),
-    ]
+def _must_be_there(option: str, kind: str, asked: Collection[str], names: Collection[str], endpoint: str) -> None:
+    """A pattern may fit nothing; a name that is not there is a mistake.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    for name in asked:
+        if name not in names and not any(char in name for char in "*?["):
+            hint = suggestion(kind, name, names) if names else None
+            raise DataError(f"{option} {name}: it is not in {endpoint}", hint=hint)
 
 
-def _fits_nothing(kind: str, globs: Sequence[str], names: Iterable[str], snapshot: ClusterSnapshot) -> list[Finding]:
-    known = list(names)
-    live = "://" in snapshot.endpoint
+def _fits_nothing(kind: str, globs: Collection[str], names: Collection[str]) -> list[Finding]:
+    """A warning for each pattern in vain."""
     return [
-        Finding(
-            "fits-nothing", f"none of the {kind} fits {glob}" + ("" if live else f"; {suggestion(kind, glob, known)}")
-        )
+        Finding("fits-nothing", f"none of the {kind} fits {glob}")
         for glob in globs
-        if not any(fnmatchcase(name, glob) for name in known)
+        if not any(fnmatchcase(name, glob) for name in names)
     ]
 
 

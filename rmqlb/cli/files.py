@@ -24,5 +24,5 @@ def write_whole(path: str, text: str, option: str) -> None:
         if os.path.exists(aside):
             os.unlink(aside)
         if isinstance(error, OSError):
-            raise UsageError(f"{option} {path}: {error.strerror or error}") from None
+            raise UsageError(f"{option} {path}: {error.strerror or error}", code="cannot-write") from None
         raise

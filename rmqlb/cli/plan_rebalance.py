@@ -161,6 +161,7 @@ def _plan(
         raise DataError(
             f"{found.title} has no member online: nobody owns its queues",
             hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
+            code="no-members",
         )
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))

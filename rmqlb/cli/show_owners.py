@@ -57,6 +57,7 @@ def show_owners(
             raise DataError(
                 f"{found.title} has no member online: nobody owns its queues",
                 hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
+                code="no-members",
             )
         own = settings(strategy_options, [route.topic for route in found.routes])
         members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)

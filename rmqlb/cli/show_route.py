@@ -48,7 +48,7 @@ def show_route(
             snapshot.route(name)
         names = wanted.topics or sorted(snapshot.routes)
         if not names:
-            raise DataError(f"no route is in {snapshot.endpoint}")
+            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
         findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
         findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
         report = route_report([snapshot.routes[name] for name in names])

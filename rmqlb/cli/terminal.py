@@ -33,6 +33,10 @@ class Terminal:
         options: how to show the result.
         more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
 
+    Attributes:
+        format: what the result is shown in.
+        repeating: set when the command does the same once more: what was said is not said again.
+
     Raises:
         UsageError: there is no such format.
     """
@@ -40,7 +44,7 @@ class Terminal:
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
         self._options = options
-        self._repeats = False
+        self.repeating = False
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
         known = (*FORMATS, *more_formats)
         if self.format not in known:
@@ -102,6 +106,11 @@ class Terminal:
             for finding in findings
         ]
 
+    def head(self, line: str) -> None:
+        """Where the result comes from, on stderr; JSON and YAML say it themselves."""
+        if not self._options.quiet and not self.repeating and self.format not in ("json", "yaml"):
+            self.say(line)
+
     def say(self, line: str) -> None:
         """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")
@@ -113,7 +122,7 @@ class Terminal:
             verb: what is being done.
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
         """
-        if self._options.quiet or self._repeats:
+        if self._options.quiet or self.repeating:
             return Progress("silent", verb)
         return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
 
@@ -131,10 +140,6 @@ class Terminal:
                 f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
                 hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
             )
-
-    def repeats(self) -> None:
-        """From now on what was said once is not said again: the command does the same once more."""
-        self._repeats = True
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
         """The result in any format but `table`."""

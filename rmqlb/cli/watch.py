@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from msgspec import Struct
 
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+
+    from rmqlb.views.row_changes import Row
+    from rmqlb.views.shapes.change import ChangeLine
+    from rmqlb.views.shapes.envelope import ErrorData
+
+    Change = Literal["first", "added", "changed", "removed", "stale", "fresh"]
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -102,7 +108,7 @@ def watch(
         RmqlbError: the first or the last look fails, or one that can never succeed.
     """
     latest, seen_at = look(), clock()
-    terminal.repeats()
+    terminal.repeating = True
     with _display(terminal, every_s) as display:
         display.show(latest, seen_at, None)
         stale: Stale | None = None
@@ -158,18 +164,26 @@ class _Lines:
         self._terminal.warn(finding for finding in look.findings if last is None or finding not in last.findings)
         self._last, self._trouble = look, None
 
-    def _write(self, lines: list[dict[str, Any]]) -> None:
+    def _write(self, lines: list[ChangeLine]) -> None:
         from rmqlb.views.machine import as_json_lines
 
         self._terminal.write(as_json_lines(lines))
         sys.stdout.flush()
 
 
-def _line(at: str, change: str, *, row: Any = None, was: Any = None, error: RmqlbError | None = None) -> dict[str, Any]:
-    told = None
+def _line(
+    at: str, change: Change, *, row: Row | None = None, was: Row | None = None, error: RmqlbError | None = None
+) -> ChangeLine:
+    told: ErrorData | None = None
     if error is not None:
-        told = {"message": error.message, "hint": error.hint, "exitCode": int(exit_code_of(error))}
-    return {"at": at, "change": change, "row": row, "was": was, "error": told}
+        told = {"code": error.code, "message": error.message, "hint": error.hint, "exitCode": int(exit_code_of(error))}
+    return {
+        "at": at,
+        "change": change,
+        "row": None if row is None else dict(row),
+        "was": None if was is None else dict(was),
+        "error": told,
+    }
 
 
 class _Frames:

@@ -32,6 +32,16 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 
 
 class QueueDataDocument(CamelStruct, frozen=True):
+    """A broker's queues of a topic.
+
+    Attributes:
+        broker_name: the broker.
+        read_queue_nums: queues that consumers share out.
+        write_queue_nums: queues that producers pick from.
+        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
+        topic_sys_flag: RocketMQ's flags.
+    """
+
     broker_name: str
     read_queue_nums: QueueNumber = 0
     write_queue_nums: QueueNumber = 0
@@ -40,6 +50,16 @@ class QueueDataDocument(CamelStruct, frozen=True):
 
 
 class BrokerDataDocument(CamelStruct, frozen=True):
+    """A broker's addresses.
+
+    Attributes:
+        broker_name: the broker.
+        cluster: the cluster that it names itself after.
+        broker_addrs: broker id → address; 0 is the master.
+        enable_acting_master: a slave may act as master.
+        zone_name: its zone, where it has one.
+    """
+
     broker_name: str
     cluster: str | None = None
     broker_addrs: dict[int, str] | None = None
@@ -48,6 +68,17 @@ class BrokerDataDocument(CamelStruct, frozen=True):
 
 
 class MappingDocument(CamelStruct, frozen=True):
+    """A static topic's queues at a broker.
+
+    Attributes:
+        topic: the topic.
+        scope: RocketMQ's scope of the topic.
+        total_queues: logical queues in all.
+        bname: the broker.
+        epoch: of two mappings the one with the larger counts.
+        curr_id_map: logical queue → the broker's queue.
+    """
+
     topic: str | None = None
     scope: str | None = None
     total_queues: QueueNumber = 0
@@ -57,6 +88,15 @@ class MappingDocument(CamelStruct, frozen=True):
 
 
 class RouteDocument(CamelStruct, frozen=True):
+    """A topic's route, as RocketMQ's TopicRouteData.
+
+    Attributes:
+        queue_datas: broker by broker, its queues.
+        broker_datas: broker by broker, its addresses.
+        order_topic_conf: the order configuration, where there is one.
+        topic_queue_mapping_by_broker: of a static topic: broker name → its mapping.
+    """
+
     queue_datas: list[QueueDataDocument] | None = None
     broker_datas: list[BrokerDataDocument] | None = None
     order_topic_conf: str | None = None

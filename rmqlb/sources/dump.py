@@ -69,7 +69,9 @@ class DumpSource:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DocumentError(
-                f"cannot read {self._where}: {reason}", hint="-s takes a URL, a file, or - for stdin"
+                f"cannot read {self._where}: {reason}",
+                hint="-s takes a URL, a file, or - for stdin",
+                code="cannot-read",
             ) from None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import yaml
@@ -93,6 +94,42 @@ def read_yaml(text: str, where: str) -> object:
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
     return value
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int:
+    """The line, from 1, of a key or list item in a text that `read_yaml` has read; as near as the path leads.
+
+    Args:
+        text: the YAML text.
+        path: keys and places in lists, from the outside in.
+    """
+    node: Any = yaml.compose(text, Loader=_BASE)
+    line = node.start_mark.line if node else 0
+    for step in path:
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line
+            continue
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        key, node = next(((key, value) for key, value in pairs if key.value == str(step)), (None, None))
+        if key is None:
+            break
+        line = key.start_mark.line
+    return int(line) + 1
+
+
+def key_lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line of every key of a text that `read_yaml` takes: path of keys → line, from 1; lists are passed over."""
+    lines: dict[tuple[str, ...], int] = {}
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=_Loader))]
+    while waiting:
+        above, node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                path = (*above, str(key.value))
+                lines[path] = key.start_mark.line + 1
+                waiting.append((path, value))
+    return lines
 
 
 def _check(text: str, where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,10 +12,13 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Cell, Report, Section
 from rmqlb.views.text import safe_cell, safe_json, safe_yaml, visible
 
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.envelope import Envelope
+
 FORMAT_VERSION = "1.0"
 
 
-def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> dict[str, Any]:
+def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
     taken_at = snapshot.taken_at
     return {
@@ -26,6 +29,7 @@ def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: 
             "kind": snapshot.kind,
             "endpoint": snapshot.endpoint,
             "takenAt": None if taken_at is None else taken_at.isoformat().replace("+00:00", "Z"),
+            "context": snapshot.context,
         },
         "data": report.data,
         "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],

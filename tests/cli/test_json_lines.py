@@ -93,6 +93,6 @@ def test_the_parts_of_a_snapshot_put_together_are_the_snapshot(snapshot: Cluster
 
 
 def test_an_empty_snapshot_is_read_back_as_one() -> None:
-    piped = run("fetch-routes", "-s", EXAMPLE, "--topic", "none", "--group", "none", "-o", "jsonl").stdout
+    piped = run("fetch-routes", "-s", EXAMPLE, "--topic", "none*", "--group", "none*", "-o", "jsonl").stdout
     assert piped.count("\n") == 1
     assert run("fetch-routes", "-s", "-", stdin=piped).code == 0

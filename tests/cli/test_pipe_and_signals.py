@@ -77,7 +77,7 @@ def test_a_closed_stdin_is_an_unreadable_source() -> None:
 
 def test_a_closed_stdout_is_an_error_and_not_a_lost_result() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} >&-")
-    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: stdout is closed\n")
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: stdout is closed [output-lost]\n")
 
 
 def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
@@ -88,7 +88,7 @@ def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_line() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} -q > /dev/full")
-    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full\n")
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full [output-lost]\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
@@ -116,7 +116,9 @@ def test_an_error_in_json_is_all_there_is() -> None:
     assert (done.code, done.stdout) == (ExitCode.DATA, "")
     assert json.loads(done.stderr) == {
         "schema": "rmqlb/error",
+        "formatVersion": "1.0",
         "error": {
+            "code": "cannot-read",
             "message": "cannot read /nonexistent: No such file or directory",
             "hint": "-s takes a URL, a file, or - for stdin",
             "exitCode": 4,

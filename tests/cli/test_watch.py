@@ -24,6 +24,7 @@ from tests.cli.run import EXAMPLE, run, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
 from tests.replay_dashboard import Replay, dashboard
+from tests.schemas import must_fit
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
@@ -53,7 +54,10 @@ def watched(*looks: Look | RmqlbError, rounds: int | None = None) -> Look:
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        must_fit(line, "rmqlb/change")
+    return lines
 
 
 def brief(lines: list[dict[str, Any]]) -> list[tuple[object, ...]]:
@@ -85,8 +89,8 @@ def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.
         ("t5", "fresh"),
         ("t6", "changed", "a", 2),
     ]
-    assert lines[1]["error"] == {"message": "mq1:9876 is gone", "hint": "is it up?", "exitCode": 5}
-    assert lines[2]["error"] == {"message": "no group", "hint": None, "exitCode": 4}
+    assert lines[1]["error"] == {"code": "endpoint", "message": "mq1:9876 is gone", "hint": "is it up?", "exitCode": 5}
+    assert lines[2]["error"] == {"code": "data", "message": "no group", "hint": None, "exitCode": 4}
     assert lines[3]["error"] is None
 
 
