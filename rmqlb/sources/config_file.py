@@ -52,7 +52,7 @@ def read_user_file(path: str) -> ConfigFile:
     try:
         return _user_file(path)
     except UsageError as error:
-        raise _of_config(error) from None
+        raise of_configuration(error) from None
 
 
 def _user_file(path: str) -> ConfigFile:
@@ -83,7 +83,7 @@ def read_project_file(path: str) -> ConfigFile:
     try:
         return _project_file(path)
     except UsageError as error:
-        raise _of_config(error) from None
+        raise of_configuration(error) from None
 
 
 def _project_file(path: str) -> ConfigFile:
@@ -114,7 +114,7 @@ def require_text(text: str, where: str) -> str:
     return text
 
 
-def _of_config(error: UsageError) -> UsageError:
+def of_configuration(error: UsageError) -> UsageError:
     """The error with the code of a wrong file, unless it has one of its own."""
     return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 

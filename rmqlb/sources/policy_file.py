@@ -180,10 +180,10 @@ class _Reading:
 
     def _one_of(self, value: object, path: Path, known: Collection[Name], kind: str) -> Name:
         name = self._name(value, path)
-        for each in known:
-            if each == name:
-                return each
-        self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+        found = next((each for each in known if each == name), None)
+        if found is None:
+            self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+        return found
 
     def _texts(self, value: object, path: Path) -> tuple[str, ...]:
         """One text or a list of them."""
