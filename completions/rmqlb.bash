@@ -59,7 +59,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help ;;
-        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send pipeline context config ;;
+        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
     esac
 }
 
@@ -175,6 +175,19 @@ _rmqlb_at_simulate_send() {
         --fail-on) _rmqlb_beginnings lost stored not-store-ok retried attempts failed-attempts extra-attempts failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'avoided-ms[' 'isolations['; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
+}
+
+_rmqlb_at_check() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|-p|--policy) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--today) :; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
+        --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
+        --fail-from) _rmqlb_words error warning note; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -401,6 +414,28 @@ _rmqlb_at_config_show() {
     _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --origin --help
 }
 
+_rmqlb_at_schema() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words schemas keys; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
+        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/plan' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+    esac
+}
+
+_rmqlb_at_explain() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words explanations; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
+        *) _rmqlb_words routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+    esac
+}
+
 
 _rmqlb() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= word
@@ -419,6 +454,7 @@ _rmqlb() {
             '/simulate-rebalance') path=simulate-rebalance ;;
             '/plan-rollout') path=plan-rollout ;;
             '/simulate-send') path=simulate-send ;;
+            '/check') path=check ;;
             '/pipeline') path=pipeline ;;
             'pipeline/generate') path='pipeline generate' ;;
             'pipeline/ingest') path='pipeline ingest' ;;
@@ -437,6 +473,8 @@ _rmqlb() {
             'context/remove') path='context remove' ;;
             '/config') path=config ;;
             'config/show') path='config show' ;;
+            '/schema') path=schema ;;
+            '/explain') path=explain ;;
         esac
     done
     case $path in
@@ -448,6 +486,7 @@ _rmqlb() {
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
         plan-rollout) _rmqlb_at_plan_rollout ;;
         simulate-send) _rmqlb_at_simulate_send ;;
+        check) _rmqlb_at_check ;;
         pipeline) _rmqlb_at_pipeline ;;
         'pipeline generate') _rmqlb_at_pipeline_generate ;;
         'pipeline ingest') _rmqlb_at_pipeline_ingest ;;
@@ -466,6 +505,8 @@ _rmqlb() {
         'context remove') _rmqlb_at_context_remove ;;
         config) _rmqlb_at_config ;;
         'config show') _rmqlb_at_config_show ;;
+        schema) _rmqlb_at_schema ;;
+        explain) _rmqlb_at_explain ;;
     esac
 }
 

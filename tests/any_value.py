@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,7 @@ _SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     type(None): st.none(),
     Fraction: st.fractions(0, 1000, max_denominator=60),
     datetime: st.datetimes(timezones=st.just(UTC)),
+    date: st.dates(),
 }
 _NUMBER_OF_QUEUES = st.integers(0, 5)
 _FIELDS: dict[str, st.SearchStrategy[Any]] = {

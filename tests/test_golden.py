@@ -39,6 +39,10 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
     "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
+    "fetch-routes.jsonl": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o jsonl",
+    "route-jsonl": f"show-route {EXAMPLE} -o jsonl",
+    "owners-jsonl": f"show-owners {EXAMPLE} --group bill-svc --strategy AVG -o jsonl",
+    "plan-jsonl": f"plan-rebalance {EXAMPLE} --group bill-svc --add 1 --changed -o jsonl",
     "fetch-routes.yaml": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o yaml",
     "send-compared": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m --compare",
     "send-clients": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout --rate 10 --for 5m "

@@ -18,20 +18,33 @@ from typer import _click as click
 
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
+from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.consuming import GroupReport, GroupTrials, Rollout
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import OwnersReport, RebalancePlan, TriedCondition
+from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.sending import Attempt, KeySpread, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.snapshot_file import to_document
-from rmqlb.views import group_data, owners_view, pipeline_view, plan_data, rollout_view, route_view, send_data
+from rmqlb.views import (
+    check_view,
+    group_data,
+    owners_view,
+    pipeline_view,
+    plan_data,
+    rollout_view,
+    route_view,
+    send_data,
+)
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.machine import as_json, envelope
 from rmqlb.views.report import FORMATS, Report
 from rmqlb.views.shapes.envelope import Envelope
 from tests.any_value import any_of
-from tests.cli.run import run
+from tests.cli.configured import Desk
+from tests.cli.run import EXAMPLE, run
 from tests.schemas import must_fit, problems, published, schema_of
 from tests.test_golden import GOLDEN, ROOT
 from tests.test_readme import blocks
@@ -228,6 +241,75 @@ def test_any_snapshot_fits(snapshot: ClusterSnapshot) -> None:
     must_print("rmqlb/snapshot", to_document(snapshot), "fetch-routes")
 
 
+LIMITS_OF_ANY_KIND = st.builds(Limit, st.sampled_from(list(LIMITS)), any_of(Bound))
+
+
+@st.composite
+def check_reports(draw: st.DrawFn) -> CheckReport:
+    rules = draw(st.lists(st.builds(Rule, any_of(str), any_of(About), st.just(("*",)), st.just(())), max_size=2))
+    judgements = st.builds(
+        Judgement,
+        st.sampled_from(rules) if rules else st.nothing(),
+        any_of(str | None),
+        st.none() | LIMITS_OF_ANY_KIND,
+        *(any_of(each) for each in (Verdict, Bound | None, str, Basis | None, Waiver | None)),
+    )
+    return CheckReport(
+        Policy("p", tuple(rules)),
+        draw(st.dates()),
+        tuple(draw(st.lists(judgements, max_size=4 if rules else 0))),
+        tuple(draw(st.lists(any_of(WaiverUse), max_size=2))),
+        fail_from=draw(any_of(Severity)),
+    )
+
+
+@FEW
+@given(check_reports())
+def test_any_check_fits(report: CheckReport) -> None:
+    must_print("rmqlb/check", check_view.check_report(report).data, "check")
+
+
+EVERY_KEY = """
+context: a
+output: json
+no-color: true
+timeout: 9
+retries: 1
+max-size: 1MB
+contexts:
+  a:
+    source: http://h
+    user: me
+    access-key: k
+    secret: env:X
+    ca-file: /ca
+    client-cert: /cert
+    client-key: /key
+    tls-name: n
+    map-address: ["a:1=b:2"]
+    timeout: 5s
+    retries: 3
+"""
+
+
+def test_contexts_and_settings_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path, monkeypatch)
+    desk.user(EVERY_KEY)
+    written = yaml.safe_load(EVERY_KEY)
+    assert set(written) == {key.name for key in SETTINGS} | {"contexts"}
+    assert set(written["contexts"]["a"]) == {key.name for key in ENDPOINT}
+    for words in ("context show", "context add b -s http://h", "context use b", "context list", "context remove b"):
+        ran = run(*words.split())
+        assert ran.code == 0, ran.stderr
+        must_fit(json.loads(ran.stdout))
+    shown = json.loads(run("context", "show", "a").stdout)["data"]["context"]
+    assert None not in shown.values()
+    ran = run("config", "show", "--context", "a")
+    must_fit(json.loads(ran.stdout))
+    keys = {setting["key"] for setting in json.loads(ran.stdout)["data"]["settings"]}
+    assert keys >= {key.name for key in (*SETTINGS, *ENDPOINT)}
+
+
 def test_a_generated_fleet_fits(tmp_path: Path) -> None:
     ran = run("pipeline", "generate", str(tmp_path / "f"), "--groups", "4", "--bad-files", "1", "-o", "json")
     assert ran.code == 0, ran.stderr
@@ -237,7 +319,15 @@ def test_a_generated_fleet_fits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("show-route",), ("show-route", "-s", "-", "--timeout", "x"), ("show-route", "--bogus"), ("explain", "x")]
+    "words",
+    [
+        ("show-route",),
+        ("show-route", "-s", "-", "--timeout", "x"),
+        ("show-route", "--bogus"),
+        ("explain", "x"),
+        ("check", "-p", EXAMPLE, "-s", EXAMPLE),
+        ("context", "use", "x"),
+    ],
 )
 def test_an_error_fits(words: tuple[str, ...]) -> None:
     ran = run(*words, "-o", "json")

@@ -32,7 +32,7 @@ def check(
         str, Option("-p", "--policy", metavar="FILE|-", help="The rules and waivers: YAML or JSON, or - for stdin.")
     ],
     today: Annotated[
-        str | None, Option(metavar="DATE", help="The day on which waivers are looked at; default: today.")
+        str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None,
     fail_from: Annotated[
         str,

@@ -71,7 +71,9 @@ def check_file(config: ConfigFile) -> None:
         for context in config.contexts.values():
             _check_all(context.values.items())
     except UsageError as error:
-        raise UsageError(error.message, hint=error.hint, code="config-invalid") from None
+        from rmqlb.sources.config_file import of_configuration
+
+        raise of_configuration(error) from None
 
 
 def _check_all(items: Iterable[tuple[str, Written]]) -> None:

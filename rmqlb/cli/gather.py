@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,6 +71,14 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         DataError: the source does not hold what is wanted.
         EndpointError: it cannot be reached.
     """
+    return reader(options, terminal, stages=stages)(wanted)
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Callable[[Wanted], ClusterSnapshot]:
+    """How to read the source, as often as it is wanted; a secret is asked for once.
+
+    Args and errors: as `fetch`.
+    """
     if options.source is None:
         raise UsageError(
             "no source",
@@ -78,29 +87,34 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         )
     access = Access(
         user=options.user,
-        password=lambda user: password(user, options),
+        password=cache(lambda user: password(user, options)),
         ca_file=options.ca_file,
         timeout=values.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=values.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=lambda: secret_key(options),
+        secret_key=cache(lambda: secret_key(options)),
         security_token=security_token(options),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
-    source = open_source(options.source, access)
-    context = options.in_force
-    if context is not None:
-        terminal.head(f"context {context.name}: {context.source}")
-    elif options.aside is not None:
-        terminal.head(options.aside)
-    with terminal.progress(stages=stages) as progress:
-        snapshot = source.fetch(wanted, progress)
-    remember(snapshot, options.source, wanted.everything)
-    return snapshot if context is None else replace(snapshot, context=context.name)
+    text, context = options.source, options.in_force
+
+    def read(wanted: Wanted) -> ClusterSnapshot:
+        source = open_source(text, access)
+        if context is not None:
+            terminal.head(f"context {context.name}: {context.source}")
+        elif options.aside is not None:
+            terminal.head(options.aside)
+        with terminal.progress(stages=stages) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not terminal.repeating:
+            remember(snapshot, text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    return read
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
@@ -134,6 +148,9 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     routes, findings = _routes(snapshot, seen, which)
+    if seen is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
     if seen is not None:
         must_rebalance(seen, broadcasting_too=broadcasting_too)
         findings += _subscription(seen, routes)

@@ -220,7 +220,7 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv or markdown; default table on a terminal, plain elsewhere.",
+            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -234,6 +234,9 @@ class OutputOptions(Struct, frozen=True):
     ] = None
     no_color: Annotated[
         bool, Option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.", rich_help_panel=OUTPUT)
+    ] = False
+    no_pager: Annotated[
+        bool, Option("--no-pager", help="Long tables on a terminal at once, without a pager.", rich_help_panel=OUTPUT)
     ] = False
     quiet: Annotated[bool, Option("-q", "--quiet", help="No warnings and no progress.", rich_help_panel=OUTPUT)] = False
     debug: Annotated[

@@ -6,6 +6,7 @@ from rmqlb.model.sending import Attempt
 from rmqlb.sources.snapshot_document import SnapshotDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
+from rmqlb.views.shapes.change import ChangeLine
 from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 from rmqlb.views.shapes.envelope import ErrorDocument
@@ -35,6 +36,13 @@ RESULTS = (
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
+    Result(
+        "rmqlb/change",
+        ("show-route", "show-owners", "plan-rebalance"),
+        "what is new since the last look, a line of --watch in a pipe",
+        ChangeLine,
+        "whole",
+    ),
     Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckData),
     Result(
         "rmqlb/pipeline",

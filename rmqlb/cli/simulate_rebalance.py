@@ -150,7 +150,9 @@ def _draw(
     for option, path in (("--svg", svg), ("--html", html)):
         if path is None:
             continue
-        picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
         if path == "-":
             terminal.write(picture)
         else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen
@@ -130,6 +131,16 @@ class ClusterSnapshot(Struct, frozen=True):
             hint=suggestion("groups", group, self.groups),
             code="group-not-found",
         )
+
+    def parts(self) -> Iterator[ClusterSnapshot]:
+        """The snapshot in pieces: what concerns the whole of it, then each topic, then each group, by name."""
+        piece = replace(self, routes={}, groups={})
+        yield piece
+        piece = replace(piece, unread=(), notes=())
+        for topic, sighting in sorted(self.routes.items()):
+            yield replace(piece, routes={topic: sighting})
+        for name, group in sorted(self.groups.items()):
+            yield replace(piece, groups={name: group})
 
 
 def _fits(name: str, globs: tuple[str, ...]) -> bool:

@@ -24,7 +24,7 @@ from rmqlb.model.configuration import (
     check_context_name,
 )
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.yaml_text import key_lines, read_yaml
+from rmqlb.sources.yaml_text import lines_of, read_yaml
 
 _LONGEST = 256 * 1024
 _CONTEXTS = "contexts"
@@ -39,7 +39,7 @@ _EXPECTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "amount": ("a text or a number", (str, int, float)),
 }
 
-Lines = Mapping[tuple[str, ...], int]
+Lines = Mapping[tuple[str | int, ...], int]
 
 
 def read_user_file(path: str) -> ConfigFile:
@@ -52,7 +52,7 @@ def read_user_file(path: str) -> ConfigFile:
     try:
         return _user_file(path)
     except UsageError as error:
-        raise _of_config(error) from None
+        raise of_configuration(error) from None
 
 
 def _user_file(path: str) -> ConfigFile:
@@ -83,7 +83,7 @@ def read_project_file(path: str) -> ConfigFile:
     try:
         return _project_file(path)
     except UsageError as error:
-        raise _of_config(error) from None
+        raise of_configuration(error) from None
 
 
 def _project_file(path: str) -> ConfigFile:
@@ -114,7 +114,7 @@ def require_text(text: str, where: str) -> str:
     return text
 
 
-def _of_config(error: UsageError) -> UsageError:
+def of_configuration(error: UsageError) -> UsageError:
     """The error with the code of a wrong file, unless it has one of its own."""
     return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 
@@ -154,7 +154,7 @@ def _parse(text: str, path: str) -> tuple[dict[str, Any], Lines]:
         return {}, {}
     if not isinstance(document, dict):
         raise UsageError(f"{path}, line 1: expected keys and values, as in 'output: json'")
-    return document, key_lines(text)
+    return document, lines_of(text)
 
 
 def _contexts(value: object, lines: Lines, path: str) -> dict[str, Context]:

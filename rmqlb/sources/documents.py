@@ -239,6 +239,15 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
     return document
 
 
+def _decode_lines(body: bytes) -> list[object] | None:
+    """Strict JSON with a document a line, or None when it is something else."""
+    try:
+        lines: list[object] = msgspec.json.Decoder().decode_lines(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return None if any(_deeper_than(line, MAX_DEPTH) for line in lines) else lines
+
+
 def _deeper_than(document: object, depth: int) -> bool:
     """Lists and dicts stand in one another more than so many levels; structs are as deep as their definition."""
     level = [document]
@@ -261,6 +270,9 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
         return [decode(body, object, where)], []
     except DocumentError:
         pass
+    lines = _decode_lines(body)
+    if lines is not None:
+        return lines, []
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

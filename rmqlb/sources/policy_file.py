@@ -16,7 +16,7 @@ from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.send_inputs import read_text
-from rmqlb.sources.yaml_text import line_of, read_yaml
+from rmqlb.sources.yaml_text import lines_of, read_yaml
 
 MAX_BYTES = 1 << 20
 _LONGEST_NAME = 1000
@@ -180,10 +180,10 @@ class _Reading:
 
     def _one_of(self, value: object, path: Path, known: Collection[Name], kind: str) -> Name:
         name = self._name(value, path)
-        for each in known:
-            if each == name:
-                return each
-        self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+        found = next((each for each in known if each == name), None)
+        if found is None:
+            self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+        return found
 
     def _texts(self, value: object, path: Path) -> tuple[str, ...]:
         """One text or a list of them."""
@@ -219,7 +219,8 @@ class _Reading:
         return value
 
     def _refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
-        line = line_of(self._text, path)
+        lines = lines_of(self._text)
+        line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
         place = f"{_path_text(path)}: " if path else ""
         raise UsageError(f"{self._where}, line {line}: {place}{problem}", hint=hint, code="policy-invalid")
 

@@ -176,11 +176,13 @@ class SourceItem(CamelStruct, frozen=True):
         kind: which kind of source.
         endpoint: its URL or path.
         taken_at: when, ISO-8601.
+        context: the context that named the source then; it plays no part when the snapshot is read.
     """
 
     kind: str | None = None
     endpoint: str | None = None
     taken_at: datetime | None = None
+    context: str | None = None
 
 
 class SnapshotDocument(CamelStruct, frozen=True):

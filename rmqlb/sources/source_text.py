@@ -35,6 +35,7 @@ def check_source(text: str, where: str) -> None:
         raise UsageError(
             f"{where}: it holds a login, and perhaps a password",
             hint="keep at most the user, as in https://me@HOST, and say in the key secret where the secret is",
+            code="password-in-url",
         )
     if "?" in rest or "#" in rest:
         raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)

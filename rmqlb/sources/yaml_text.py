@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import yaml
@@ -96,39 +95,22 @@ def read_yaml(text: str, where: str) -> object:
     return value
 
 
-def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line, from 1, of a key or list item in a text that `read_yaml` has read; as near as the path leads.
+def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+    """Where things stand in a text that `read_yaml` takes: path of each key and list item → its line, from 1.
 
-    Args:
-        text: the YAML text.
-        path: keys and places in lists, from the outside in.
+    A path has keys as text and places in lists, from the outside in; the empty one is the document.
     """
-    node: Any = yaml.compose(text, Loader=_BASE)
-    line = node.start_mark.line if node else 0
-    for step in path:
-        if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            node = node.value[step]
-            line = node.start_mark.line
-            continue
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        key, node = next(((key, value) for key, value in pairs if key.value == str(step)), (None, None))
-        if key is None:
-            break
-        line = key.start_mark.line
-    return int(line) + 1
-
-
-def key_lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line of every key of a text that `read_yaml` takes: path of keys → line, from 1; lists are passed over."""
-    lines: dict[tuple[str, ...], int] = {}
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=_Loader))]
+    lines: dict[tuple[str | int, ...], int] = {}
+    waiting: list[tuple[tuple[str | int, ...], Any, Any]] = [((), None, yaml.compose(text, Loader=_BASE))]
     while waiting:
-        above, node = waiting.pop()
+        path, key, node = waiting.pop()
+        if node is None:
+            continue
+        lines[path] = (key or node).start_mark.line + 1
         if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                path = (*above, str(key.value))
-                lines[path] = key.start_mark.line + 1
-                waiting.append((path, value))
+            waiting += [((*path, str(name.value)), name, value) for name, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += [((*path, place), None, item) for place, item in enumerate(node.value)]
     return lines
 
 

@@ -61,9 +61,13 @@ class JsonLines:
         self._encode = msgspec.json.Encoder().encode_into
         self._buffer = bytearray()
 
-    def add(self, value: msgspec.Struct) -> None:
+    def add(self, value: msgspec.Struct | Mapping[str, Any]) -> None:
         """One more line."""
-        self._encode(value, self._buffer, -1)
+        end = len(self._buffer)
+        try:
+            self._encode(value, self._buffer, -1)
+        except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
+            self._buffer[end:] = _with_halves(value)
         self._buffer += b"\n"
         if len(self._buffer) > self.LARGEST:
             self.flush()
@@ -72,6 +76,22 @@ class JsonLines:
         """Hand on what there is."""
         self._write(safe_json(self._buffer.decode()))
         self._buffer.clear()
+
+
+def as_json_lines(values: Iterable[Mapping[str, Any]]) -> str:
+    """A line of JSON for each."""
+    parts: list[str] = []
+    lines = JsonLines(parts.append)
+    for value in values:
+        lines.add(value)
+    lines.flush()
+    return "".join(parts)
+
+
+def _with_halves(value: object) -> bytes:
+    import json
+
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False).encode()
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
 from rmqlb.views.plan_data import evenness_data
 from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.owners import OwnersData
@@ -24,7 +24,9 @@ def owners_report(report: OwnersReport) -> Report:
     )
     group = f"group {report.group}" if report.group else "a group"
     facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
-    return Report("rmqlb/owners", _data(report), facts, sections, labels(list(dict.fromkeys(report.client_ids))))
+    data = _data(report)
+    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
+    return Report("rmqlb/owners", data, facts, sections, labels(list(dict.fromkeys(report.client_ids))), rows)
 
 
 def _queues(report: OwnersReport) -> Section:

@@ -28,7 +28,9 @@ def plan_data(plan: RebalancePlan, conditions: Sequence[TriedCondition]) -> Plan
         "strategyAfter": plan.strategy_after,
         "strategyOrigin": plan.strategy_origin,
         "changes": list(plan.changes),
-        "topics": [{"topic": topic.topic, "queues": [_move(move) for move in topic.moves]} for topic in plan.topics],
+        "topics": [
+            {"topic": topic.topic, "queues": [move_data(move) for move in topic.moves]} for topic in plan.topics
+        ],
         "consumers": [_consumer(consumer) for consumer in plan.consumers],
         "sortedConsumersBefore": list(plan.sorted_before),
         "sortedConsumersAfter": list(plan.sorted_after),
@@ -39,7 +41,8 @@ def plan_data(plan: RebalancePlan, conditions: Sequence[TriedCondition]) -> Plan
     }
 
 
-def _move(move: Move) -> MoveData:
+def move_data(move: Move) -> MoveData:
+    """What happens to one queue."""
     return {
         "brokerName": move.queue.broker_name,
         "queueId": move.queue.queue_id,

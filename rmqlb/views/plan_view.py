@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
-from rmqlb.views.plan_data import plan_data
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.plan_data import move_data, plan_data
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 from rmqlb.views.settling_view import settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
@@ -27,7 +27,7 @@ def plan_report(
 
     Args:
         plan: the plan.
-        changed_only: people and CSV see only queues that change.
+        changed_only: people, CSV and the rows have only queues that change.
         conditions: what the user asked to be told about.
     """
     sections = [
@@ -37,7 +37,13 @@ def plan_report(
         _summary(plan.summary),
     ]
     listed = labels([c.client_id for c in plan.consumers])
-    return Report("rmqlb/plan", plan_data(plan, conditions), _facts(plan), tuple(sections), listed)
+    data = plan_data(plan, conditions)
+    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), listed, _rows(plan, changed_only))
+
+
+def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
+    moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
+    return Rows(("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **move_data(move)} for move in moves])
 
 
 def labels(client_ids: list[str]) -> dict[str, str]:

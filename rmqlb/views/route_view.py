@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import route as shapes
@@ -54,8 +54,9 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
         ),
     )
     facts = [_fact(route) for route in routes] if len(routes) <= 5 else [f"{len(routes)} topics"]
-    data: shapes.RouteData = {"topics": [_data(sighting) for sighting in sightings]}
-    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {})
+    topics = [_data(sighting) for sighting in sightings]
+    data: shapes.RouteData = {"topics": topics}
+    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics))
 
 
 def broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:

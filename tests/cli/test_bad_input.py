@@ -27,6 +27,8 @@ SOURCE_HINT = "-s takes a URL, a file, or - for stdin"
 SHOW, OWNERS, PLAN = "show-route", "show-owners", "plan-rebalance"
 HELP = "see rmqlb plan-rebalance --help"
 CONTRADICT = "the changes contradict each other"
+STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
+WATCH_HINT = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
 
@@ -202,7 +204,7 @@ SPELLING = [
         "unknown strategy ZZZ",
         STRATEGIES,
     ),
-    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json?"),
+    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json or jsonl?"),
     plan("--section quees", USAGE, "--section quees: no such table", "did you mean queues?"),
     plan("--ad 1", USAGE, "no such option: --ad", "did you mean --add?"),
     plan("--bogus", USAGE, "no such option: --bogus", HELP),
@@ -214,6 +216,21 @@ SPELLING = [
         USAGE,
         "no such command 'plan-rebalnce'",
         "did you mean plan-rebalance or simulate-rebalance?",
+    ),
+    Bad(
+        f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"
+    ),
+    Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a duration", "write 800ms, 5s or 1m"),
+    Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
+    Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    plan("--watch 1s -o csv", USAGE, "--watch cannot show csv in a pipe", WATCH_HINT),
+    plan("--watch 1s -o table", USAGE, "--watch cannot show table in a pipe", WATCH_HINT),
+    Bad(
+        f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT
+    ),
+    plan(
+        "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
     ),
     Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
     Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),

@@ -178,7 +178,7 @@ def test_a_mistake_is_one_line(args: list[str], code: ExitCode, error: str, hint
 
 def test_one_stdin_is_not_read_twice() -> None:
     ran = run("check", "-p", "-", "-s", "-", stdin=HOLDS)
-    assert (ran.code, ran.stderr) == (ExitCode.USAGE, "error: -s - and --policy - both read stdin\n")
+    assert (ran.code, ran.stderr) == (ExitCode.USAGE, "error: -s - and --policy - both read stdin [usage]\n")
 
 
 def test_a_malformed_policy_is_no_incomplete_data(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_malformed_policy_is_no_incomplete_data(tmp_path: Path) -> None:
     ran = run("check", "-p", str(tmp_path / "p.yaml"), "-s", "not even read")
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
     assert ran.stderr == (
-        f"error: {tmp_path}/p.yaml, line 2: rules[0].limits.idel: there is no key 'idel' here\nhint: did you mean idle?\n"
+        f"error: {tmp_path}/p.yaml, line 2: rules[0].limits.idel: there is no key 'idel' here [policy-invalid]\nhint: did you mean idle?\n"
     )
 
 

@@ -115,7 +115,7 @@ BAD = {
     ("show", "thre"): "there is no context 'thre'",
     ("remove", "thre"): "there is no context 'thre'",
     ("remove",): "missing argument 'NAME'",
-    ("lst",): "no such command 'lst'\nhint: did you mean list?",
+    ("lst",): "no such command 'lst' [usage]\nhint: did you mean list?",
 }
 
 
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_told(desk: Desk, monkeypatch: pytest
     monkeypatch.setenv("XDG_CONFIG_HOME", str(desk.home / "file"))
     ran = run("context", "add", "a", "-s", "http://h")
     assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr == f"error: cannot write {desk.home}/file/rmqlb/config.yaml: Not a directory\n"
+    assert ran.stderr == f"error: cannot write {desk.home}/file/rmqlb/config.yaml: Not a directory [cannot-write]\n"
 
 
 def test_processes_that_choose_at_once_leave_a_whole_file(desk: Desk) -> None:
@@ -241,8 +241,9 @@ def test_a_context_that_is_not_there_is_told_with_who_chose_it(desk: Desk) -> No
     gone = run(*SHOW, env={"RMQLB_CONTEXT": "gone"})
     assert gone.stderr.startswith("error: RMQLB_CONTEXT: there is no context 'gone'")
     desk.in_project("output: json\ncontext: gone\n")
-    error = json.loads(run(*SHOW).stderr)["error"]["message"]
-    assert error == f"{desk.project_file}, line 2, context: there is no context 'gone'"
+    error = json.loads(run(*SHOW).stderr)["error"]
+    assert error["message"] == f"{desk.project_file}, line 2, context: there is no context 'gone'"
+    assert error["code"] == "context-not-found"
     assert run(*SHOW, "-s", EXAMPLE).code == 0
     assert run(*SHOW, "-s", EXAMPLE, "--context", "gone").code == 2
 
@@ -253,7 +254,7 @@ def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(des
         ran = run(*args)
         assert (ran.code, ran.stdout) == (2, "")
         problem = "contexts.a.source: it holds a login, and perhaps a password"
-        assert ran.stderr.startswith(f"error: {desk.user_file}, line 4, {problem}")
+        assert ran.stderr.startswith(f"error: {desk.user_file}, line 4, {problem} [password-in-url]\n")
         assert CANARY not in ran.stderr
 
 
@@ -285,16 +286,16 @@ def test_the_secret_is_taken_from_where_the_context_says(desk: Desk, kind: str) 
 
 def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
     for place, problem in {
-        "file:/nonexistent": "No such file or directory",
-        "env:MQ": "there is no such variable",
-        f"file:{desk.secret(CANARY, 0o644)}": "other users can open it",
+        "file:/nonexistent": "No such file or directory [no-secret]",
+        "env:MQ": "there is no such variable [no-secret]",
+        f"file:{desk.secret(CANARY, 0o644)}": "other users can open it [secret-not-private]",
     }.items():
         with dashboard(Replay(login=LOGIN)) as replay:
             desk.user(at(replay.url, "user: admin", f"secret: '{place}'"))
             ran = run(*SHOW)
         assert (ran.code, ran.stdout, replay.posted) == (2, "", [])
         error = ran.stderr.splitlines()[1]
-        assert error.startswith(f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}")
+        assert error == f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,7 @@ def test_a_project_file_does_not_decide_where_the_environments_secrets_go(desk: 
     assert CANARY not in ran.stdout + ran.stderr
     if not with_secret:
         assert ran.stderr.endswith(
-            "error: no password for admin\nhint: name a --password-file, give the context a secret, "
+            "error: no password for admin [no-secret]\nhint: name a --password-file, give the context a secret, "
             "or choose it with --context: RMQLB_PASSWORD is not for it\n"
         )
     with dashboard(Replay(login=LOGIN)) as replay:

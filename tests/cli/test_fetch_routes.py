@@ -72,7 +72,16 @@ def test_a_snapshot_has_no_table() -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [
         "error: a snapshot cannot be written as csv [usage]",
-        "hint: -o json or -o yaml",
+        "hint: -o json, yaml or jsonl",
+    ]
+
+
+def test_a_pattern_that_nothing_fits_is_told() -> None:
+    result = run("fetch-routes", "-s", EXAMPLE, "-t", "Skeww*", "-t", "TBW*", "-g", "*-svc")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "warning: none of the topics fits Skeww* [fits-nothing]",
+        "warning: none of the topics fits TBW* [fits-nothing]",
     ]
 
 

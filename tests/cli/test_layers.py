@@ -169,6 +169,7 @@ def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, write: s
     assert (ran.code, ran.stdout) == (2, "")
     first, *others = ran.stderr.splitlines()
     assert first.startswith(f"error: {path}, line 2, {problem}")
+    assert first.endswith(" [config-invalid]")
     assert len(others) <= 1
     assert hint is None or others == [f"hint: {hint}"]
 

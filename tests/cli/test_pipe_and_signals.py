@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -42,6 +43,24 @@ def test_a_dump_may_come_through_a_pipe() -> None:
     with open(SKEWED, "rb") as file:
         piped = start("show-route", "-s", "-", "--topic", "Skewed", "-o", "csv", stdin=file.read())
     assert (piped.code, piped.stdout) == (0, start("show-route", "-s", SKEWED, "--topic", "Skewed", "-o", "csv").stdout)
+
+
+@pytest.mark.parametrize("fmt", ["json", "yaml", "jsonl"])
+def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
+    changes = "--group order-svc --remove-broker broker-b -o json"
+    piped = shell(f"rmqlb fetch-routes -s {EXAMPLE} -o {fmt} | rmqlb plan-rebalance -s - {changes}")
+    alone = shell(f"rmqlb plan-rebalance -s {EXAMPLE} {changes}")
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert json.loads(piped.stdout)["data"] == json.loads(alone.stdout)["data"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="this machine has no jq")
+def test_what_a_command_prints_jq_reads() -> None:
+    plan = " ".join(PLAN)
+    moved = shell(f"rmqlb {plan} -q -o json | jq .data.summary.moved")
+    counted = shell(f"rmqlb {plan} -q -o jsonl | jq -c 'select(.change == \"moved\")' | wc -l")
+    assert moved.stdout.strip() == counted.stdout.strip()
+    assert int(moved.stdout) > 0
 
 
 def test_stdout_has_only_data_and_stderr_only_talk() -> None:

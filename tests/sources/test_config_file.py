@@ -199,6 +199,7 @@ def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, case: str)
     with pytest.raises(UsageError) as raised:
         read_user_file(path)
     assert raised.value.message == path + problem
+    assert raised.value.code == "config-invalid"
     if hint is not None:
         assert raised.value.hint == hint
     assert CANARY not in raised.value.message + (raised.value.hint or "")
@@ -212,7 +213,7 @@ def test_a_file_that_says_where_a_secret_is_is_the_users_alone(tmp_path: Path, m
     assert raised.value.message == (
         f"{path}, line 4, contexts.prod.secret: it says where a secret is, and other users can open the file"
     )
-    assert raised.value.hint == f"chmod 600 {path}"
+    assert (raised.value.hint, raised.value.code) == (f"chmod 600 {path}", "config-not-private")
     assert plain(read_user_file(file(tmp_path, CTX, mode)))["contexts"] == {"prod": {"source": "http://h"}}
 
 

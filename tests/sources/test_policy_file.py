@@ -168,7 +168,7 @@ def test_a_mistake_is_one_line_that_says_where(text: str, problem: str, hint: st
     with pytest.raises(UsageError) as caught:
         read(text, tmp_path)
     assert caught.value.message == f"{tmp_path}/p.yaml{problem}"
-    assert caught.value.hint == hint
+    assert (caught.value.hint, caught.value.code) == (hint, "policy-invalid")
 
 
 def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:

@@ -15,12 +15,15 @@ from msgspec import Struct
 
 from rmqlb.cli.event_texts import QUALIFIERS
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
+from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate import NAMES
 from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.plan_figures import PLAN_FIGURES
 from rmqlb.engine.send.figures import SEND_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.policy import SEVERITIES
+from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
 
 
@@ -51,15 +54,19 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
         *("strategies", "clients", "trials", "spreads"),
     ),
+    "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),
     "context": ("contexts", "context"),
     "config": ("settings",),
     "pipeline": ("stages",),
+    "schema": ("schemas", "keys"),
+    "explain": ("explanations",),
 }
 """Command, or the group of commands it is of → the tables that it may show."""
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml"),
     "simulate-send": (*FORMATS, "jsonl"),
+    "check": (*FORMATS, "junit", "sarif"),
 }
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {
@@ -70,6 +77,9 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
 }
 _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
+    "SEVERITY": Value("words", SEVERITIES),
+    "[COMMAND]": Value("words", tuple(name for name in known_names() if " " not in name)),
+    "[CODE]": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
     "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in QUALIFIERS)),
