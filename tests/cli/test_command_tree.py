@@ -11,7 +11,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.manual.tree import CommandPage, command_tree
-from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, SECTIONS, known_value
+from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, SECTIONS, known_value, value_of
 from tests.replay_remoting import cluster
 from tests.test_golden import BASIC
 
@@ -115,6 +115,21 @@ def test_completion_knows_what_each_metavar_stands_for(command: CommandPage) -> 
 def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
     used = {option.metavar for command in ALL for option in (*command.options, *command.arguments)}
     assert used >= ONLY_THE_USER_KNOWS
+
+
+SPECIAL = ("jsonl", "junit", "sarif")
+
+
+@pytest.mark.parametrize("name", [*BASIC, "fetch-routes"])
+def test_the_formats_offered_are_those_that_the_command_writes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (command,) = (command for command in SINGLE if command.path == (name,))
+    (option,) = (option for option in command.options if "--output" in option.names)
+    offered = value_of(command, option).words
+    words = shlex.split(BASIC.get(name, "fetch-routes -s examples/cluster.json"))
+    for each in (*SPECIAL, "table"):
+        ran = run(*words, "-q", "-o", each)
+        assert (ran.code != ExitCode.USAGE) == (each in offered), (each, ran.stderr)
 
 
 MAKERS = ("Section", "_judgements")

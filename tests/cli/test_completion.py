@@ -113,8 +113,8 @@ def test_values_are_offered_by_how_they_begin(shell: str, home: Path) -> None:
 
 @each_shell
 def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> None:
-    (answer,) = offered(shell, ["rmqlb show-route --output=j"], home)
-    assert {word.removeprefix("--output=") for word in answer} == {"json"}
+    (answer,) = offered(shell, ["rmqlb show-route --output=y"], home)
+    assert {word.removeprefix("--output=") for word in answer} == {"yaml"}
 
 
 @each_shell

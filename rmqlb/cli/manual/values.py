@@ -64,8 +64,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Command, or the group of commands it is of → the tables that it may show."""
 _FORMATS: Mapping[str, tuple[str, ...]] = {
-    "fetch-routes": ("json", "yaml"),
-    "simulate-send": (*FORMATS, "jsonl"),
+    "fetch-routes": ("json", "yaml", "jsonl"),
+    **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
     "check": (*FORMATS, "junit", "sarif"),
 }
 """Those that are not the common ones."""
