@@ -68,7 +68,7 @@ _rmqlb_at_fetch_routes() {
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
-        -o|--output) _rmqlb_words json yaml; return ;;
+        -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --section) _rmqlb_words; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -80,42 +80,42 @@ _rmqlb_at_show_route() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --watch --rounds --topic --help
 }
 
 _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words queues reasons consumers summary; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
 _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words strategies queues consumers summary; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN all; return ;;
         --fail-on) _rmqlb_beginnings moved assigned unassigned added removed idle unowned multiply-owned shared-id max min 'max/mean' lag-moved excess-moves; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
@@ -134,7 +134,7 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
         --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms unread-ms again queues-none queues-several taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --strategy --svg --html --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
 }
 
 _rmqlb_at_plan_rollout() {
@@ -154,7 +154,7 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms unread-ms again queues-none queues-several taken takes-ms overlap; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
@@ -174,7 +174,7 @@ _rmqlb_at_simulate_send() {
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok retried attempts failed-attempts extra-attempts failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'avoided-ms[' 'isolations['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
 }
 
 _rmqlb_at_check() {
@@ -187,7 +187,7 @@ _rmqlb_at_check() {
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
         --fail-from) _rmqlb_words error warning note; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -207,7 +207,7 @@ _rmqlb_at_pipeline_generate() {
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --members --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --members --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -223,7 +223,7 @@ _rmqlb_at_pipeline_ingest() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -239,7 +239,7 @@ _rmqlb_at_pipeline_allocate() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -252,7 +252,7 @@ _rmqlb_at_pipeline_score() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_what_if() {
@@ -266,7 +266,7 @@ _rmqlb_at_pipeline_what_if() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -282,7 +282,7 @@ _rmqlb_at_pipeline_producers() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_history() {
@@ -295,7 +295,7 @@ _rmqlb_at_pipeline_history() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_report() {
@@ -307,7 +307,7 @@ _rmqlb_at_pipeline_report() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_run() {
@@ -325,7 +325,7 @@ _rmqlb_at_pipeline_run() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -348,7 +348,7 @@ _rmqlb_at_context_add() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --no-color --no-pager --quiet --debug --help ;;
         *) : ;;
     esac
 }
@@ -358,7 +358,7 @@ _rmqlb_at_context_list() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
     esac
-    _rmqlb_words --output --section --no-color --quiet --debug --help
+    _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_context_use() {
@@ -367,7 +367,7 @@ _rmqlb_at_context_use() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --none --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --none --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -378,7 +378,7 @@ _rmqlb_at_context_show() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -389,7 +389,7 @@ _rmqlb_at_context_remove() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -411,7 +411,7 @@ _rmqlb_at_config_show() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --origin --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --origin --help
 }
 
 _rmqlb_at_schema() {
@@ -420,8 +420,8 @@ _rmqlb_at_schema() {
         --section) _rmqlb_words schemas keys; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
-        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/plan' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send simulate-send show-route show-owners plan-rebalance check schema explain 'rmqlb/snapshot' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/plan' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 
@@ -431,8 +431,8 @@ _rmqlb_at_explain() {
         --section) _rmqlb_words explanations; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --quiet --debug --help ;;
-        *) _rmqlb_words routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_words routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy fits-nothing group-not-seen no-pager made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
