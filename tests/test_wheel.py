@@ -49,6 +49,13 @@ def test_it_has_every_module_and_nothing_that_is_not_for_users(wheel: Path) -> N
     assert not {name for name in found if name.endswith((".so", ".pyc", ".jar", ".class"))}
 
 
+def test_it_brings_the_manual_and_the_completions_to_where_they_are_looked_for(wheel: Path) -> None:
+    share = f"rmqlb-{__version__}.data/data/share"
+    pages = {f"{share}/{path.relative_to(ROOT)}" for path in (ROOT / "man").rglob("*.[157]")}
+    scripts = ("bash-completion/completions/rmqlb", "zsh/site-functions/_rmqlb", "fish/vendor_completions.d/rmqlb.fish")
+    assert {name for name in names(wheel) if name.startswith(share)} == pages | {f"{share}/{name}" for name in scripts}
+
+
 def test_it_says_what_it_is(wheel: Path) -> None:
     metadata = text(wheel, "METADATA")
     assert "License-Expression: Apache-2.0" in metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -66,6 +67,18 @@ def test_every_command_has_a_page() -> None:
     assert {path for path in PAGES if path.startswith("man/man1/")} == {
         f"man/man1/{command.page}.1" for command in command_tree().all()
     }
+
+
+def test_every_variable_of_the_environment_is_told() -> None:
+    variables = {
+        name
+        for path in (ROOT / "rmqlb").rglob("*.py")
+        for name in re.findall(r"\bRMQLB_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    }
+    variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
+    page = FILES["man/man1/rmqlb.1"]
+    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER", "RMQLB_NO_CACHE"}
+    assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -12,6 +12,8 @@ _MORE_VARIABLES = (
     ("RMQLB_PASSWORD", "The password of the user, where no file and no context has it."),
     ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
+    ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
+    ("RMQLB_PAGER", "What long tables on a terminal are shown with; else PAGER, else less."),
     ("NO_COLOR", "When it is not empty: no colour."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import typer
@@ -121,7 +122,8 @@ def _option(param: click.Parameter) -> OptionPage:
 
 def _metavar(param: click.Parameter) -> str:
     if param.metavar:
-        return param.metavar
+        # Of an argument that may be left out, where the help itself shows the brackets.
+        return re.sub(r"^\[([^][]*)\]$", r"\1", param.metavar)
     return _NUMBERS.get(param.type.name) or (param.name or "value").rpartition("_")[2].upper()
 
 

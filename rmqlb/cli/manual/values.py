@@ -78,8 +78,8 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
 _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
     "SEVERITY": Value("words", SEVERITIES),
-    "[COMMAND]": Value("words", tuple(name for name in known_names() if " " not in name)),
-    "[CODE]": Value("words", tuple(explanations())),
+    "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
+    "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
     "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in QUALIFIERS)),
