@@ -13,6 +13,7 @@ _MORE_VARIABLES = (
     ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("NO_COLOR", "When it is not empty: no colour."),
+    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
     (
         "XDG_CACHE_HOME",
