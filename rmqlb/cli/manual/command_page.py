@@ -15,6 +15,7 @@ _MORE_VARIABLES = (
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("RMQLB_PAGER", "What long tables on a terminal are shown with; else PAGER, else less."),
     ("NO_COLOR", "When it is not empty: no colour."),
+    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
     (
         "XDG_CACHE_HOME",
