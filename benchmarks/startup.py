@@ -1,12 +1,15 @@
-"""The start-up of commands, in units of `python -c "import typer"`: `python -m benchmarks.startup`."""
+"""What the start of commands takes and imports, in units of `import typer`: `python -m benchmarks.startup`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.imports import OURS, SHOWN, imports
 from benchmarks.installation import ROOT, Installation, installation
 from benchmarks.measuring import Spread, in_turns, machine, markdown, ratio, seconds
 
@@ -16,34 +19,59 @@ EXAMPLE = str(ROOT / "examples" / "cluster.json")
 
 @dataclass(frozen=True)
 class Case:
-    """One command line, and what its ratio must not exceed."""
+    """One command line, whether the user has contexts and settings, and what it must not exceed.
+
+    Attributes:
+        arguments: rmqlb's.
+        hold: on its time, in units of the peer's.
+        most_modules: on the modules of our own.
+        configured: there is a configuration file.
+    """
 
     arguments: tuple[str, ...]
     hold: float | None = None
+    most_modules: int | None = None
+    configured: bool = False
 
     @property
     def name(self) -> str:
         """The command as the tables show it."""
-        return " ".join(("rmqlb", *self.arguments)).replace(EXAMPLE, "examples/cluster.json")
+        line = " ".join(("rmqlb", *self.arguments)).replace(EXAMPLE, "examples/cluster.json")
+        return line + " # with a configuration" * self.configured
 
 
 GROUP = ("-s", EXAMPLE, "-g", "order-svc")
 CASES = (
-    Case(("--version",)),
-    Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), hold=1.8),
-    Case(("show-owners", *GROUP, "-o", "table")),
-    Case(("show-owners", *GROUP, "-o", "plain")),
+    Case(("--version",), most_modules=16),
+    Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), hold=1.8, most_modules=105),
+    Case(("plan-rebalance", *GROUP, "--add", "1", "-o", "json"), configured=True),
+    Case(("show-owners", *GROUP, "-o", "table"), most_modules=80),
+    Case(("show-owners", *GROUP, "-o", "plain"), most_modules=80),
+)
+
+
+CONFIGURATION = "timeout: 3s\ncontexts:\n" + "".join(
+    f"  c{number}: {{source: 'rocketmq://mq{number}:9876', access-key: me, secret: 'env:MQ'}}\n" for number in range(10)
 )
 
 
 def measured(installed: Installation, rounds: int) -> dict[str, Spread]:
     """The bare interpreter's and each case's ratio to the peer, by name."""
-    commands = {
-        PEER: [installed.python, "-c", "import typer"],
-        "python -c pass": [installed.python, "-c", "pass"],
-        **{case.name: [installed.rmqlb, *case.arguments] for case in CASES},
-    }
-    usages = in_turns(commands, rounds)
+    with tempfile.TemporaryDirectory() as home:
+        file = Path(home, "rmqlb", "config.yaml")
+        file.parent.mkdir()
+        file.write_text(CONFIGURATION)
+        file.chmod(0o600)
+        configured = ["env", f"XDG_CONFIG_HOME={home}"]
+        commands = {
+            PEER: [installed.python, "-c", "import typer"],
+            "python -c pass": [installed.python, "-c", "pass"],
+            **{
+                case.name: [*(configured if case.configured else ()), installed.rmqlb, *case.arguments]
+                for case in CASES
+            },
+        }
+        usages = in_turns(commands, rounds)
     peer = seconds(usages.pop(PEER))
     return {name: ratio(seconds(ours), peer) for name, ours in usages.items()}
 
@@ -57,6 +85,21 @@ def broken(ratios: dict[str, Spread]) -> list[str]:
     ]
 
 
+def import_table(program: Sequence[str]) -> tuple[str, list[str]]:
+    """The table of what each command imports, and a line for each hold that is broken."""
+    found = {case.name: imports(program, case.arguments) for case in CASES}
+    rows = [
+        (f"`{case.name}`", *(found[case.name].cell(whose) for whose in SHOWN), f"≤ {case.most_modules}")
+        for case in CASES
+    ]
+    complaints = [
+        f"{case.name}: {found[case.name].modules[OURS]} modules of rmqlb, and at most {case.most_modules} are allowed"
+        for case in CASES
+        if case.most_modules is not None and found[case.name].modules[OURS] > case.most_modules
+    ]
+    return markdown(("modules (share of the import time)", *SHOWN, "hold on rmqlb's"), rows), complaints
+
+
 def main() -> None:
     """Measure, print the table, and with `--check` end with 1 when a hold is broken."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
@@ -67,10 +110,12 @@ def main() -> None:
     sys.stdout.write(f"{machine()}, {options.rounds} turns\n\n")
     with installation(options.venv) as installed:
         ratios = measured(installed, options.rounds)
+        table, too_many = import_table((installed.python, installed.rmqlb))
     holds = {case.name: f"≤ {case.hold}" for case in CASES if case.hold is not None}
     rows = [(f"`{name}`", spread, holds.get(name, "")) for name, spread in ratios.items()]
     sys.stdout.write(markdown(("command, whole process", "time / `import typer`", "hold"), rows) + "\n")
-    complaints = broken(ratios)
+    sys.stdout.write(f"\n{table}\n")
+    complaints = [*broken(ratios), *too_many]
     sys.stdout.writelines(f"\nhold broken: {line}\n" for line in complaints)
     sys.exit(1 if options.check and complaints else 0)
 

@@ -12,12 +12,16 @@ from rmqlb.version import __version__
 
 if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.consume.simulate import simulate_group
+    from rmqlb.engine.consume.trials import simulate_group_trials
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
+    from rmqlb.model.consuming import Event, GroupReport, GroupScenario, GroupTrials, Timers
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
     from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario, TrialsReport
@@ -29,10 +33,15 @@ _HOMES = {
     "BrokerData": "rmqlb.model.route",
     "DataError": "rmqlb.errors",
     "EndpointError": "rmqlb.errors",
+    "Event": "rmqlb.model.consuming",
     "Failure": "rmqlb.model.sending",
+    "GroupReport": "rmqlb.model.consuming",
+    "GroupScenario": "rmqlb.model.consuming",
+    "GroupTrials": "rmqlb.model.consuming",
     "JavaRandom": "rmqlb.engine.send.selectors",
     "Latency": "rmqlb.model.sending",
     "MQFaultStrategy": "rmqlb.engine.send.fault",
+    "Members": "rmqlb.engine.assign",
     "MessageQueue": "rmqlb.model.message_queue",
     "Moment": "rmqlb.model.sending",
     "QueueData": "rmqlb.model.route",
@@ -40,6 +49,7 @@ _HOMES = {
     "RmqlbError": "rmqlb.errors",
     "SendReport": "rmqlb.model.sending",
     "SendScenario": "rmqlb.model.sending",
+    "Timers": "rmqlb.model.consuming",
     "TopicPublishInfo": "rmqlb.engine.send.publish_info",
     "TopicRouteData": "rmqlb.model.route",
     "TrialsReport": "rmqlb.model.sending",
@@ -50,6 +60,8 @@ _HOMES = {
     "select_by_hash": "rmqlb.engine.send.selectors",
     "select_by_machine_room": "rmqlb.engine.send.selectors",
     "select_by_random": "rmqlb.engine.send.selectors",
+    "simulate_group": "rmqlb.engine.consume.simulate",
+    "simulate_group_trials": "rmqlb.engine.consume.trials",
     "simulate_send": "rmqlb.engine.send.simulate",
     "simulate_trials": "rmqlb.engine.send.trials",
 }
@@ -60,10 +72,15 @@ __all__ = [
     "BrokerData",
     "DataError",
     "EndpointError",
+    "Event",
     "Failure",
+    "GroupReport",
+    "GroupScenario",
+    "GroupTrials",
     "JavaRandom",
     "Latency",
     "MQFaultStrategy",
+    "Members",
     "MessageQueue",
     "Moment",
     "QueueData",
@@ -71,6 +88,7 @@ __all__ = [
     "RmqlbError",
     "SendReport",
     "SendScenario",
+    "Timers",
     "TopicPublishInfo",
     "TopicRouteData",
     "TrialsReport",
@@ -82,6 +100,8 @@ __all__ = [
     "select_by_hash",
     "select_by_machine_room",
     "select_by_random",
+    "simulate_group",
+    "simulate_group_trials",
     "simulate_send",
     "simulate_trials",
 ]

@@ -8,7 +8,9 @@
     └── EndpointError     the far side is unreachable or refuses     (exit 5)
         └── ProtocolError     the far side's bytes are not RocketMQ's protocol
 
-A message is one line: what happened and where. A hint is one line: what to try next.
+A message is one line: what happened and where. A hint is one line: what to try next. A code is for scripts, and for
+`rmqlb explain`: each class has one, which an error that is worth an explanation of its own replaces. A code means one
+exit code.
 """
 
 from __future__ import annotations
@@ -20,33 +22,50 @@ class RmqlbError(Exception):
     Args:
         message: one line, what happened and where (file, line, field path or URL).
         hint: one line, what to try next, or None.
+        code: stable, kebab-case, of the catalogue in `views/explanations.toml`; None is that of the class.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    code = "unexpected"
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if code is not None:
+            self.code = code
 
 
 class UsageError(RmqlbError):
     """The command line asks for something that cannot be done."""
 
+    code = "usage"
+
 
 class DataError(RmqlbError):
     """The data does not hold what was asked for, or contradicts itself."""
+
+    code = "data"
 
 
 class DocumentError(DataError):
     """A document cannot be read; the message names the document and the place in it."""
 
+    code = "document"
+
 
 class AllocationError(DataError):
     """What a client throws while it allocates; the text is RocketMQ's own."""
+
+    code = "allocation"
 
 
 class EndpointError(RmqlbError):
     """The far side cannot be reached, does not answer in time, or refuses."""
 
+    code = "endpoint"
+
 
 class ProtocolError(EndpointError):
     """The far side answered with bytes that are not what its protocol says."""
+
+    code = "protocol"

@@ -47,12 +47,14 @@ class Window:
         changes: of its owners, in the order of time.
         none_us: the longest stretch without an owner.
         several_us: the longest with several.
+        owners: all that it had at some time.
         settled_us: from the event to the last change; 0 when nothing changed.
     """
 
     changes: tuple[Change, ...]
     none_us: int
     several_us: int
+    owners: frozenset[str]
 
     @property
     def settled_us(self) -> int:
@@ -93,7 +95,8 @@ def _window(stretches: Sequence[Interval], begin: int, end: int) -> Window:
     for stretch in inside:
         length = min(stretch.to_us, end) - max(stretch.from_us, begin)
         longest[stretch.state] = max(longest.get(stretch.state, 0), length)
-    return Window(tuple(_changes(stretches, begin, end)), longest["none"], longest["several"])
+    owners = frozenset(client_id for stretch in inside for client_id in stretch.owners)
+    return Window(tuple(_changes(stretches, begin, end)), longest["none"], longest["several"], owners)
 
 
 def _changes(stretches: Sequence[Interval], begin: int, end: int) -> Iterator[Change]:
@@ -188,6 +191,11 @@ class Comparison:
         return _largest(self.measured, name), [_largest(each, name) for each in self.foretold]
 
 
+def alone(found: Windows) -> list[str]:
+    """Who owned every queue at some time, sorted: a member of several that was told that it is the only one."""
+    return sorted(frozenset.intersection(*(window.owners for window in found.values())))
+
+
 def _largest(found: Windows, figure: str) -> int:
     return max(window.figure(figure) for window in found.values())
 
@@ -238,6 +246,10 @@ def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
             ordered = sorted(foretold)
             values = (measured, quantile(ordered, 50), quantile(ordered, 95), ordered[-1])
             cells.append(" ".join(f"{value / 1e6:7.3f}" for value in values))
-        who = f"{each.event.kind} {each.event.subject.partition('@')[2]}"
+        who = f"{each.event.kind} {each.event.subject.rpartition('@')[2]}"
         lines.append(f"{who:<20} {len(each.changing):>6}  " + "  ".join(cells))
+        if each.event.kind == "broker-up":
+            told = ", ".join(alone(each.measured)) or "nobody"
+            number = sum(bool(alone(trial)) for trial in each.foretold)
+            lines.append(f"  takes every queue: {told}; simulated: somebody does in {number} of {trials} trials")
     return "\n".join(lines)

@@ -22,7 +22,12 @@ from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 DATA: Final = Path(__file__).parent / "data" / "rebalance"
 Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
 """Of each queue, who owned it when, from 0 to the end."""
-_KINDS: Final[Mapping[str, EventKind]] = {"starting": "join", "stopping": "leave", "killed": "crash"}
+_KINDS: Final[Mapping[str, EventKind]] = {
+    "starting": "join",
+    "stopping": "leave",
+    "killed": "crash",
+    "up": "broker-up",
+}
 
 _UNSEEN_US: Final = 50_000
 
@@ -31,10 +36,11 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One thing that a client did, or that was done to it.
 
     Attributes:
+        client_id: whose; empty when it was done to a broker.
         what: starting, started, stopping, stopped, killed; gained, pulled (for the first time), lost (a queue);
-            request, answer, notice (the broker's, of changed members).
+            request, answer, notice (the broker's, of changed members); up (a broker gets the topic).
         topic, queue_id: of the queue that it is about.
-        broker_name: of the queue; or who was asked, or answered, or gave notice.
+        broker_name: of the queue; or who was asked, or answered, or gave notice, or came up.
         address: the broker's, where the name is not yet known.
         code: of the request.
     """
@@ -67,6 +73,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
         request_us: how long a request for a list of members or a lock took, on average.
         connect_us: how much longer a member's first request to a broker took; the median.
         starts_us: of each member, from its start until it turned to the first broker; the shortest first.
+        new_brokers: those of the brokers that had the topic, and heard of the group, only after they had come up.
     """
 
     version: str
@@ -78,16 +85,26 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     request_us: int
     connect_us: int
     starts_us: tuple[int, ...]
+    new_brokers: tuple[str, ...] = ()
 
     @property
     def route(self) -> TopicRouteData:
-        """The topic's."""
-        return _route(self.topic, self.brokers)
+        """The topic's, at the beginning."""
+        return _route(self.topic, self._first_brokers)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The topic's, those that came later included."""
+        return _route(self.topic, self.brokers).subscribe_queues()
 
     @property
     def retry_route(self) -> TopicRouteData:
         """The retry topic's, which every member allocates as well: one queue a broker."""
-        return _route(f"%RETRY%{self.group}", dict.fromkeys(self.brokers, 1))
+        return _route(f"%RETRY%{self.group}", dict.fromkeys(self._first_brokers, 1))
+
+    @property
+    def _first_brokers(self) -> dict[str, int]:
+        return {name: number for name, number in self.brokers.items() if name not in self.new_brokers}
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -99,12 +116,16 @@ class Recording(msgspec.Struct, frozen=True):
     @property
     def events(self) -> tuple[Event, ...]:
         """What was done to the group."""
-        return tuple(Event(_KINDS[line.what], line.at_us, line.client_id) for line in self.lines if line.what in _KINDS)
+        return tuple(
+            Event(_KINDS[line.what], line.at_us, line.client_id or line.broker_name or "")
+            for line in self.lines
+            if line.what in _KINDS
+        )
 
     @property
     def intervals(self) -> Intervals:
         """Of the topic's queues."""
-        return {queue: tuple(self._intervals(queue)) for queue in self.lived.route.subscribe_queues()}
+        return {queue: tuple(self._intervals(queue)) for queue in self.lived.queues}
 
     @property
     def first_pulls_us(self) -> list[int]:
@@ -123,7 +144,10 @@ class Recording(msgspec.Struct, frozen=True):
 
     def _intervals(self, queue: MessageQueue) -> Iterator[Interval]:
         owners: frozenset[str] = frozenset()
-        since = 0
+        ups = (line.at_us for line in self.lines if line.what == "up" and line.broker_name == queue.broker_name)
+        since = next(ups, 0)
+        if since:
+            yield Interval(0, since, "gone", ())
         for at_us, lines in groupby(self._changes(queue), key=lambda line: line.at_us):
             before = owners
             for line in lines:

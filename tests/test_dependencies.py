@@ -49,7 +49,8 @@ def table(*titles: str) -> dict[str, str]:
 
 
 RUN_TIME, PIPELINE, WORK = table("At run time"), table("The pipeline"), table("For work on rmqlb")
-ALL = RUN_TIME | PIPELINE | WORK
+ON_DEMAND = table("On demand")
+ALL = RUN_TIME | ON_DEMAND | PIPELINE | WORK
 
 
 def project() -> dict[str, object]:
@@ -73,9 +74,11 @@ def test_every_dependency_stands_where_it_belongs() -> None:
     found = project()
     extras = found["optional-dependencies"]
     assert isinstance(extras, dict)
+    assert extras.keys() == {"pipeline", "connect", "keyring", "test", "dev", "fuzz"}
     assert isinstance(found["dependencies"], list)
     direct = names(found["dependencies"])
     assert direct <= RUN_TIME.keys()
+    assert names(extras["keyring"]) == ON_DEMAND.keys()
     assert names([*extras["pipeline"], *extras["connect"]]) == PIPELINE.keys()
     assert names([*extras["test"], *extras["dev"], *extras["fuzz"]]) - PIPELINE.keys() - direct == WORK.keys()
 

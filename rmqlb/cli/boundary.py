@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typer import Abort
 from typer import _click as click
@@ -15,6 +15,13 @@ from typer.core import TyperGroup
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.text import safe_json, visible
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.envelope import ErrorDocument
+
+
+OUTPUT_LOST = "output-lost"
+"""The code of an error of the operating system while the result is written."""
 
 
 class BoundedGroup(TyperGroup):
@@ -40,12 +47,14 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
     """Say what happened and end with the exit code for it."""
     match error:
         case RmqlbError():
-            _end(error.message, error.hint, exit_code_of(error), arguments)
+            _end(error.message, error.hint, error.code, exit_code_of(error), arguments)
         case click.exceptions.NoArgsIsHelpError():
             error.show()
             sys.exit(ExitCode.USAGE)
         case click.exceptions.ClickException():
-            _end(_sentence(error.format_message()), _help_hint(error), ExitCode.USAGE, arguments)
+            message, close = _without_suggestion(error)
+            hint = "did you mean " + " or ".join(close) + "?" if close else _help_hint(error)
+            _end(_sentence(message), hint, UsageError.code, ExitCode.USAGE, arguments)
         case KeyboardInterrupt() | Abort():
             sys.exit(ExitCode.INTERRUPTED)
         case SystemExit() if error.code != 1:
@@ -55,9 +64,9 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
         case OSError():
             text = "the output's disk is full" if error.errno == errno.ENOSPC else f"{error.strerror or error}"
             _drop_stdout()
-            _end(text, None, ExitCode.UNEXPECTED, arguments)
+            _end(text, None, OUTPUT_LOST, ExitCode.UNEXPECTED, arguments)
     hint = "this is a bug in rmqlb; --debug shows where it comes from"
-    _end(f"unexpected {type(error).__name__}: {error}", hint, ExitCode.UNEXPECTED, arguments)
+    _end(f"unexpected {type(error).__name__}: {error}", hint, RmqlbError.code, ExitCode.UNEXPECTED, arguments)
 
 
 def _is_unexpected(error: BaseException) -> bool:
@@ -93,31 +102,53 @@ def _must_be_text(arguments: list[str]) -> None:
             raise UsageError(f"an argument is not UTF-8 text: {visible(argument)}") from None
 
 
-def _end(message: str, hint: str | None, code: ExitCode, arguments: list[str]) -> NoReturn:
+def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, arguments: list[str]) -> NoReturn:
     message = " ".join(message.split("\n"))
     if _wants_json(arguments):
         import json
 
-        value = {"schema": "rmqlb/error", "error": {"message": message, "hint": hint, "exitCode": int(code)}}
+        from rmqlb.views.machine import FORMAT_VERSION
+
+        value: ErrorDocument = {
+            "schema": "rmqlb/error",
+            "formatVersion": FORMAT_VERSION,
+            "error": {"code": code, "message": message, "hint": hint, "exitCode": int(ends_with)},
+        }
         text = safe_json(json.dumps(value, ensure_ascii=False)) + "\n"
     else:
-        text = f"error: {visible(message)}\n" + (f"hint: {visible(hint)}\n" if hint else "")
+        text = f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else "")
     try:
         sys.stderr.write(text)
     except OSError:
         pass  # nobody listens; the exit code still tells
-    sys.exit(code)
+    sys.exit(ends_with)
 
 
 def _wants_json(arguments: list[str]) -> bool:
     """Even when the command line could not be parsed."""
-    wanted = os.environ.get("RMQLB_OUTPUT", "")
+    wanted: str | None = os.environ.get("RMQLB_OUTPUT") or None
     for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
         if option in ("-o", "--output"):
             wanted = value
         elif option.startswith("--output=") or (option.startswith("-o") and not option.startswith("--")):
             wanted = option.removeprefix("--output=").removeprefix("-o")
+    if wanted is None:
+        from rmqlb.cli.configuration import configured_output
+
+        wanted = configured_output()
     return wanted == "json"
+
+
+def _without_suggestion(error: click.exceptions.ClickException) -> tuple[str, list[str]]:
+    """What was wrong, and the names that may have been meant: those are for the hint, as in every other error."""
+    if isinstance(error, click.exceptions.NoSuchOption):
+        from difflib import get_close_matches
+
+        # Without the dashes, which all of them have in common.
+        names = {name.lstrip("-"): name for name in error.possibilities or ()}
+        return error.message, [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
+    message, _, close = error.format_message().partition(". Did you mean ")
+    return message, [name.strip(" '\"?") for name in close.split(",")] if close else []
 
 
 def _sentence(text: str) -> str:

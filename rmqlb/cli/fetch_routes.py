@@ -3,6 +3,8 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
@@ -14,13 +16,14 @@ from rmqlb.cli.files import write_whole
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
-from rmqlb.errors import UsageError
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 
-_FORMATS = ("json", "yaml")
+_FORMATS = ("json", "yaml", "jsonl")
 
 
-@command
+@command(formats=_FORMATS, without=("no_pager",))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,
@@ -48,7 +51,8 @@ def fetch_routes(
 ) -> None:
     """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
 
-    What could not be read is listed on stderr and in the snapshot; the rest is written all the same.
+    What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
+    topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
 
     Examples:
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json
@@ -57,34 +61,42 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json --redact
 
+      rmqlb fetch-routes -s examples/cluster.json -o jsonl
+
     Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it deals queues out
     to other members then; every other strategy gives each queue to the same one.
 
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
-    from rmqlb.sources.snapshot_file import to_document
-    from rmqlb.views.report import Report
-
     output = replace(output, output=output.output or "json")
     if output.output not in _FORMATS:
-        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json or -o yaml")
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
     if redact_map is not None and (not redact or redact_map == "-"):
         raise UsageError(
             "--redact-map - would show the names" if redact else "--redact-map without --redact",
             hint="name a file that stays with you",
         )
-    terminal = Terminal("fetch-routes", output)
+    terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    for option, kind, asked, names in (
+        ("--topic", "topics", everything.topics, snapshot.routes),
+        ("--group", "groups", everything.groups, snapshot.groups),
+    ):
+        _must_be_there(option, kind, asked, names, snapshot.endpoint)
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
+    in_vain = [
+        *_fits_nothing("topics", everything.topics, snapshot.routes, told=not redact),
+        *_fits_nothing("groups", everything.groups, snapshot.groups, told=not redact),
+    ]
     if redact:
         snapshot = _redacted(snapshot, redact_map)
-    findings = source_findings(snapshot)
-    text = terminal.text(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), snapshot, findings)
+    findings = [*source_findings(snapshot), *in_vain]
+    text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
     else:
@@ -110,3 +122,43 @@ def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
             path, as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)}), "--redact-map", mode=0o600
         )
     return redacted
+
+
+def _must_be_there(option: str, kind: str, asked: Collection[str], names: Collection[str], endpoint: str) -> None:
+    """A pattern may fit nothing; a name that is not there is a mistake.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    for name in asked:
+        if name not in names and not any(char in name for char in "*?["):
+            hint = suggestion(kind, name, names) if names else None
+            code = "topic-not-found" if kind == "topics" else "group-not-found"
+            raise DataError(f"{option} {name}: it is not in {endpoint}", hint=hint, code=code)
+
+
+def _fits_nothing(kind: str, globs: Collection[str], names: Collection[str], *, told: bool) -> list[Finding]:
+    """A warning for each pattern in vain, which is told or not."""
+    return [
+        Finding("fits-nothing", f"none of the {kind} fits {glob if told else 'a pattern'}")
+        for glob in globs
+        if not any(fnmatchcase(name, glob) for name in names)
+    ]
+
+
+def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
+    """The snapshot in the chosen format."""
+    from rmqlb.sources.snapshot_file import to_document
+    from rmqlb.views.machine import as_json_lines, envelope
+    from rmqlb.views.report import Report
+
+    def report(part: ClusterSnapshot) -> Report:
+        return Report("rmqlb/snapshot", to_document(part), (), (), {})
+
+    if terminal.format != "jsonl":
+        return terminal.text(report(snapshot), snapshot, findings)
+    lines = (
+        envelope(report(part), "fetch-routes", part, findings if n == 0 else ())
+        for n, part in enumerate(snapshot.parts())
+    )
+    return as_json_lines(lines)

@@ -29,7 +29,7 @@ def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None
                 special.write(text)
             return
     except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror or error}") from None
+        raise UsageError(f"{option} {path}: {error.strerror or error}", code="cannot-write") from None
     aside = f"{path}.{os.getpid()}.part"
     try:
         with open(os.open(aside, _NEW_FILE, mode), "w", encoding="utf-8") as file:
@@ -41,5 +41,6 @@ def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None
         if os.path.exists(aside):
             os.unlink(aside)
         if isinstance(error, OSError | ValueError):  # a path may hold what no path can
-            raise UsageError(f"{option} {path}: {getattr(error, 'strerror', None) or error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
         raise

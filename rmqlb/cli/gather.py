@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.cli import values
+from rmqlb.cli.asked_secrets import password, secret_key, security_token
+from rmqlb.cli.known_names import remember
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.allocate.strategy import Settings
@@ -21,8 +22,6 @@ from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
-
-_LONGEST_PASSWORD = 10_000
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -72,28 +71,50 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
         DataError: the source does not hold what is wanted.
         EndpointError: it cannot be reached.
     """
+    return reader(options, terminal, stages=stages)(wanted)
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Callable[[Wanted], ClusterSnapshot]:
+    """How to read the source, as often as it is wanted; a secret is asked for once.
+
+    Args and errors: as `fetch`.
+    """
     if options.source is None:
         raise UsageError(
-            "no source", hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE"
+            "no source",
+            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+            code="no-source",
         )
     access = Access(
         user=options.user,
-        password=lambda user: _password(user, options.password_file),
+        password=cache(lambda user: password(user, options)),
         ca_file=options.ca_file,
         timeout=values.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=values.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=lambda: _secret("secret key", options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY"),
-        security_token=os.environ.get("RMQLB_SECURITY_TOKEN"),
+        secret_key=cache(lambda: secret_key(options)),
+        security_token=security_token(options),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
-    source = open_source(options.source, access)
-    with terminal.progress(stages=stages) as progress:
-        return source.fetch(wanted, progress)
+    text, context = options.source, options.in_force
+
+    def read(wanted: Wanted) -> ClusterSnapshot:
+        source = open_source(text, access)
+        if context is not None:
+            terminal.head(f"context {context.name}: {context.source}")
+        elif options.aside is not None:
+            terminal.head(options.aside)
+        with terminal.progress(stages=stages) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not terminal.repeating:
+            remember(snapshot, text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    return read
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
@@ -104,7 +125,9 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     """
     live = "://" in (options.source or "")
     if live and which.group is None and not (which.consumers and which.topic):
-        raise UsageError("which group?", hint="name it with --group, or name --topic and --consumers")
+        raise UsageError(
+            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
+        )
     if options.source == "-" and which.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
     return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
@@ -125,6 +148,9 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     routes, findings = _routes(snapshot, seen, which)
+    if seen is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
     if seen is not None:
         must_rebalance(seen, broadcasting_too=broadcasting_too)
         findings += _subscription(seen, routes)
@@ -134,7 +160,9 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         made_up = client_ids if invented else ()
     elif seen is None:
         raise DataError(
-            "the source tells no group's members", hint="name them with --consumers ID,ID,… or @FILE, or a number"
+            "the source tells no group's members",
+            hint="name them with --consumers ID,ID,… or @FILE, or a number",
+            code="members-unknown",
         )
     else:
         client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
@@ -215,7 +243,7 @@ def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -
         return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)
     if len(snapshot.groups) > 1 and consumers is None:
         names = ", ".join(sorted(snapshot.groups)[:8])
-        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}")
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
     return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
 
 
@@ -237,16 +265,19 @@ def _routes(
         raise DataError(
             f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
             hint=suggestion("topics", names[0] if names else "", snapshot.routes),
+            code="topic-not-found",
         )
     return routes, findings
 
 
 def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
     if not snapshot.routes:
-        raise DataError(f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic")
+        raise DataError(
+            f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
+        )
     if len(snapshot.routes) > 1:
         names = ", ".join(sorted(snapshot.routes)[:8])
-        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}")
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}", code="which-topic")
     return tuple(sighting.route for sighting in snapshot.routes.values())
 
 
@@ -256,41 +287,3 @@ def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> lis
         for route in routes
         if group.topics is not None and route.topic not in group.topics
     ]
-
-
-def _password(user: str, path: str | None) -> str:
-    return _secret(f"password for {user}", path, "--password-file", "RMQLB_PASSWORD")
-
-
-def _require_private(descriptor: int, path: str, option: str) -> None:
-    """As ssh does with its keys; a pipe has no readers but the one it was made for.
-
-    Raises:
-        UsageError: other users may read or write the file.
-    """
-    status = os.fstat(descriptor)
-    if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-        raise UsageError(f"{option} {path}: other users can open it", hint=f"chmod 600 {path}")
-
-
-def _secret(what: str, path: str | None, option: str, variable: str) -> str:
-    """From a file, the environment, or a prompt on the terminal; never from an option's value.
-
-    Raises:
-        UsageError: none of them gives one.
-    """
-    if path is not None:
-        try:
-            with open(path, encoding="utf-8") as file:
-                _require_private(file.fileno(), path, option)
-                return file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(f"{option} {path}: {reason}") from None
-    if variable in os.environ:
-        return os.environ[variable]
-    if sys.stdin is not None and sys.stdin.isatty():
-        from getpass import getpass
-
-        return getpass(f"{what[:1].upper()}{what[1:]}: ", stream=sys.stderr)
-    raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}")

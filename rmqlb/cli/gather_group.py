@@ -112,6 +112,7 @@ def gather(
         raise DataError(
             f"{found.title} has no member online, and none joins",
             hint="let one join with --event 'join 1@0s', or name the members with --consumers",
+            code="no-members",
         )
     version, of_version = client_version(None if found.assumed else group, configured.client)
     scenario = replace(

@@ -307,6 +307,9 @@ def _selector(
         return _hashed(load, queues, max_bytes)
     if text in ("random", "machine-room"):
         return Selector(text), None  # type: ignore[arg-type]
+    if ":" not in text:
+        hint = suggestion("selectors", text, ("hash", "random", "machine-room"))
+        raise UsageError(f"--selector {text}: neither a selector nor BROKER:QUEUE", hint=hint)
     if not queues:
         return Selector("machine-room"), None
     return Selector("queue", queue=queues[values.queue_of(text, queues, "--selector")]), None

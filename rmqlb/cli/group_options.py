@@ -23,7 +23,7 @@ class EventOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             metavar="'VERB WHO@TIME'",
-            help="Something that happens, as below; repeatable.",
+            help="Something that happens, as above; repeatable.",
             rich_help_panel=HAPPENS,
         ),
     ] = None

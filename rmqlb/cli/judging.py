@@ -34,7 +34,7 @@ def require_known(tried: Sequence[TriedCondition], hint: str = "leave the condit
     """
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):
-        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source", hint=hint)
+        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source", hint=hint, code="figure-not-seen")
 
 
 def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:

@@ -17,7 +17,12 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "check",
     "pipeline",
+    "context",
+    "config",
+    "schema",
+    "explain",
 )
 
 
@@ -45,4 +50,12 @@ def main(
 
     A source (-s) is the NameServers' or a Dashboard's URL, a dump file, or - for stdin. rmqlb only reads; it changes
     nothing.
+
+    Examples:
+      rmqlb show-owners -s examples/cluster.json --group bill-svc
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+
+    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a policy is violated,
+    4 data is missing or contradictory, 5 endpoint unreachable, 130 interrupted.
     """

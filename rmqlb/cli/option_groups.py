@@ -7,16 +7,20 @@ they had been written there, and hands the command the filled-in group.
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from msgspec import Struct
 from typer import Option
+from typer._click.globals import get_current_context
+
+from rmqlb.cli.layers import settle
+from rmqlb.model.configuration import ContextInForce
 
 SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
 
 
 class SourceOptions(Struct, frozen=True):
-    """Where the snapshot comes from."""
+    """Where the snapshot comes from; `in_force` is the context that names `source`, `aside` why one does not."""
 
     source: Annotated[
         str | None,
@@ -26,6 +30,15 @@ class SourceOptions(Struct, frozen=True):
             metavar="URL|FILE|-",
             envvar="RMQLB_SOURCE",
             help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    context: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="RMQLB_CONTEXT",
+            help="The context whose source is read, instead of the active one; see rmqlb context.",
             rich_help_panel=SOURCE,
         ),
     ] = None
@@ -87,6 +100,7 @@ class SourceOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             metavar="FROM=TO",
+            envvar="RMQLB_MAP_ADDRESS",
             help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
             rich_help_panel=NATIVE,
         ),
@@ -135,6 +149,8 @@ class SourceOptions(Struct, frozen=True):
             rich_help_panel=NATIVE,
         ),
     ] = None
+    in_force: ContextInForce | None = None
+    aside: str | None = None
 
 
 class GroupOptions(Struct, frozen=True):
@@ -204,7 +220,7 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv or markdown; default table on a terminal, plain elsewhere.",
+            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -216,7 +232,12 @@ class OutputOptions(Struct, frozen=True):
             rich_help_panel=OUTPUT,
         ),
     ] = None
-    no_color: Annotated[bool, Option("--no-color", help="No colour.", rich_help_panel=OUTPUT)] = False
+    no_color: Annotated[
+        bool, Option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.", rich_help_panel=OUTPUT)
+    ] = False
+    no_pager: Annotated[
+        bool, Option("--no-pager", help="Long tables on a terminal at once, without a pager.", rich_help_panel=OUTPUT)
+    ] = False
     quiet: Annotated[bool, Option("-q", "--quiet", help="No warnings and no progress.", rich_help_panel=OUTPUT)] = False
     debug: Annotated[
         bool, Option("--debug", help="Show where an unexpected error comes from.", rich_help_panel=OUTPUT)
@@ -227,17 +248,21 @@ def command(
     function: Callable[..., None] | None = None,
     *,
     renamed: Mapping[str, str] | None = None,
+    formats: tuple[str, ...] | None = None,
     without: Collection[str] = (),
 ) -> Callable[..., Any]:
     """The function with each option group among its parameters spread into single options.
 
+    What neither the line nor the environment sets comes from the configuration files (`layers.py`).
+
     Args:
         function: the command.
         renamed: option of a shared group → its name in this command, where an option of the command's own has it.
+        formats: the only ones that the command can write, where it cannot write all of them.
         without: options of a group that this command does not have; they keep their defaults.
     """
     if function is None:
-        return partial(command, renamed=renamed, without=without)
+        return partial(command, renamed=renamed, formats=formats, without=without)
     names = renamed or {}
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
@@ -247,16 +272,20 @@ def command(
         if name in groups:
             group = groups[name]
             shared = group.__module__ == __name__
-            own = [field for field in group.__struct_fields__ if field not in without]
+            own = {field: option for field, option in _options(group).items() if field not in without}
             fields[name] = {field: names.get(field, field) if shared else field for field in own}
-            parameters += _options(group, fields[name])
+            parameters += [option.replace(name=fields[name][field]) for field, option in own.items()]
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(function)
     def spread(**values: Any) -> None:
+        line = get_current_context()
+        settled = settle(line, formats)
+        values |= settled.values(line)
         for name, group in groups.items():
-            values[name] = group(**{field: values.pop(given) for field, given in fields[name].items()})
+            more = {"in_force": settled.in_force, "aside": settled.aside} if group is SourceOptions else {}
+            values[name] = group(**{field: values.pop(given) for field, given in fields[name].items()}, **more)
         function(**values)
 
     spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -265,12 +294,12 @@ def command(
     return spread
 
 
-def _options(group: type[Struct], names: Mapping[str, str]) -> list[Parameter]:
-    """The group's fields as parameters under these names; each has a default."""
+def _options(group: type[Struct]) -> dict[str, Parameter]:
+    """The group's fields that are options, as parameters; each has a default."""
     hints = get_type_hints(group, include_extras=True)
     fields = zip(group.__struct_fields__, group.__struct_defaults__, strict=True)
-    return [
-        Parameter(names[field], Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])
+    return {
+        field: Parameter(field, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])
         for field, default in fields
-        if field in names
-    ]
+        if get_origin(hints[field]) is Annotated
+    }

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli import values
-from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, made_up_finding, settings, wanted_for
+from rmqlb.cli.gather import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
+from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.changes import Changes
@@ -33,6 +34,7 @@ def plan_rebalance(
     which: GroupOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
+    watching: WatchOptions,
     strategy: Annotated[
         str | None,
         Option(metavar="STRATEGY|all", help="Default: what the members report or show, else AVG; all compares."),
@@ -86,11 +88,12 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.judging import conditions, judge, require_known
+    from rmqlb.cli.judging import conditions, require_known
     from rmqlb.engine.plan_figures import PLAN_FIGURES, try_on_plan
     from rmqlb.views.plan_view import plan_report
 
-    terminal = Terminal("plan-rebalance", output)
+    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
+    check(watching, source, which.consumers, terminal)
     asked = conditions(fail_on or (), PLAN_FIGURES)
     changes = Changes(
         add=tuple(values.count_or_id(text, "--add") for text in add or ()),
@@ -103,13 +106,20 @@ def plan_rebalance(
         write_queues=tuple(values.queue_count(text, "--write-queues") for text in write_queues or ()),
     )
     given = _strategy(strategy, changes, strategy_options)
-    snapshot = fetch(source, wanted_for(source, which), terminal)
-    found = group_on_topics(snapshot, which)
-    plan = _plan(found, changes, given, strategy_options, which.explain)
-    tried = [try_on_plan(condition, plan.summary) for condition in asked]
-    require_known(tried)
-    terminal.show(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings)
-    judge(tried, terminal)
+    wanted = wanted_for(source, which)
+    read = reader(source, terminal)
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        found = group_on_topics(snapshot, which)
+        with terminal.progress(verb="planning") as progress:
+            progress(found.title, 0, 0)
+            plan = _plan(found, changes, given, strategy_options, which.explain)
+        tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
+        require_known(tried)
+        return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
+
+    show(look, watching, terminal)
 
 
 def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
@@ -151,6 +161,7 @@ def _plan(
         raise DataError(
             f"{found.title} has no member online: nobody owns its queues",
             hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
+            code="no-members",
         )
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))

@@ -65,7 +65,7 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
         fitting = [text] if text in client_ids else [each for each in client_ids if fnmatchcase(each, text)]
         if not fitting:
             hint = suggestion("consumers", text, client_ids)
-            raise UsageError(f"--restart {text}: it is not in the group", hint=hint)
+            raise UsageError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
         found += fitting
     return tuple(sort_client_ids(set(found)))
 

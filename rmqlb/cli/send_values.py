@@ -126,7 +126,7 @@ def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None)
     fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
     if not fitting:
         hint = suggestion("brokers", name, brokers)
-        raise UsageError(f"--fail {text}: topic {topic} has no broker {name}", hint=hint)
+        raise UsageError(f"--fail {text}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
     return [replace(pattern, broker_name=broker) for broker in fitting]
 
 
@@ -246,7 +246,11 @@ def latency_options(
             continue
         fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
         if not fitting:
-            raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
+            raise UsageError(
+                f"{option}: topic {topic} has no broker {name}",
+                hint=suggestion("brokers", name, brokers),
+                code="unknown-broker",
+            )
         for broker in fitting:
             found = by_broker.get(broker, by_broker.get(None))
             if found is None:

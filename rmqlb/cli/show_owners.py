@@ -7,7 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather import fetch, group_on_topics, settings, wanted_for
+from rmqlb.cli.gather import group_on_topics, reader, settings, wanted_for
+from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 
@@ -18,6 +19,7 @@ def show_owners(
     which: GroupOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
+    watching: WatchOptions,
     strategy: Annotated[
         list[str] | None,
         Option(metavar="STRATEGY", help="Repeatable; default: all that need no settings."),
@@ -40,26 +42,34 @@ def show_owners(
     from rmqlb.errors import DataError
     from rmqlb.views.owners_view import owners_report
 
-    terminal = Terminal("show-owners", output)
+    terminal = Terminal("show-owners", output, more_formats=("jsonl",))
+    check(watching, source, which.consumers, terminal)
     names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
     for name in names:
         full_name(name, strategy_options.inner.upper())
-    snapshot = fetch(source, wanted_for(source, which), terminal)
-    found = group_on_topics(snapshot, which)
-    if not found.client_ids:
-        raise DataError(
-            f"{found.title} has no member online: nobody owns its queues",
-            hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
-        )
-    own = settings(strategy_options, [route.topic for route in found.routes])
-    members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
-    states = found.group.queues if found.group else {}
-    report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
-    findings = [
-        *found.findings,
-        *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
-    ]
-    if which.explain:
-        findings += sort_findings(found.client_ids, "client ids")
-        findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
-    terminal.show(owners_report(report), snapshot, findings)
+    wanted = wanted_for(source, which)
+    read = reader(source, terminal)
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        found = group_on_topics(snapshot, which)
+        if not found.client_ids:
+            raise DataError(
+                f"{found.title} has no member online: nobody owns its queues",
+                hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
+                code="no-members",
+            )
+        own = settings(strategy_options, [route.topic for route in found.routes])
+        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
+        states = found.group.queues if found.group else {}
+        report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
+        findings = [
+            *found.findings,
+            *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
+        ]
+        if which.explain:
+            findings += sort_findings(found.client_ids, "client ids")
+            findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
+        return Look(owners_report(report), snapshot, tuple(findings))
+
+    show(look, watching, terminal)

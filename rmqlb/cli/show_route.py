@@ -7,7 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather import fetch, source_findings
+from rmqlb.cli.gather import reader, source_findings
+from rmqlb.cli.looking import Look, WatchOptions, check, show
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import DataError
@@ -18,6 +19,7 @@ from rmqlb.model.snapshot import Wanted
 def show_route(
     source: SourceOptions,
     output: OutputOptions,
+    watching: WatchOptions,
     topic: Annotated[
         list[str] | None,
         Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source."),
@@ -35,14 +37,21 @@ def show_route(
     from rmqlb.engine.route_findings import route_findings, sighting_findings
     from rmqlb.views.route_view import route_report
 
-    terminal = Terminal("show-route", output)
-    snapshot = fetch(source, Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False), terminal)
-    for name in topic or ():
-        snapshot.route(name)
-    names = list(dict.fromkeys(topic)) if topic else sorted(snapshot.routes)
-    if not names:
-        raise DataError(f"no route is in {snapshot.endpoint}")
-    findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
-    findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
-    report = route_report([snapshot.routes[name] for name in names])
-    terminal.show(report, snapshot, [*findings, *source_findings(snapshot)])
+    terminal = Terminal("show-route", output, more_formats=("jsonl",))
+    check(watching, source, None, terminal)
+    wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
+    read = reader(source, terminal)
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        for name in wanted.topics or ():
+            snapshot.route(name)
+        names = wanted.topics or sorted(snapshot.routes)
+        if not names:
+            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
+        findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
+        findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
+        report = route_report([snapshot.routes[name] for name in names])
+        return Look(report, snapshot, (*findings, *source_findings(snapshot)))
+
+    show(look, watching, terminal)

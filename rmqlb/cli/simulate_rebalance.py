@@ -104,7 +104,7 @@ def simulate_rebalance(
     ]
     require_known(tried, RATE_HINT)
     findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
-    _draw(report, svg, html, terminal)
+    _draw(report, spread, svg, html, terminal)
     if "-" in (svg, html):
         terminal.warn(findings)
     else:
@@ -138,16 +138,23 @@ def _simulated(
     return report, spread
 
 
-def _draw(report: "GroupReport", svg: str | None, html: str | None, terminal: Terminal) -> None:
+def _draw(
+    report: "GroupReport", spread: "GroupTrials | None", svg: str | None, html: str | None, terminal: Terminal
+) -> None:
     """The pictures that were asked for, each whole or not at all."""
     if svg is None and html is None:
         return
     from rmqlb.cli.files import write_whole
     from rmqlb.views.picture import html_page, svg_picture
 
-    for option, path, draw in (("--svg", svg, svg_picture), ("--html", html, html_page)):
+    for option, path in (("--svg", svg), ("--html", html)):
+        if path is None:
+            continue
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
         if path == "-":
-            terminal.write(draw(report))
-        elif path is not None:
-            write_whole(path, draw(report), option)
+            terminal.write(picture)
+        else:
+            write_whole(path, picture, option)
             terminal.say(f"written to {path}")

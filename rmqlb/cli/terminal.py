@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.errors import UsageError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_FOR_PEOPLE = ("table", "plain", "markdown")
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
 
@@ -30,7 +31,11 @@ class Terminal:
     Args:
         command: the command's name, for the envelope.
         options: how to show the result.
-        more_formats: those that this command has besides the common ones.
+        more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
+
+    Attributes:
+        format: what the result is shown in.
+        repeating: set when the command does the same once more: what was said is not said again.
 
     Raises:
         UsageError: there is no such format.
@@ -39,6 +44,7 @@ class Terminal:
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
         self._options = options
+        self.repeating = False
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
         known = (*FORMATS, *more_formats)
         if self.format not in known:
@@ -54,27 +60,56 @@ class Terminal:
             UsageError: `--section` names a table that the result does not have.
         """
         findings = tuple(findings)
-        names = tuple(section.name for section in report.sections)
-        for wanted in self._options.section or ():
-            if wanted not in names:
-                raise UsageError(f"--section {wanted}: no such table", hint=suggestion("sections", wanted, names))
-        chosen = report.only(tuple(self._options.section or ()))
-        if self.format == "table":
+        chosen = self.chosen(report)
+        if self.format in _FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
+            from rmqlb.cli.pager import page
+
+            page(self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings), self)
+        elif self.format == "table":
             from rmqlb.views.people import print_tables
 
-            print_tables(chosen, self._console(sys.stdout))
+            print_tables(chosen, self.console())
         else:
             self.write(self.text(chosen, snapshot, findings))
         if self.format not in ("json", "yaml"):
             self.warn(findings)
 
+    def chosen(self, report: Report) -> Report:
+        """The report with the sections that the user asks for.
+
+        Raises:
+            UsageError: `--section` names a table that the result does not have, or goes with rows.
+        """
+        wanted = tuple(self._options.section or ())
+        if wanted and self.format == "jsonl":
+            raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
+        names = tuple(section.name for section in report.sections)
+        for name in wanted:
+            if name not in names:
+                raise UsageError(f"--section {name}: no such table", hint=suggestion("sections", name, names))
+        return report.only(wanted)
+
     def warn(self, findings: Iterable[Finding]) -> None:
         """Warnings on stderr, one line each."""
-        if not self._options.quiet:
+        lines = self.warnings(findings)
+        if lines:
             sys.stdout.flush()
-            for finding in findings:
-                is_note = finding.code == "note"
-                self.say(f"note: {finding.message}" if is_note else f"warning: {finding.message} [{finding.code}]")
+            for line in lines:
+                self.say(line)
+
+    def warnings(self, findings: Iterable[Finding]) -> list[str]:
+        """What is said of findings, if anything is."""
+        if self._options.quiet:
+            return []
+        return [
+            f"note: {finding.message}" if finding.code == "note" else f"warning: {finding.message} [{finding.code}]"
+            for finding in findings
+        ]
+
+    def head(self, line: str) -> None:
+        """Where the result comes from, on stderr; JSON and YAML say it themselves."""
+        if not self._options.quiet and not self.repeating and self.format not in ("json", "yaml"):
+            self.say(line)
 
     def say(self, line: str) -> None:
         """One line on stderr."""
@@ -87,9 +122,24 @@ class Terminal:
             verb: what is being done.
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
         """
-        if self._options.quiet:
+        if self._options.quiet or self.repeating:
             return Progress("silent", verb)
         return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
+
+    def must_redraw_or_stream(self) -> None:
+        """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere.
+
+        Raises:
+            UsageError: another format is asked for.
+        """
+        on_terminal = sys.stdout.isatty()
+        if self._options.output in (None, "json"):
+            self.format = "table" if on_terminal and self._options.output is None else "jsonl"
+        if self.format != "jsonl" and not (self.format == "table" and on_terminal):
+            raise UsageError(
+                f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
+                hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
+            )
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
         """The result in any format but `table`."""
@@ -98,6 +148,10 @@ class Terminal:
 
             value = envelope(report, self._command, snapshot, findings)
             return as_json(value) if self.format == "json" else as_yaml(value)
+        if self.format == "jsonl":
+            from rmqlb.views.machine import as_json_lines
+
+            return as_json_lines(report.rows.items if report.rows else ())
         if self.format in ("csv", "tsv"):
             from rmqlb.views.machine import as_csv
 
@@ -112,8 +166,20 @@ class Terminal:
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
-    def _console(self, stream: IO[str]) -> Console:
+    def _drawn(self, report: Report) -> str:
+        """The tables as they would be on the terminal."""
+        from rmqlb.views.people import print_tables
+
+        console = self.console()
+        with console.capture() as capture:
+            print_tables(report, console)
+        return capture.get()
+
+    def console(self) -> Console:
+        """What draws on stdout, as wide and as colourful as it may."""
         from rich.console import Console
+
+        stream = sys.stdout
 
         colour = stream.isatty() and not (
             self._options.no_color

@@ -88,7 +88,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
     for old, new in changes.replace:
         _take(members, old, "--replace")
         if new in members:
-            raise UsageError(f"--replace {old}={new}: {new} is already in the group")
+            raise UsageError(f"--replace {old}={new}: {new} is already in the group", code="already-in-group")
         members.append(new)
     for item in changes.remove:
         if isinstance(item, str):
@@ -103,6 +103,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
             raise UsageError(
                 f"--add {item}: it is already in the group",
                 hint="to see what two processes with one id do, name the id twice in --consumers",
+                code="already-in-group",
             )
         members += [item] if isinstance(item, str) else made_up(item, members)
     return tuple(sort_client_ids(members))
@@ -120,6 +121,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
         raise UsageError(
             f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
             hint="plan changes of its members only",
+            code="static-topic",
         )
     for name in changes.remove_brokers:
         _must_have(route, name, "--remove-broker")
@@ -166,17 +168,25 @@ def _no_contradiction(changes: Changes) -> None:
     for client_id, times in Counter(name for name, _ in named).items():
         if times > 1:
             options = " and ".join(dict.fromkeys(option for name, option in named if name == client_id))
-            raise UsageError(f"{client_id} is named twice, in {options}: the changes contradict each other")
+            raise UsageError(
+                f"{client_id} is named twice, in {options}: the changes contradict each other",
+                code="contradicting-changes",
+            )
     brokers = Counter([*(broker.name for broker in changes.add_brokers), *changes.remove_brokers])
     for name, times in brokers.items():
         if times > 1:
-            raise UsageError(f"broker {name} is added or removed twice: the changes contradict each other")
+            raise UsageError(
+                f"broker {name} is added or removed twice: the changes contradict each other",
+                code="contradicting-changes",
+            )
 
 
 def _take(members: list[str], client_id: str, option: str) -> None:
     if client_id not in members:
         raise UsageError(
-            f"{option} {client_id}: it is not in the group", hint=suggestion("consumers", client_id, set(members))
+            f"{option} {client_id}: it is not in the group",
+            hint=suggestion("consumers", client_id, set(members)),
+            code="not-in-group",
         )
     members.remove(client_id)
 
@@ -187,6 +197,7 @@ def _must_have(route: TopicRouteData, broker_name: str, option: str) -> None:
         raise UsageError(
             f"{option} {broker_name}: topic {route.topic} has no such broker",
             hint=suggestion("brokers", broker_name, names),
+            code="unknown-broker",
         )
 
 

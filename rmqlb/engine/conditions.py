@@ -91,7 +91,9 @@ def parse_condition(text: str, figures: Figures) -> Condition:
     known = (*figures.names, *figures.of_subject)
     if name not in known:
         raise UsageError(
-            f"--fail-on {text!r}: there is no figure {match['name']}", hint=suggestion("figures", name, known)
+            f"--fail-on {text!r}: there is no figure {match['name']}",
+            hint=suggestion("figures", name, known),
+            code="unknown-figure",
         )
     subject = match["subject"]
     if subject is None and name not in figures.names:

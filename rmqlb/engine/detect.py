@@ -17,6 +17,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 
 DEFAULT = "AVG"
@@ -33,7 +34,7 @@ class Detected(Struct, frozen=True):
     """
 
     strategy: str
-    origin: str
+    origin: Origin
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -63,6 +64,7 @@ def detect_strategy(
         raise DataError(
             f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
             hint="say what to predict with: --strategy NAME",
+            code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
     if len(names) == 1:
@@ -87,6 +89,12 @@ def drift(routes: Sequence[TopicRouteData], members: Members, states: States) ->
         )
 
 
+def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
+    """The strategies without settings that deal all queues to the owners seen, the default first; () without owners."""
+    observed = _observed(states)
+    return tuple(name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed))
+
+
 def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
     base = given.partition("-")[0] if given.partition("-")[0] in WRAPPERS else given
     others = [name for name in names if name != base]
@@ -95,8 +103,7 @@ def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
 
 
 def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members) -> Detected:
-    observed = _observed(group.queues) if group else {}
-    fits = [name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed)]
+    fits = fitting_strategies(routes, members, group.queues) if group else ()
     if fits:
         return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
     known = (

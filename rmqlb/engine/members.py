@@ -36,12 +36,14 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
         raise DataError(
             f"the members of group {group.group} are not in {group.seen.where}",
             hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of made-up ones",
+            code="members-unknown",
         )
     if ids and all(is_grpc(client_id) for client_id in ids):
         raise DataError(
             f"the members of group {group.group} look like gRPC clients ({ids[0]}): the proxy hands them messages, "
             "no client owns a queue",
             hint="if they are not, name them: --consumers ID,ID,…",
+            code="grpc-group",
         )
     return ids
 
@@ -60,11 +62,13 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
         raise DataError(
             f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
             hint="adding or removing a consumer moves no queue",
+            code="broadcasting-group",
         )
     if group.consume_type == CONSUME_POP:
         raise DataError(
             f"group {group.group} consumes by POP: the brokers hand out messages, no client owns a queue",
             hint="adding or removing a consumer moves no queue",
+            code="pop-group",
         )
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 
-SAME = "same"
-MOVED = "moved"
-ASSIGNED = "assigned"
-UNASSIGNED = "unassigned"
-ADDED = "added"
-REMOVED = "removed"
+Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
+Origin = Literal["given", "reported", "observed", "assumed"]
+SAME: Final = "same"
+MOVED: Final = "moved"
+ASSIGNED: Final = "assigned"
+UNASSIGNED: Final = "unassigned"
+ADDED: Final = "added"
+REMOVED: Final = "removed"
 
 
 class Move(Struct, frozen=True):
@@ -43,7 +46,7 @@ class Move(Struct, frozen=True):
     start_rule: str | None = None
 
     @property
-    def change(self) -> str:
+    def change(self) -> Change:
         """same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself)."""
         if self.owners_before is None:
             return ADDED
@@ -223,7 +226,7 @@ class RebalancePlan(Struct, frozen=True):
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...] = ()
     explained: bool = False
-    strategy_origin: str = "given"
+    strategy_origin: Origin = "given"
     settling: Settling | None = None
 
 

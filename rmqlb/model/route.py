@@ -173,6 +173,7 @@ class TopicRouteData(Struct, frozen=True):
                 raise DataError(
                     f"order config of topic {self.topic} is malformed at {part!r}: {conf!r}",
                     hint="clients cannot use such a route; each part must be BROKER:COUNT",
+                    code="bad-order-config",
                 ) from None
             queues += (MessageQueue(self.topic, broker_name, i) for i in range(count))
         return queues

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen
@@ -91,6 +92,7 @@ class ClusterSnapshot(Struct, frozen=True):
         groups: group name → the group.
         unread: parts that were asked for and could not be read.
         notes: what a reader of the source should know (leniencies used, documents passed over).
+        context: the user's name for the endpoint, or None.
     """
 
     kind: str
@@ -100,6 +102,7 @@ class ClusterSnapshot(Struct, frozen=True):
     groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
+    context: str | None = None
 
     def route(self, topic: str) -> TopicRouteData:
         """The route of a topic.
@@ -109,7 +112,11 @@ class ClusterSnapshot(Struct, frozen=True):
         """
         if topic in self.routes:
             return self.routes[topic].route
-        raise DataError(f"topic {topic} is not in {self.endpoint}", hint=suggestion("topics", topic, self.routes))
+        raise DataError(
+            f"topic {topic} is not in {self.endpoint}",
+            hint=suggestion("topics", topic, self.routes),
+            code="topic-not-found",
+        )
 
     def group(self, group: str) -> ConsumerGroup:
         """A consumer group.
@@ -119,7 +126,21 @@ class ClusterSnapshot(Struct, frozen=True):
         """
         if group in self.groups:
             return self.groups[group]
-        raise DataError(f"group {group} is not in {self.endpoint}", hint=suggestion("groups", group, self.groups))
+        raise DataError(
+            f"group {group} is not in {self.endpoint}",
+            hint=suggestion("groups", group, self.groups),
+            code="group-not-found",
+        )
+
+    def parts(self) -> Iterator[ClusterSnapshot]:
+        """The snapshot in pieces: what concerns the whole of it, then each topic, then each group, by name."""
+        piece = replace(self, routes={}, groups={})
+        yield piece
+        piece = replace(piece, unread=(), notes=())
+        for topic, sighting in sorted(self.routes.items()):
+            yield replace(piece, routes={topic: sighting})
+        for name, group in sorted(self.groups.items()):
+            yield replace(piece, groups={name: group})
 
 
 def _fits(name: str, globs: tuple[str, ...]) -> bool:

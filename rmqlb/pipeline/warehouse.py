@@ -99,7 +99,9 @@ class Warehouse:
         stored = self.stored(table.name)
         if stored is None:
             raise DataError(
-                f"table {table.name} is not in {self.folder}", hint=f"write it first: rmqlb pipeline {_writer(table)}"
+                f"table {table.name} is not in {self.folder}",
+                hint=f"write it first: rmqlb pipeline {_writer(table)}",
+                code="table-not-found",
             )
         missing = sorted(set(table.columns) - set(stored.columns))
         if missing:
@@ -212,7 +214,9 @@ class Warehouse:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise UsageError(
-                    f"another process is writing to {self.folder}", hint="wait for it, or use another --warehouse"
+                    f"another process is writing to {self.folder}",
+                    hint="wait for it, or use another --warehouse",
+                    code="warehouse-busy",
                 ) from None
             yield
         finally:

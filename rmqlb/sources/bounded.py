@@ -99,4 +99,6 @@ def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> N
 def too_large(where: str, limit: int) -> DocumentError:
     """The error for a body above the limit, in bytes."""
     size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
-    return DocumentError(f"{where}: larger than {size}", hint="if that is right, raise the limit with --max-size")
+    return DocumentError(
+        f"{where}: larger than {size}", hint="if that is right, raise the limit with --max-size", code="too-large"
+    )

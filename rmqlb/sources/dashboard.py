@@ -141,6 +141,7 @@ class DashboardReads:
                 raise EndpointError(
                     f"{self.endpoint} asks for a login",
                     hint="name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file",
+                    code="login-needed",
                 )
             with self._login:  # the first request logs in, alone; the session's cookie then serves all
                 answer = self._http.get(path, params)
@@ -158,15 +159,21 @@ def _asks_for_login(answer: Answer) -> bool:
 
 def _open(answer: Answer) -> object:
     if answer.status == 401:
-        raise EndpointError(f"{answer.where}: refused (HTTP 401)", hint="does a proxy in front ask for a login?")
+        raise EndpointError(
+            f"{answer.where}: refused (HTTP 401)", hint="does a proxy in front ask for a login?", code="login-needed"
+        )
     if answer.status in (301, 302, 303, 307, 308):
         target = answer.headers.get("location", "nowhere")
         raise EndpointError(
-            f"{answer.where}: redirected to {target[:120]}", hint="redirects are not followed; use that URL"
+            f"{answer.where}: redirected to {target[:120]}",
+            hint="redirects are not followed; use that URL",
+            code="not-a-dashboard",
         )
     if answer.status != 200:
         raise EndpointError(
-            f"{answer.where}: HTTP {answer.status}", hint="is this the Dashboard's URL, context path included?"
+            f"{answer.where}: HTTP {answer.status}",
+            hint="is this the Dashboard's URL, context path included?",
+            code="not-a-dashboard",
         )
     try:
         envelope = docs.decode(answer.body, object, answer.where)
@@ -176,10 +183,16 @@ def _open(answer: Answer) -> object:
             "an HTML page instead of JSON" if html else f"not JSON: {error.message.removeprefix(answer.where + ': ')}"
         )
         raise ProtocolError(
-            f"{answer.where}: {problem}", hint="is this the Dashboard's URL, context path included?"
+            f"{answer.where}: {problem}",
+            hint="is this the Dashboard's URL, context path included?",
+            code="not-a-dashboard",
         ) from None
     if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
-        raise ProtocolError(f"{answer.where}: not a Dashboard's answer", hint="expected an object with status and data")
+        raise ProtocolError(
+            f"{answer.where}: not a Dashboard's answer",
+            hint="expected an object with status and data",
+            code="not-a-dashboard",
+        )
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
         raise Refused(f"{answer.where}: {docs.first_line(text)}", text)

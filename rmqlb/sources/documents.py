@@ -34,6 +34,16 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 
 
 class QueueDataDocument(CamelStruct, frozen=True):
+    """A broker's queues of a topic.
+
+    Attributes:
+        broker_name: the broker.
+        read_queue_nums: queues that consumers share out.
+        write_queue_nums: queues that producers pick from.
+        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
+        topic_sys_flag: RocketMQ's flags.
+    """
+
     broker_name: str
     read_queue_nums: QueueNumber = 0
     write_queue_nums: QueueNumber = 0
@@ -42,6 +52,16 @@ class QueueDataDocument(CamelStruct, frozen=True):
 
 
 class BrokerDataDocument(CamelStruct, frozen=True):
+    """A broker's addresses.
+
+    Attributes:
+        broker_name: the broker.
+        cluster: the cluster that it names itself after.
+        broker_addrs: broker id → address; 0 is the master.
+        enable_acting_master: a slave may act as master.
+        zone_name: its zone, where it has one.
+    """
+
     broker_name: str
     cluster: str | None = None
     broker_addrs: dict[int, str] | None = None
@@ -50,6 +70,17 @@ class BrokerDataDocument(CamelStruct, frozen=True):
 
 
 class MappingDocument(CamelStruct, frozen=True):
+    """A static topic's queues at a broker.
+
+    Attributes:
+        topic: the topic.
+        scope: RocketMQ's scope of the topic.
+        total_queues: logical queues in all.
+        bname: the broker.
+        epoch: of two mappings the one with the larger counts.
+        curr_id_map: logical queue → the broker's queue.
+    """
+
     topic: str | None = None
     scope: str | None = None
     total_queues: QueueNumber = 0
@@ -59,6 +90,15 @@ class MappingDocument(CamelStruct, frozen=True):
 
 
 class RouteDocument(CamelStruct, frozen=True):
+    """A topic's route, as RocketMQ's TopicRouteData.
+
+    Attributes:
+        queue_datas: broker by broker, its queues.
+        broker_datas: broker by broker, its addresses.
+        order_topic_conf: the order configuration, where there is one.
+        topic_queue_mapping_by_broker: of a static topic: broker name → its mapping.
+    """
+
     queue_datas: list[QueueDataDocument] | None = None
     broker_datas: list[BrokerDataDocument] | None = None
     order_topic_conf: str | None = None
@@ -204,6 +244,15 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
     return document
 
 
+def _decode_lines(body: bytes) -> list[object] | None:
+    """Strict JSON with a document a line, or None when it is something else."""
+    try:
+        lines: list[object] = msgspec.json.Decoder().decode_lines(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return None if any(_deeper_than(line, MAX_DEPTH) for line in lines) else lines
+
+
 def _deeper_than(document: object, depth: int) -> bool:
     """Lists and dicts stand in one another more than so many levels; structs are as deep as their definition."""
     level = [document]
@@ -226,6 +275,9 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
         return [decode(body, object, where)], []
     except DocumentError:
         pass
+    lines = _decode_lines(body)
+    if lines is not None:
+        return lines, []
     from rmqlb.sources.loose_json import read_loose
 
     return read_loose(text_of(body, where), where)

@@ -15,6 +15,8 @@ from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
 _CHUNK = 1 << 20
+_LARGE = 4 << 20
+"""A body that takes long enough to be understood to say so."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -33,13 +35,15 @@ class DumpSource:
         self._stdin = stdin
         self._where = "stdin" if path == STDIN else path
 
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - Source's
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         """The wanted parts of the dump.
 
         Raises:
             DocumentError: the dump cannot be read or understood; the message says where in it.
         """
         body = self._body()
+        if len(body) > _LARGE:
+            progress(self._where, 0, 0)
         if not body or body.isspace():
             raise DocumentError(f"{self._where} is empty", hint="expected a snapshot, a route or a Dashboard response")
         heading = snapshot_file.heading(body)
@@ -68,7 +72,9 @@ class DumpSource:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DocumentError(
-                f"cannot read {self._where}: {reason}", hint="-s takes a URL, a file, or - for stdin"
+                f"cannot read {self._where}: {reason}",
+                hint="-s takes a URL, a file, or - for stdin",
+                code="cannot-read",
             ) from None
 
 

@@ -133,11 +133,15 @@ class HttpClient:
                     body = collect(_raw(response), limit, where)
             except httpx.TimeoutException:
                 error = EndpointError(
-                    f"{where}: no whole answer within {self._settings.timeout:g} s", hint="a longer --timeout may help"
+                    f"{where}: no whole answer within {self._settings.timeout:g} s",
+                    hint="a longer --timeout may help",
+                    code="no-answer",
                 )
                 raise _Passing(error) from None
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
-                raise _Passing(ProtocolError(f"{where}: the connection broke: {_reason(error)}")) from None
+                raise _Passing(
+                    ProtocolError(f"{where}: the connection broke: {_reason(error)}", code="connection-broke")
+                ) from None
             except httpx.ConnectError as error:
                 raise self._connect_error(where, error) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -151,9 +155,15 @@ class HttpClient:
         reason = _reason(error)
         if "CERTIFICATE" in reason.upper() or "SSL" in reason.upper():
             return EndpointError(
-                f"{where}: TLS failed: {reason}", hint="if your company has its own CA, name its file with --ca-file"
+                f"{where}: TLS failed: {reason}",
+                hint="if your company has its own CA, name its file with --ca-file",
+                code="tls-failed",
             )
-        return _Passing(EndpointError(f"{where}: cannot connect: {reason}", hint="is this the address and is it up?"))
+        return _Passing(
+            EndpointError(
+                f"{where}: cannot connect: {reason}", hint="is this the address and is it up?", code="unreachable"
+            )
+        )
 
 
 class _Passing(Exception):

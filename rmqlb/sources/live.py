@@ -146,6 +146,7 @@ class _Reading:
             raise DataError(
                 f"topic {lost[0]} has no route at {self._reads.endpoint}",
                 hint=suggestion("topics", lost[0], (t for t in self._reads.topics() if not is_system_topic(t))),
+                code="topic-not-found",
             )
         return [sighting for topic in topics if (sighting := self.found.get(topic)) is not None]
 
@@ -227,6 +228,7 @@ class _Reading:
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
                 hint=suggestion("groups", group, (g for g in self._reads.groups() if not is_system_group(g))),
+                code="group-not-found",
             )
 
     def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:

@@ -42,7 +42,9 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
         answer = http.post(_LOGIN, form=fields, headers=headers)
     if not _accepted(answer):
         reason = masked(_message(answer), fields["password"]) or f"HTTP {answer.status}"
-        raise EndpointError(f"{url}: login of {credentials.user} failed: {reason}", hint="check user and password")
+        raise EndpointError(
+            f"{url}: login of {credentials.user} failed: {reason}", hint="check user and password", code="login-failed"
+        )
 
 
 def _csrf_header(http: HttpClient) -> dict[str, str]:

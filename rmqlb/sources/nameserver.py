@@ -176,7 +176,9 @@ class NameServerReads:
         error = next(iter(self._lost.values()))
         if len(self._lost) == 1:
             return error
-        return EndpointError(f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint)
+        return EndpointError(
+            f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint, code=error.code
+        )
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -217,5 +219,8 @@ class NameServerReads:
 def _refused(where: str, response: RemotingCommand) -> Refused:
     text = response.remark or "no reason given"
     denied = response.code == ResponseCode.NO_PERMISSION or "AclException" in text or "AuthenticationException" in text
-    hint = "does the cluster want an --access-key?" if denied else None
-    return Refused(f"{where}: code {response.code}: {docs.first_line(text)}", text, code=response.code, hint=hint)
+    message = f"{where}: code {response.code}: {docs.first_line(text)}"
+    if not denied:
+        return Refused(message, text, response_code=response.code)
+    hint = "does the cluster want an --access-key?"
+    return Refused(message, text, response_code=response.code, hint=hint, code="access-denied")

@@ -77,6 +77,7 @@ def open_source(text: str, access: Access) -> Source:
     raise UsageError(
         f"cannot read {scheme[1]}:// sources",
         hint="-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
+        code="unknown-source",
     )
 
 
@@ -155,6 +156,7 @@ def _dashboard(text: str, access: Access) -> Source:
         raise UsageError(
             "the source's URL holds a password, which others can see in the process list and the shell's history",
             hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
+            code="password-in-url",
         )
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     user = unquote(parts.username) if parts.username else access.user

@@ -85,12 +85,16 @@ class Pieces:
         if topic is None:
             if self._wanted.topics is None or len(self._wanted.topics) != 1:
                 raise DocumentError(
-                    f"{where} is the route of one topic and does not name it", hint="say which: --topic NAME"
+                    f"{where} is the route of one topic and does not name it",
+                    hint="say which: --topic NAME",
+                    code="topic-not-named",
                 )
             topic = self._wanted.topics[0]
             if topic in self._routes:
                 raise DocumentError(
-                    f"{where} is another route that does not name its topic", hint="read one of them at a time"
+                    f"{where} is another route that does not name its topic",
+                    hint="read one of them at a time",
+                    code="topic-not-named",
                 )
         self._add_route(document, topic, where)
 
@@ -120,7 +124,7 @@ class Pieces:
             routes=routes,
             groups=groups,
             unread=tuple(part for s in self._snapshots for part in s.unread),
-            notes=tuple(self.notes),
+            notes=tuple(dict.fromkeys((*self.notes, *(note for each in self._snapshots for note in each.notes)))),
         )
 
     def _add_object(self, value: dict[object, object], where: str) -> None:
@@ -230,4 +234,5 @@ def _unknown(where: str) -> DocumentError:
     return DocumentError(
         f"{where}: not recognised",
         hint="expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output",
+        code="not-recognised",
     )

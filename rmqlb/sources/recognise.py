@@ -74,6 +74,7 @@ def _add_yaml(text: str, where: str, pieces: Pieces) -> None:
         raise DocumentError(
             f"{where}: neither JSON nor a YAML mapping, but {_kind(value)}",
             hint="expected a snapshot, a route or a Dashboard response",
+            code="not-recognised",
         )
     pieces.add(value, where)
 

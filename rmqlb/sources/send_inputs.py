@@ -43,8 +43,14 @@ def code_names() -> list[str]:
     return [code.name for code in ResponseCode if code is not ResponseCode.SUCCESS]
 
 
-def read_text(path: str, option: str, max_bytes: int) -> str:
+def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
     """A text file, or stdin for `-`.
+
+    Args:
+        path: the file.
+        option: names the file in errors.
+        max_bytes: the largest file that is read.
+        too_large_hint: what to do about a larger one.
 
     Raises:
         UsageError: it cannot be read, is too large, or is not UTF-8.
@@ -59,7 +65,7 @@ def read_text(path: str, option: str, max_bytes: int) -> str:
     except OSError as error:
         raise UsageError(f"{where}: {error.strerror}") from None
     if len(data) > max_bytes:
-        raise UsageError(f"{where}: larger than {max_bytes} bytes", hint="--max-size raises the limit")
+        raise UsageError(f"{where}: larger than {max_bytes} bytes", hint=too_large_hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,13 +1,13 @@
 """rmqlb's own snapshot format, version 1: what is written is what is read.
 
 A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
-format's name, a topic's route and a group's name may be left out: what is absent is unknown.
+format's name, a topic's route and a group's name may be left out: what is absent is unknown. `snapshot_document.py`
+says what each key means.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,95 +17,19 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
-from rmqlb.sources.documents import CamelStruct, RouteDocument, convert, decode, route
+from rmqlb.sources.documents import CamelStruct, convert, decode, route
+from rmqlb.sources.snapshot_document import (
+    ConnectionEntry,
+    GroupEntry,
+    QueueItem,
+    ReportItem,
+    SeenItem,
+    SnapshotDocument,
+    ViewItem,
+)
 
 SCHEMA = "rmqlb/snapshot"
 FORMAT_VERSION = "1.0"
-
-
-class SeenItem(CamelStruct, frozen=True):
-    where: str
-    at: datetime | None = None
-
-
-class OtherRouteItem(CamelStruct, frozen=True):
-    route: RouteDocument
-    seen: SeenItem | None = None
-
-
-class TopicItem(CamelStruct, frozen=True):
-    topic: str
-    route: RouteDocument
-    seen: SeenItem | None = None
-    others: list[OtherRouteItem] = []
-
-
-class ConnectionEntry(CamelStruct, frozen=True):
-    client_id: str
-    client_addr: str | None = None
-    language: str | None = None
-    version: str | None = None
-
-
-class ViewItem(CamelStruct, frozen=True):
-    connections: list[ConnectionEntry]
-    seen: SeenItem | None = None
-    broker_addr: str | None = None
-
-
-class QueueItem(CamelStruct, frozen=True):
-    topic: str
-    broker_name: str
-    queue_id: int
-    owners: list[str] | None = None
-    broker_offset: int | None = None
-    consumer_offset: int | None = None
-    last_timestamp: int | None = None
-
-
-class ReportItem(CamelStruct, frozen=True):
-    client_id: str
-    topics: list[str] | None = None
-    strategy_class: str | None = None
-    client_rebalance: bool | None = None
-
-
-class GroupEntry(CamelStruct, frozen=True):
-    group: str
-    seen: SeenItem | None = None
-    consume_type: str | None = None
-    message_model: str | None = None
-    consume_from_where: str | None = None
-    client_ids: list[str] | None = None
-    views: list[ViewItem] | None = None
-    topics: list[str] | None = None
-    queues: list[QueueItem] = []
-    reports: list[ReportItem] = []
-
-
-class UnreadItem(CamelStruct, frozen=True):
-    what: str
-    reason: str
-
-
-class DataItem(CamelStruct, frozen=True):
-    topics: list[TopicItem] = []
-    groups: list[GroupEntry] = []
-    unread: list[UnreadItem] = []
-    notes: list[str] = []
-
-
-class SourceItem(CamelStruct, frozen=True):
-    kind: str | None = None
-    endpoint: str | None = None
-    taken_at: datetime | None = None
-
-
-class SnapshotDocument(CamelStruct, frozen=True):
-    schema: str
-    format_version: str
-    data: DataItem
-    source: SourceItem = SourceItem()
 
 
 class Heading(CamelStruct, frozen=True):
@@ -179,6 +103,7 @@ def _check_version(version: object, where: str) -> None:
         raise DocumentError(
             f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
             hint="use a newer rmqlb",
+            code="newer-format",
         )
 
 

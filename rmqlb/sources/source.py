@@ -33,10 +33,20 @@ class Refused(EndpointError):
 
     Attributes:
         text: the far side's own words, whole.
-        code: RocketMQ's response code, or None where it is only part of the text.
+        response_code: RocketMQ's, or None where it is only part of the text.
     """
 
-    def __init__(self, message: str, text: str, *, code: int | None = None, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    code = "refused"
+
+    def __init__(
+        self,
+        message: str,
+        text: str,
+        *,
+        response_code: int | None = None,
+        hint: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code)
         self.text = text
-        self.code = code
+        self.response_code = response_code

@@ -45,12 +45,15 @@ def not_connected(where: str, error: OSError | ValueError, timeout: float) -> En
         return EndpointError(
             f"{where}: cannot connect within {timeout:g} s",
             hint="is this the address, and does a firewall let it through?",
+            code="unreachable",
         )
     tls = _tls_error(where, error)
     if tls is not None:
         return tls
     problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
-    answer = EndpointError(f"{where}: cannot connect: {problem}", hint="is this the address and is it up?")
+    answer = EndpointError(
+        f"{where}: cannot connect: {problem}", hint="is this the address and is it up?", code="unreachable"
+    )
     return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
 
@@ -65,7 +68,7 @@ def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointEr
     hint = "a longer --timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
     if something_else:
         hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
-    return EndpointError(f"{where}: no whole answer within {timeout:g} s", hint=hint)
+    return EndpointError(f"{where}: no whole answer within {timeout:g} s", hint=hint, code="no-answer")
 
 
 def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | PassingFault:
@@ -82,7 +85,7 @@ def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | P
     problem = "it was closed before the whole answer had come" if error is None else reason(error)
     wants = "want a --client-cert" if tls else "want TLS, as in rocketmqs://"
     hint = f"is it shutting down, or does it {wants}?"
-    return PassingFault(EndpointError(f"{where}: the connection broke: {problem}", hint=hint))
+    return PassingFault(EndpointError(f"{where}: the connection broke: {problem}", hint=hint, code="connection-broke"))
 
 
 def not_the_protocol(where: str, error: ProtocolError) -> ProtocolError:
@@ -117,11 +120,11 @@ def _tls_error(where: str, error: Exception) -> EndpointError | None:
     )
     if "alert" in text:
         hint = "does it want a --client-cert, and one of a CA that it knows? yours to trust is --ca-file"
-    return EndpointError(f"{where}: TLS failed: {text}", hint=hint)
+    return EndpointError(f"{where}: TLS failed: {text}", hint=hint, code="tls-failed")
 
 
 def _unverified(where: str, error: ssl.SSLCertVerificationError) -> EndpointError:
     hint = "if your company has its own CA, name its file with --ca-file"
     if error.verify_code in _WRONG_NAME:
         hint = "if this is the server, say with --tls-name which name its certificate bears"
-    return EndpointError(f"{where}: TLS failed: {error.verify_message.rstrip('.')}", hint=hint)
+    return EndpointError(f"{where}: TLS failed: {error.verify_message.rstrip('.')}", hint=hint, code="tls-failed")

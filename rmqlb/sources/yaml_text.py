@@ -161,6 +161,25 @@ def _error(problem: str, event: Any) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
 
 
+def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+    """Where things stand in a text that `read_yaml` takes: path of each key and list item → its line, from 1.
+
+    A path has keys as text and places in lists, from the outside in; the empty one is the document.
+    """
+    lines: dict[tuple[str | int, ...], int] = {}
+    waiting: list[tuple[tuple[str | int, ...], Any, Any]] = [((), None, yaml.compose(text, Loader=_BASE))]
+    while waiting:
+        path, key, node = waiting.pop()
+        if node is None:
+            continue
+        lines[path] = (key or node).start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            waiting += [((*path, str(name.value)), name, value) for name, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += [((*path, place), None, item) for place, item in enumerate(node.value)]
+    return lines
+
+
 def _place(where: str, event: Any) -> str:
     return f"{where}, line {event.start_mark.line + 1}"
 

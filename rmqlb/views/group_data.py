@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -23,6 +23,10 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_figures_view import figure_key, figures_data, trials_data
 from rmqlb.views.report import milliseconds
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes import group as shapes
+    from rmqlb.views.shapes import group_scenario as asked
 
 
 class Part(Struct, frozen=True):
@@ -52,7 +56,7 @@ def parts(report: GroupReport) -> list[Part]:
 
 def group_data(
     report: GroupReport, trials: GroupTrials | None, conditions: Sequence[TriedCondition], *, explain: bool
-) -> dict[str, Any]:
+) -> shapes.GroupData:
     """The whole result."""
     return {
         "group": report.group,
@@ -70,12 +74,13 @@ def group_data(
     }
 
 
-def timers_data(timers: Timers) -> dict[str, float | None]:
+def timers_data(timers: Timers) -> asked.TimersData:
     """Every timer; null is what the client version does."""
-    return {figure_key(field): _ms(getattr(timers, field)) for field in TIMER_NAMES.values()}
+    lengths = {figure_key(field): _ms(getattr(timers, field)) for field in TIMER_NAMES.values()}
+    return cast("asked.TimersData", lengths)
 
 
-def _scenario(report: GroupReport) -> dict[str, Any]:
+def _scenario(report: GroupReport) -> asked.GroupScenarioData:
     s = report.scenario
     return {
         "clientVersion": s.client_version,
@@ -94,7 +99,7 @@ def _scenario(report: GroupReport) -> dict[str, Any]:
     }
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: Event) -> asked.EventData:
     return {
         "atMs": milliseconds(event.at_us),
         "kind": event.kind,
@@ -107,7 +112,7 @@ def _event(event: Event) -> dict[str, Any]:
     }
 
 
-def _timeline(timeline: QueueTimeline) -> dict[str, Any]:
+def _timeline(timeline: QueueTimeline) -> shapes.QueueTimelineData:
     return {
         **_queue(timeline.queue),
         "noneMs": milliseconds(timeline.none_us),
@@ -121,7 +126,7 @@ def _timeline(timeline: QueueTimeline) -> dict[str, Any]:
     }
 
 
-def _interval(interval: Interval) -> dict[str, Any]:
+def _interval(interval: Interval) -> shapes.IntervalData:
     return {
         "fromMs": milliseconds(interval.from_us),
         "toMs": milliseconds(interval.to_us),
@@ -130,7 +135,7 @@ def _interval(interval: Interval) -> dict[str, Any]:
     }
 
 
-def _takeover(takeover: Takeover) -> dict[str, Any]:
+def _takeover(takeover: Takeover) -> shapes.TakeoverData:
     return {
         "clientId": takeover.client_id,
         "atMs": milliseconds(takeover.at_us),
@@ -144,7 +149,7 @@ def _takeover(takeover: Takeover) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> shapes.GroupConsumerData:
     return {
         "clientId": part.client_id,
         "queuesAtStart": part.at_start,
@@ -153,7 +158,7 @@ def _part(part: Part) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> shapes.StepData:
     return {
         "atMs": milliseconds(step.at_us),
         "who": step.who,
@@ -163,7 +168,7 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _queue(queue: MessageQueue) -> dict[str, Any]:
+def _queue(queue: MessageQueue) -> asked.TopicQueueData:
     return {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
 
 

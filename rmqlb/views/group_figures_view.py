@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from rmqlb.model.consuming import FigureSpread, GroupFigures, GroupTrials
 from rmqlb.views.report import Cell, Column, Section, duration, milliseconds
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes import group as shapes
 
 FIGURES: tuple[tuple[str, str], ...] = (
     ("settled after", "settled_us"),
@@ -74,21 +77,20 @@ def trials_section(trials: GroupTrials) -> Section:
     return Section("trials", title, columns, tuple(rows), heads=1)
 
 
-def figures_data(figures: GroupFigures) -> dict[str, Any]:
+def figures_data(figures: GroupFigures) -> shapes.GroupFiguresData:
     """One simulation's figures for machines."""
-    return {figure_key(field): _value(field, getattr(figures, field)) for _, field in FIGURES}
+    values = {figure_key(field): _value(field, getattr(figures, field)) for _, field in FIGURES}
+    return cast("shapes.GroupFiguresData", values)
 
 
-def trials_data(trials: GroupTrials) -> dict[str, Any]:
+def trials_data(trials: GroupTrials) -> shapes.GroupTrialsData:
     """Many simulations' figures for machines; one that is unknown is null."""
-    return {
-        "trials": trials.trials,
-        "settled": trials.settled,
-        "figures": {
-            figure_key(field): None if (spread := trials.spreads.get(field)) is None else _spread_data(field, spread)
-            for _, field in FIGURES
-        },
+    spreads = {
+        figure_key(field): None if (spread := trials.spreads.get(field)) is None else _spread_data(field, spread)
+        for _, field in FIGURES
     }
+    figures = cast("shapes.FigureSpreadsData", spreads)
+    return {"trials": trials.trials, "settled": trials.settled, "figures": figures}
 
 
 def shown_figure(field: str, value: float) -> str:
@@ -96,18 +98,20 @@ def shown_figure(field: str, value: float) -> str:
     return duration(value / 1000) if field.endswith("_us") else f"{value:.10g}"
 
 
-def _spread_data(field: str, spread: FigureSpread) -> dict[str, Any]:
+def _spread_data(field: str, spread: FigureSpread) -> shapes.FigureSpreadData:
     return {
-        "median": _value(field, spread.median),
-        "p95": _value(field, spread.p95),
-        "worst": _value(field, spread.worst),
+        "median": _known(field, spread.median),
+        "p95": _known(field, spread.p95),
+        "worst": _known(field, spread.worst),
         "worstTrial": spread.worst_trial,
     }
 
 
 def _value(field: str, value: float | None) -> float | None:
-    if value is None:
-        return None
+    return None if value is None else _known(field, value)
+
+
+def _known(field: str, value: float) -> float:
     if field.endswith("_us"):
         return milliseconds(int(value)) if value == int(value) else value / 1000
     return int(value) if value == int(value) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,10 +12,13 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Cell, Report, Section
 from rmqlb.views.text import safe_cell, safe_json, safe_yaml, visible
 
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.envelope import Envelope
+
 FORMAT_VERSION = "1.0"
 
 
-def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> dict[str, Any]:
+def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
     taken_at = snapshot.taken_at
     return {
@@ -26,6 +29,7 @@ def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: 
             "kind": snapshot.kind,
             "endpoint": snapshot.endpoint,
             "takenAt": None if taken_at is None else taken_at.isoformat().replace("+00:00", "Z"),
+            "context": snapshot.context,
         },
         "data": report.data,
         "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],
@@ -57,9 +61,13 @@ class JsonLines:
         self._encode = msgspec.json.Encoder().encode_into
         self._buffer = bytearray()
 
-    def add(self, value: msgspec.Struct) -> None:
+    def add(self, value: msgspec.Struct | Mapping[str, Any]) -> None:
         """One more line."""
-        self._encode(value, self._buffer, -1)
+        end = len(self._buffer)
+        try:
+            self._encode(value, self._buffer, -1)
+        except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
+            self._buffer[end:] = _with_halves(value)
         self._buffer += b"\n"
         if len(self._buffer) > self.LARGEST:
             self.flush()
@@ -68,6 +76,22 @@ class JsonLines:
         """Hand on what there is."""
         self._write(safe_json(self._buffer.decode()))
         self._buffer.clear()
+
+
+def as_json_lines(values: Iterable[Mapping[str, Any]]) -> str:
+    """A line of JSON for each."""
+    parts: list[str] = []
+    lines = JsonLines(parts.append)
+    for value in values:
+        lines.add(value)
+    lines.flush()
+    return "".join(parts)
+
+
+def _with_halves(value: object) -> bytes:
+    import json
+
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False).encode()
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
-from rmqlb.views.plan_view import labels, spread_data
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.plan_data import evenness_data
+from rmqlb.views.plan_view import labels
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.owners import OwnersData
 
 
 def owners_report(report: OwnersReport) -> Report:
@@ -20,7 +24,9 @@ def owners_report(report: OwnersReport) -> Report:
     )
     group = f"group {report.group}" if report.group else "a group"
     facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
-    return Report("rmqlb/owners", _data(report), facts, sections, labels(list(dict.fromkeys(report.client_ids))))
+    data = _data(report)
+    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
+    return Report("rmqlb/owners", data, facts, sections, labels(list(dict.fromkeys(report.client_ids))), rows)
 
 
 def _queues(report: OwnersReport) -> Section:
@@ -110,7 +116,7 @@ def _summary(report: OwnersReport) -> Section:
     return Section("summary", "summary", columns, rows, heads=1)
 
 
-def _data(report: OwnersReport) -> dict[str, Any]:
+def _data(report: OwnersReport) -> OwnersData:
     return {
         "group": report.group,
         "topics": list(report.topics),
@@ -130,12 +136,12 @@ def _data(report: OwnersReport) -> dict[str, Any]:
         "strategies": [
             {
                 "strategy": s.strategy,
-                **spread_data(s.spread),
-                "differsFromObserved": s.differs,
                 "consumers": [
                     {"clientId": client_id, "queues": number, "idleReason": s.idle.get(client_id)}
                     for client_id, number in s.counts.items()
                 ],
+                **evenness_data(s.spread),
+                "differsFromObserved": s.differs,
             }
             for s in report.strategies
         ],

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rmqlb.model.stage import StageReport
 from rmqlb.views.report import Column, Report, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.pipeline import PipelineData, StageState
 
 _COLUMNS = (
     Column("Stage", "stage"),
@@ -24,21 +28,22 @@ def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
         stages: in the order in which they ran.
     """
     rows = tuple(row for stage in stages for row in _rows(stage))
+    data: PipelineData = {
+        "warehouse": warehouse,
+        "stages": [
+            {
+                "stage": stage.stage,
+                "state": _state(stage),
+                "seconds": round(stage.seconds, 3),
+                "tables": [{"table": name, "rows": number} for name, number in stage.tables.items()],
+                "counts": dict(stage.counts),
+            }
+            for stage in stages
+        ],
+    }
     return Report(
         schema="rmqlb/pipeline",
-        data={
-            "warehouse": warehouse,
-            "stages": [
-                {
-                    "stage": stage.stage,
-                    "state": _state(stage),
-                    "seconds": round(stage.seconds, 3),
-                    "tables": [{"table": name, "rows": number} for name, number in stage.tables.items()],
-                    "counts": dict(stage.counts),
-                }
-                for stage in stages
-            ],
-        },
+        data=data,
         facts=(f"warehouse {warehouse}", *(_counted(stage) for stage in stages if stage.counts)),
         sections=(Section("stages", "Stages", _COLUMNS, rows),),
         labels={},
@@ -55,7 +60,7 @@ def _rows(stage: StageReport) -> list[tuple[str | int | float | None, ...]]:
     ]
 
 
-def _state(stage: StageReport) -> str:
+def _state(stage: StageReport) -> StageState:
     return "written" if stage.changed else "unchanged"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
-from rmqlb.views.report import Cell, Column, Report, Section
-from rmqlb.views.settling_view import settling_data, settling_facts
+from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
+from rmqlb.views.plan_data import move_data, plan_data
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
+from rmqlb.views.settling_view import settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 
@@ -27,7 +27,7 @@ def plan_report(
 
     Args:
         plan: the plan.
-        changed_only: people and CSV see only queues that change.
+        changed_only: people, CSV and the rows have only queues that change.
         conditions: what the user asked to be told about.
     """
     sections = [
@@ -36,9 +36,14 @@ def plan_report(
         *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
         _summary(plan.summary),
     ]
-    tried = [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
-    data = {**_data(plan), "conditions": tried}
-    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), labels([c.client_id for c in plan.consumers]))
+    listed = labels([c.client_id for c in plan.consumers])
+    data = plan_data(plan, conditions)
+    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), listed, _rows(plan, changed_only))
+
+
+def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
+    moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
+    return Rows(("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **move_data(move)} for move in moves])
 
 
 def labels(client_ids: list[str]) -> dict[str, str]:
@@ -218,98 +223,3 @@ _ALWAYS = (
     "queues without owner",
     "queues with several owners",
 )
-
-
-def _data(plan: RebalancePlan) -> dict[str, Any]:
-    return {
-        "group": plan.group,
-        "strategy": plan.strategy_before,
-        "strategyAfter": plan.strategy_after,
-        "strategyOrigin": plan.strategy_origin,
-        "changes": list(plan.changes),
-        "topics": [{"topic": topic.topic, "queues": [_move(move) for move in topic.moves]} for topic in plan.topics],
-        "consumers": [_consumer(consumer) for consumer in plan.consumers],
-        "sortedConsumersBefore": list(plan.sorted_before),
-        "sortedConsumersAfter": list(plan.sorted_after),
-        "summary": _summary_data(plan.summary),
-        "settling": settling_data(plan.settling),
-        "comparison": [_comparison(comparison) for comparison in plan.comparisons],
-    }
-
-
-def _move(move: Move) -> dict[str, Any]:
-    return {
-        "brokerName": move.queue.broker_name,
-        "queueId": move.queue.queue_id,
-        "ownersBefore": list(move.owners_before or ()),
-        "ownersAfter": list(move.owners_after or ()),
-        "change": move.change,
-        "ownersObserved": None if move.observed is None else list(move.observed),
-        "lag": move.lag,
-        "reasonBefore": move.reason_before,
-        "reasonAfter": move.reason_after,
-        "startOffset": move.start_offset,
-        "startRule": move.start_rule,
-    }
-
-
-def _consumer(consumer: ConsumerPlan) -> dict[str, Any]:
-    return {
-        "clientId": consumer.client_id,
-        "queuesBefore": consumer.queues_before,
-        "queuesAfter": consumer.queues_after,
-        "gained": consumer.gained,
-        "lost": consumer.lost,
-        "lagGained": consumer.lag_gained,
-        "lagLost": consumer.lag_lost,
-        "indexBefore": consumer.index_before,
-        "indexAfter": consumer.index_after,
-        "processesBefore": consumer.processes_before,
-        "processesAfter": consumer.processes_after,
-        "madeUp": consumer.made_up,
-        "idleReason": consumer.idle_reason,
-    }
-
-
-def _comparison(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "strategy": comparison.strategy,
-        "strategyAfter": comparison.strategy_after,
-        "summary": _summary_data(comparison.summary),
-    }
-
-
-def _summary_data(summary: Summary) -> dict[str, Any]:
-    return {
-        "moved": summary.moved,
-        "leastMoves": summary.least_moves,
-        "assigned": summary.assigned,
-        "unassigned": summary.unassigned,
-        "added": summary.added,
-        "removed": summary.removed,
-        "lagMoved": summary.lag_moved,
-        "publishQueuesBefore": summary.publish_before,
-        "publishQueuesAfter": summary.publish_after,
-        "idle": summary.after.idle,
-        "unowned": summary.after.unowned,
-        "multiplyOwned": summary.after.multiply_owned,
-        "maxOverMean": summary.after.max_over_mean,
-        "before": spread_data(summary.before),
-        "after": spread_data(summary.after),
-    }
-
-
-def spread_data(spread: Spread) -> dict[str, Any]:
-    """A spread's keys, the same wherever one is shown."""
-    return {
-        "consumers": spread.consumers,
-        "queues": spread.queues,
-        "idle": spread.idle,
-        "unowned": spread.unowned,
-        "multiplyOwned": spread.multiply_owned,
-        "sharedId": spread.shared_id,
-        "min": spread.least,
-        "max": spread.most,
-        "mean": spread.mean,
-        "maxOverMean": spread.max_over_mean,
-    }

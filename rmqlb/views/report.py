@@ -66,6 +66,18 @@ class Section(Struct, frozen=True):
         return replace(self, brief=None, draw=None if draw is None else lambda length: draw(length).whole())
 
 
+class Rows(Struct, frozen=True):
+    """The rows of a result for machines that read them one by one, and compare them with those seen later.
+
+    Attributes:
+        keys: which members of a row name it; no two rows have the same.
+        items: the rows; each is an item of a list in `data`, with the names of what it is part of.
+    """
+
+    keys: tuple[str, ...]
+    items: Sequence[Mapping[str, Any]]
+
+
 class Report(Struct, frozen=True):
     """A result, ready to be shown.
 
@@ -75,6 +87,7 @@ class Report(Struct, frozen=True):
         facts: lines above the tables.
         sections: the tables, the most detailed first.
         labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
+        rows: what `-o jsonl` shows, or None when the result is no list of rows.
     """
 
     schema: str
@@ -82,6 +95,7 @@ class Report(Struct, frozen=True):
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
     labels: Mapping[str, str]
+    rows: Rows | None = None
 
     def only(self, names: tuple[str, ...]) -> Report:
         """The report with the named sections only, all their rows; without a name, with all that show themselves."""
@@ -90,7 +104,7 @@ class Report(Struct, frozen=True):
             if names
             else (section for section in self.sections if not section.named_only)
         )
-        return Report(self.schema, self.data, self.facts, tuple(chosen), self.labels)
+        return replace(self, sections=tuple(chosen))
 
     @property
     def table(self) -> Section:

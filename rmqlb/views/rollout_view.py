@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
@@ -11,6 +11,9 @@ from rmqlb.views.group_facts import time
 from rmqlb.views.group_figures_view import shown_figure, trials_data
 from rmqlb.views.plan_view import labels
 from rmqlb.views.report import Cell, Column, Report, Section, milliseconds
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.rollout import RolloutChoiceData, RolloutData
 
 _MOST_CHOICES = 20
 _MOST_STAGES = 40
@@ -209,7 +212,7 @@ def _next(stage: MixedStage) -> Cell:
     return ("-",) if stage.next_id is None else stage.next_id
 
 
-def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> dict[str, Any]:
+def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> RolloutData:
     return {
         "group": rollout.group,
         "strategyBefore": rollout.strategy_before,
@@ -226,7 +229,7 @@ def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> dict[str, A
     }
 
 
-def _choice_data(choice: RolloutChoice) -> dict[str, Any]:
+def _choice_data(choice: RolloutChoice) -> RolloutChoiceData:
     return {
         "order": list(choice.order),
         "orderName": choice.order_name,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes import route as shapes
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -51,14 +54,15 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
         ),
     )
     facts = [_fact(route) for route in routes] if len(routes) <= 5 else [f"{len(routes)} topics"]
-    data = {"topics": [_data(sighting) for sighting in sightings]}
-    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {})
+    topics = [_data(sighting) for sighting in sightings]
+    data: shapes.RouteData = {"topics": topics}
+    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics))
 
 
-def broker_data(route: TopicRouteData) -> list[dict[str, Any]]:
+def broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:
     """The brokers of a route by name, addresses and queue counts together; absent counts are None."""
     counts = {data.broker_name: data for data in route.queue_datas}
-    rows = []
+    rows: list[shapes.BrokerData] = []
     for name in sorted({*counts, *(broker.broker_name for broker in route.broker_datas)}):
         data, broker = counts.get(name), route.broker(name)
         rows.append(
@@ -84,7 +88,7 @@ def _fact(route: TopicRouteData) -> str:
     return f"{kind} {route.topic}: producers see {writes} queues, consumers {reads}"
 
 
-def _broker_row(broker: dict[str, Any]) -> tuple[Cell, ...]:
+def _broker_row(broker: shapes.BrokerData) -> tuple[Cell, ...]:
     addrs = dict(broker["brokerAddrs"])
     master = addrs.pop("0", None)
     slaves = " ".join(f"{broker_id}={addr}" for broker_id, addr in addrs.items())
@@ -126,7 +130,7 @@ def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}..{last}"
 
 
-def _data(sighting: RouteSighting) -> dict[str, Any]:
+def _data(sighting: RouteSighting) -> shapes.TopicRouteData:
     route, seen = sighting.route, sighting.seen
     return {
         "topic": route.topic,

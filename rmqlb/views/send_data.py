@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,6 +11,10 @@ from rmqlb.model.plan import TriedCondition
 from rmqlb.model.sending import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
 from rmqlb.views.send_timeline import timeline_data
 from rmqlb.views.trials_view import trials_data
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes import send as shapes
+    from rmqlb.views.shapes.send_scenario import SendScenarioData
 
 
 def send_data(
@@ -20,7 +24,7 @@ def send_data(
     trials: TrialsReport | None,
     conditions: Sequence[TriedCondition],
     keys: KeySpread | None,
-) -> dict[str, Any]:
+) -> shapes.SendData:
     """The whole result."""
     whole = stored(report)
     return {
@@ -55,7 +59,7 @@ def after(at: float | None, since: float | None) -> float | None:
     return None if at is None or since is None else at - since
 
 
-def _scenario_data(report: SendReport) -> dict[str, Any]:
+def _scenario_data(report: SendReport) -> SendScenarioData:
     s = report.scenario
     return {
         "clientVersion": s.client_version,
@@ -83,7 +87,7 @@ def _scenario_data(report: SendReport) -> dict[str, Any]:
     }
 
 
-def _queue_data(tally: QueueTally, whole: int) -> dict[str, Any]:
+def _queue_data(tally: QueueTally, whole: int) -> shapes.SendQueueData:
     return {
         "brokerName": tally.queue.broker_name,
         "queueId": tally.queue.queue_id,
@@ -91,7 +95,7 @@ def _queue_data(tally: QueueTally, whole: int) -> dict[str, Any]:
     }
 
 
-def _broker_data(tally: BrokerTally, whole: int) -> dict[str, Any]:
+def _broker_data(tally: BrokerTally, whole: int) -> shapes.SendBrokerData:
     return {
         "brokerName": tally.broker_name,
         "queues": tally.queues,
@@ -101,7 +105,7 @@ def _broker_data(tally: BrokerTally, whole: int) -> dict[str, Any]:
     }
 
 
-def _counts_data(tally: QueueTally | BrokerTally, whole: int) -> dict[str, Any]:
+def _counts_data(tally: QueueTally | BrokerTally, whole: int) -> shapes.SendCountsData:
     return {
         "picks": tally.picks,
         "attempts": tally.attempts,
@@ -111,7 +115,7 @@ def _counts_data(tally: QueueTally | BrokerTally, whole: int) -> dict[str, Any]:
     }
 
 
-def _totals_data(report: SendReport) -> dict[str, Any]:
+def _totals_data(report: SendReport) -> shapes.SendTotalsData:
     """The times until a broker is avoided and used again are the longest over all failures that came to that."""
     totals = report.totals
     return {
@@ -136,7 +140,7 @@ def _longest(times: Iterable[float | None]) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _failure_data(f: FailureReport) -> dict[str, Any]:
+def _failure_data(f: FailureReport) -> shapes.FailureData:
     failure = f.failure
     return {
         "brokerName": failure.broker_name,
@@ -156,7 +160,7 @@ def _failure_data(f: FailureReport) -> dict[str, Any]:
     }
 
 
-def _keys_data(keys: KeySpread) -> dict[str, Any]:
+def _keys_data(keys: KeySpread) -> shapes.KeysData:
     return {
         "distinct": keys.distinct,
         "messages": keys.messages,
@@ -167,7 +171,7 @@ def _keys_data(keys: KeySpread) -> dict[str, Any]:
     }
 
 
-def _brief_data(report: SendReport) -> dict[str, Any]:
+def _brief_data(report: SendReport) -> shapes.BriefSendData:
     whole = stored(report)
     return {
         "clientVersion": report.scenario.client_version,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.sending import SendReport, Slice
 from rmqlb.views.report import Cell, Column, Section, duration
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.send import SliceData
 
 _WIDTH = 60
 _MEANING = "= well, x some failed, X all failed, - avoided, . none"
@@ -61,7 +64,7 @@ def slices_section(report: SendReport) -> Section:
     return Section("slices", "slices of the time line", columns, rows, heads=3, named_only=True)
 
 
-def timeline_data(report: SendReport) -> list[dict[str, Any]]:
+def timeline_data(report: SendReport) -> list[SliceData]:
     """The slices for machines."""
     return [
         {

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.plan import RebalancePlan, Settling
 from rmqlb.views.report import duration, milliseconds
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.plan import SettlingData
 
 
 def settling_facts(plan: RebalancePlan) -> Iterator[str]:
@@ -31,7 +34,7 @@ def _time(us: int) -> str:
     return duration(round(us / 1000) if us >= 1000 else us / 1000)
 
 
-def settling_data(settling: Settling | None) -> dict[str, Any] | None:
+def settling_data(settling: Settling | None) -> SettlingData | None:
     """Its keys in JSON; None when nothing was simulated."""
     if settling is None:
         return None

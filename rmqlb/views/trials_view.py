@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rmqlb.model.sending import Estimate, Spread, TrialsReport
 from rmqlb.views.report import Cell, Column, Section, duration
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.trials import EstimateData, TrialsData, TrialsSpreadData
 
 
 def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
@@ -50,7 +53,7 @@ def _spreads(report: TrialsReport) -> Section:
     return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
 
 
-def trials_data(report: TrialsReport) -> dict[str, Any]:
+def trials_data(report: TrialsReport) -> TrialsData:
     """For machines."""
     return {
         "trials": report.trials,
@@ -77,11 +80,11 @@ def trials_data(report: TrialsReport) -> dict[str, Any]:
     }
 
 
-def _estimate(estimate: Estimate) -> dict[str, float]:
+def _estimate(estimate: Estimate) -> EstimateData:
     return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
 
 
-def _spread_data(spread: Spread) -> dict[str, float]:
+def _spread_data(spread: Spread) -> TrialsSpreadData:
     return {"meanMs": spread.mean_ms, "p50Ms": spread.p50_ms, "p95Ms": spread.p95_ms, "maxMs": spread.max_ms}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -34,9 +35,25 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     return Ran(result.stdout, result.stderr, result.exit_code)
 
 
+class Failed(NamedTuple):
+    """What an error said."""
+
+    message: str
+    code: str
+    hint: str | None
+
+
+def error_of(stderr: str) -> Failed:
+    """The error that stderr is, in one line or two."""
+    found = re.fullmatch(r"error: ([^\n]*) \[([a-z-]+)\]\n(?:hint: ([^\n]*)\n)?", stderr)
+    assert found, stderr
+    return Failed(found[1], found[2], found[3])
+
+
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process: this one's, without settings of rmqlb."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("RMQLB_")} | dict(more or {})
+    """The environment of a process: this one's, without settings of rmqlb but the one that spares the cache of names."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RMQLB_")}
+    return kept | {"RMQLB_NO_CACHE": "1"} | dict(more or {})
 
 
 def command(*args: str | bytes) -> list[str | bytes]:

@@ -13,10 +13,13 @@ from typing import NamedTuple
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.views.explanations import explanations
 from tests.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
+from tests.schemas import must_fit
 
-from .run import EXAMPLE, SKEWED, Ran, run, start
+from .run import EXAMPLE, SKEWED, Ran, error_of, run, start
 
+EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
 DUMP_HINT = "expected a snapshot, a route or a Dashboard response"
 KINDS_HINT = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
@@ -24,6 +27,8 @@ SOURCE_HINT = "-s takes a URL, a file, or - for stdin"
 SHOW, OWNERS, PLAN = "show-route", "show-owners", "plan-rebalance"
 HELP = "see rmqlb plan-rebalance --help"
 CONTRADICT = "the changes contradict each other"
+STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
+WATCH_HINT = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
 
@@ -199,19 +204,43 @@ SPELLING = [
         "unknown strategy ZZZ",
         STRATEGIES,
     ),
-    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json?"),
+    Bad(f"{SHOW} -s EXAMPLE -o jsn", USAGE, "unknown format jsn", "did you mean json or jsonl?"),
     plan("--section quees", USAGE, "--section quees: no such table", "did you mean queues?"),
-    plan("--ad 1", USAGE, "no such option: --ad (Possible options: --add, --changed, --idc)", HELP),
-    plan("--bogus", USAGE, "no such option: --bogus (Possible options: --host, --user)", HELP),
+    plan("--ad 1", USAGE, "no such option: --ad", "did you mean --add?"),
+    plan("--bogus", USAGE, "no such option: --bogus", HELP),
     plan("--group", USAGE, "option '--group' requires an argument", "see rmqlb --help"),
     plan("more", USAGE, "got unexpected extra argument(s) (more)", HELP),
     plan("--no-color=1", USAGE, "option '--no-color' does not take a value", "see rmqlb --help"),
     Bad(
         "plan-rebalnce -s EXAMPLE",
         USAGE,
-        "no such command 'plan-rebalnce'. Did you mean 'plan-rebalance', 'simulate-rebalance'?",
-        "see rmqlb --help",
+        "no such command 'plan-rebalnce'",
+        "did you mean plan-rebalance or simulate-rebalance?",
     ),
+    Bad(
+        f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"
+    ),
+    Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a duration", "write 800ms, 5s or 1m"),
+    Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
+    Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
+    plan("--watch 1s -o csv", USAGE, "--watch cannot show csv in a pipe", WATCH_HINT),
+    plan("--watch 1s -o table", USAGE, "--watch cannot show table in a pipe", WATCH_HINT),
+    Bad(
+        f"{SHOW} -s {{}}/none.json --watch 1s", DATA, "cannot read {}/none.json: No such file or directory", SOURCE_HINT
+    ),
+    plan(
+        "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
+    ),
+    Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
+    Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),
+    Bad(
+        "fetch-routes -s EXAMPLE --group ordersvc",
+        DATA,
+        f"--group ordersvc: it is not in {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
+    Bad("fetch-routes -s EXAMPLE -t Skewd", DATA, f"--topic Skewd: it is not in {EXAMPLE}", "did you mean Skewed?"),
     Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
     plan(
         "--fail-on idle",
@@ -313,7 +342,7 @@ SETTINGS = [
         f"{PLAN} --group g",
         USAGE,
         "no source",
-        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE",
+        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
     ),
     Bad(f"{PLAN} -s _ --group g", USAGE, "the source is empty", SOURCE_HINT),
     Bad(
@@ -435,12 +464,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
-    """One line of error, at most one of hint, nothing on stdout, the code."""
+    """One line of error, at most one of hint, nothing on stdout, the exit code, and a code that explains it."""
     assert (ran.code, ran.stdout) == (code, "")
-    lines = ran.stderr.splitlines()
-    assert lines[0].startswith(f"error: {error}")
-    assert len(lines[0]) == len(f"error: {error}") or error.endswith(": ")
-    assert lines[1:] == ([] if hint is None else [f"hint: {hint}"])
+    failed = error_of(ran.stderr)
+    assert failed.message.startswith(error)
+    assert failed.message == error or error.endswith(": ")
+    assert failed.hint == hint
+    assert EXPLANATIONS[failed.code].exit == code
 
 
 @pytest.mark.parametrize("bad", ALL, ids=name)
@@ -457,7 +487,8 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
     assert value["schema"] == "rmqlb/error"
     assert value["error"]["exitCode"] == bad.code
     assert value["error"]["hint"] == bad.hint
-    assert plain.stderr.startswith(f"error: {value['error']['message']}\n")
+    assert error_of(plain.stderr) == (value["error"]["message"], value["error"]["code"], value["error"]["hint"])
+    must_fit(value)
 
 
 @pytest.mark.parametrize("bad", ALL[::10], ids=name)
@@ -593,7 +624,7 @@ def test_a_password_is_in_no_output(tmp_path: Path) -> None:
                 url = replay.url.replace("http://", "http://admin@")
                 ran = run(SHOW, "-s", url, *given, *debug, env={} if given else {"RMQLB_PASSWORD": "wr0ng-one"})
             assert ran.code == ENDPOINT
-            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password!\n")
+            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password! [")
             assert "wr0ng-one" not in ran.stdout + ran.stderr
             assert b"wr0ng-one" in replay.posted[0]
 
@@ -606,7 +637,10 @@ def test_a_password_file_that_others_can_open_is_refused(tmp_path: Path, mode: i
     with dashboard(Replay(login=LOGIN)) as replay:
         ran = run(SHOW, "-s", replay.url, "--user", "admin", "--password-file", str(path))
     assert (ran.code, ran.stdout, replay.posted) == (USAGE, "", [])
-    assert ran.stderr == f"error: --password-file {path}: other users can open it\nhint: chmod 600 {path}\n"
+    assert (
+        ran.stderr
+        == f"error: --password-file {path}: other users can open it [secret-not-private]\nhint: chmod 600 {path}\n"
+    )
 
 
 ROUTE = """{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":6}],
@@ -624,7 +658,7 @@ def test_a_route_without_queues_is_shown(format_: str) -> None:
 def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
     ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
-    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues\n")
+    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues [no-members]\n")
 
 
 def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
@@ -632,7 +666,7 @@ def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
     ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
     assert ran.stderr.splitlines()[-2:] == [
-        "error: --fail-on lag-moved>0: the figure is unknown in this source",
+        "error: --fail-on lag-moved>0: the figure is unknown in this source [figure-not-seen]",
         "hint: leave the condition out to see the plan",
     ]
     both = run(*plan, "--fail-on", "lag-moved>0", "--fail-on", "moved>0", "-o", "plain", stdin=ROUTE)

@@ -70,13 +70,27 @@ def test_json_and_yaml_snapshots_hold_the_same() -> None:
 def test_a_snapshot_has_no_table() -> None:
     result = run("fetch-routes", "-s", EXAMPLE, "-o", "csv")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == ["error: a snapshot cannot be written as csv", "hint: -o json or -o yaml"]
+    assert result.stderr.splitlines() == [
+        "error: a snapshot cannot be written as csv [usage]",
+        "hint: -o json, yaml or jsonl",
+    ]
+
+
+def test_a_pattern_that_nothing_fits_is_told() -> None:
+    result = run("fetch-routes", "-s", EXAMPLE, "-t", "Skeww*", "-t", "TBW*", "-g", "*-svc")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "warning: none of the topics fits Skeww* [fits-nothing]",
+        "warning: none of the topics fits TBW* [fits-nothing]",
+    ]
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     result = run("fetch-routes", "-s", EXAMPLE, "--to", str(tmp_path / "no" / "where.json"))
     assert result.exit_code == 2
-    assert result.stderr.splitlines() == [f"error: --to {tmp_path}/no/where.json: No such file or directory"]
+    assert result.stderr.splitlines() == [
+        f"error: --to {tmp_path}/no/where.json: No such file or directory [cannot-write]"
+    ]
     assert list(tmp_path.iterdir()) == []
 
 

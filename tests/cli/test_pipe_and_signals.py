@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -44,6 +45,24 @@ def test_a_dump_may_come_through_a_pipe() -> None:
     assert (piped.code, piped.stdout) == (0, start("show-route", "-s", SKEWED, "--topic", "Skewed", "-o", "csv").stdout)
 
 
+@pytest.mark.parametrize("fmt", ["json", "yaml", "jsonl"])
+def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
+    changes = "--group order-svc --remove-broker broker-b -o json"
+    piped = shell(f"rmqlb fetch-routes -s {EXAMPLE} -o {fmt} | rmqlb plan-rebalance -s - {changes}")
+    alone = shell(f"rmqlb plan-rebalance -s {EXAMPLE} {changes}")
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert json.loads(piped.stdout)["data"] == json.loads(alone.stdout)["data"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="this machine has no jq")
+def test_what_a_command_prints_jq_reads() -> None:
+    plan = " ".join(PLAN)
+    moved = shell(f"rmqlb {plan} -q -o json | jq .data.summary.moved")
+    counted = shell(f"rmqlb {plan} -q -o jsonl | jq -c 'select(.change == \"moved\")' | wc -l")
+    assert moved.stdout.strip() == counted.stdout.strip()
+    assert int(moved.stdout) > 0
+
+
 def test_stdout_has_only_data_and_stderr_only_talk() -> None:
     done = start(*PLAN, "-o", "json")
     assert done.stdout.startswith("{")
@@ -58,7 +77,7 @@ def test_a_closed_stdin_is_an_unreadable_source() -> None:
 
 def test_a_closed_stdout_is_an_error_and_not_a_lost_result() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} >&-")
-    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: stdout is closed\n")
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: stdout is closed [output-lost]\n")
 
 
 def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
@@ -69,7 +88,7 @@ def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_line() -> None:
     done = shell(f"rmqlb {' '.join(PLAN)} -q > /dev/full")
-    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full\n")
+    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full [output-lost]\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
@@ -97,7 +116,9 @@ def test_an_error_in_json_is_all_there_is() -> None:
     assert (done.code, done.stdout) == (ExitCode.DATA, "")
     assert json.loads(done.stderr) == {
         "schema": "rmqlb/error",
+        "formatVersion": "1.0",
         "error": {
+            "code": "cannot-read",
             "message": "cannot read /nonexistent: No such file or directory",
             "hint": "-s takes a URL, a file, or - for stdin",
             "exitCode": 4,

@@ -224,6 +224,7 @@ MISTAKES = [
     (("--exclude", "broker-z"), 2, "--exclude broker-z: topic OrderEvents has no such broker", ""),
     (("--exclude", "broker-a", "--exclude", "broker-b"), 4, "every broker with a queue for producers is excluded", ""),
     (("--selector", "hash"), 2, "--selector hash needs keys", ""),
+    (("--selector", "hsh"), 2, "--selector hsh: neither a selector nor BROKER:QUEUE", "did you mean hash?"),
     (("--keys", "x"), 2, "--keys goes with --selector hash", ""),
     (("--nameserver-notices", "soon", "--fail", "broker-b"), 2, "--nameserver-notices soon: not a time", ""),
     (("--fail-on", "share[broker-x]>1%"), 2, "topic OrderEvents has no broker broker-x", ""),

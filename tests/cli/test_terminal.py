@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from rmqlb.cli.terminal import Progress
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.dump import DumpSource
 from tests.cli.run import EXAMPLE, run
 
 SHOW = ("show-route", "--topic", "Skewed")
@@ -46,3 +49,17 @@ def test_silence_is_silence(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("silent") as progress:
         progress("routes", 0, 12)
     assert capsys.readouterr().err == ""
+
+
+def test_a_group_that_is_not_there_is_told_even_where_its_members_are_given() -> None:
+    done = run("show-owners", "-s", EXAMPLE, "-g", "order-scv", "-t", "Skewed", "--consumers", "a,b", "-o", "csv")
+    assert done.code == 0
+    assert done.stderr == f"warning: group order-scv is not in {EXAMPLE}; did you mean order-svc? [group-not-seen]\n"
+
+
+def test_a_large_dump_says_that_it_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "large.json"
+    file.write_text('{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{}' + " " * (5 << 20) + "}")
+    with Progress("live") as progress:
+        DumpSource(str(file)).fetch(Wanted(), progress)
+    assert "reading large.json" in capsys.readouterr().err.replace(f"{tmp_path}/", "")

@@ -49,7 +49,7 @@ RUNS = [(kind, arguments) for kind, names in SNAPSHOTS.items() for arguments in 
 
 def ran(kind: str, arguments: tuple[str, ...]) -> Ran:
     done = run(*arguments, "-s", "-", stdin=as_text(snapshot(SNAPSHOTS[kind])))
-    assert done.code == (4 if arguments[0] == "fetch-routes" else 0), done.stderr[:500]
+    assert done.code == walk.CODES.get(arguments[0], 0), done.stderr[:500]
     return done
 
 
@@ -75,6 +75,13 @@ def test_nothing_raw_is_written(kind: str, arguments: tuple[str, ...]) -> None:
         assert [cell for row in rows for cell in row if is_formula(cell)] == []
     elif arguments[-1] == "jsonl":
         assert all(isinstance(json.loads(line), dict) for line in done.stdout.splitlines())
+    elif arguments[-1] == "sarif":
+        assert json.loads(done.stdout)["version"] == "2.1.0"
+    elif arguments[-1] == "junit":
+        assert {element.tag for element in ET.fromstring(done.stdout).iter()} <= _JUNIT
+
+
+_JUNIT = {"testsuites", "testsuite", "testcase", "failure", "skipped", "error", "system-out", "properties", "property"}
 
 
 def is_formula(cell: str) -> bool:
@@ -95,7 +102,12 @@ def on_a_terminal(*arguments: str) -> str:
     """What a process writes when both its streams are a terminal."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
-        command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=environment({"TERM": "xterm"})
+        command(*arguments),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env=environment({"TERM": "xterm", "RMQLB_PAGER": "cat"}),
     )
     os.close(theirs)
     parts = []
@@ -205,6 +217,18 @@ ERRORS = {
     "an order": "simulate-send -s ORDER -t TOPIC",
     "a document": "show-route -s BAD",
     "YAML": "show-route -s YAML",
+    "a policy": "check -s FILE --policy POLICY --today 2026-11-21",
+    "a policy's file": "check -s FILE --policy /nonexistent/EVIL",
+    "a day": "check -s FILE --policy POLICY --today EVIL",
+    "a context": "show-route -t T --context EVIL",
+    "a context to show": "context show EVIL",
+    "a context to use": "context use EVIL",
+    "a context to remove": "context remove EVIL",
+    "a context's name": "context add EVIL -s x",
+    "a context's secret": "context add a -s x --secret EVIL",
+    "a schema": "schema EVIL",
+    "a code": "explain EVIL",
+    "a pause": "show-route -s FILE --watch EVIL",
 }
 
 
@@ -218,6 +242,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "ORDER").write_text(as_text(snapshot(names, order=f"{EVIL}:x;{EVIL}")))
     (made / "LISTS").write_text(json.dumps({EVIL: [EVIL]}))
     (made / "BAD").write_text(as_text({"schema": "rmqlb/snapshot", "formatVersion": EVIL, "data": {}}))
+    (made / "POLICY").write_text(json.dumps({"rules": [{"name": EVIL, "groups": [EVIL], "limits": {EVIL: EVIL}}]}))
     (made / "YAML").write_text(f"- 'a': {MARKUP}\n{EVIL}: [\n")
     return made
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
-OLD = "what was there before"
+OLD = "# what was there before\n"
 _PIECE = 16_384
 """A disk takes no more at once, so that a file has several writes."""
 MARK = 77
@@ -33,8 +33,10 @@ WRITING: dict[str, tuple[str, ...]] = {
     "fetch-routes --redact-map": ("fetch-routes", "-s", EXAMPLE, "--redact", "--redact-map", "FILE"),
     "simulate-rebalance --svg": (*REBALANCE, "--svg", "FILE"),
     "simulate-rebalance --html": (*REBALANCE, "--html", "FILE"),
+    "context add": ("context", "add", "here", "-s", "rocketmq://127.0.0.1:9876"),
 }
-"""Every command and option that writes a file."""
+"""Every command and option that writes a file; `context` writes the one file there is."""
+TARGET = "config.yaml"
 
 
 class Outcome(Struct, frozen=True):
@@ -108,7 +110,7 @@ def count_writes(steps: Steps) -> None:
         return io.TextIOWrapper(io.BufferedWriter(Counted(file, "w")), encoding=more.get("encoding"))
 
     def os_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:
-        if flags & os.O_WRONLY:
+        if flags & (os.O_WRONLY | os.O_RDWR):
             steps.step()
         return real_os_open(path, flags, *rest, **more)
 
@@ -119,7 +121,7 @@ def count_writes(steps: Steps) -> None:
 
         return call
 
-    builtins.open, os.open = opened, os_open  # type: ignore[assignment]
+    builtins.open, io.open, os.open = opened, opened, os_open  # type: ignore[assignment]
     os.fsync, os.replace = counted(os.fsync), counted(os.replace)
 
 
@@ -138,7 +140,7 @@ def attempt(
     folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
 ) -> Outcome:
     """One run in a child, and what it left behind."""
-    target = folder / "target"
+    target = folder / TARGET
     target.write_text(OLD)
     child = os.fork()
     if child == 0:
@@ -160,7 +162,7 @@ def _run(
         for number, path in ((1, os.devnull), (2, str(folder.parent / "stderr"))):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
-        sys.argv = ["rmqlb", *(word.replace("FILE", str(folder / "target")) for word in line)]
+        sys.argv = ["rmqlb", *(word.replace("FILE", str(folder / TARGET)) for word in line)]
         from rmqlb.__main__ import run
 
         steps = Steps(step, act)
@@ -188,7 +190,8 @@ def _content(path: Path) -> str:
     text = path.read_text()
     if text == OLD:
         return "old"
-    return "new" if text.rstrip().endswith(("}", "</svg>", "</html>")) and len(text) > 200 else "torn"
+    is_whole = text.endswith(("}\n", "</svg>\n", "</html>\n", "source: rocketmq://127.0.0.1:9876\n"))
+    return "new" if is_whole and len(text) > 100 else "torn"
 
 
 def _tell(outcome: Outcome) -> None:
@@ -198,8 +201,10 @@ def _tell(outcome: Outcome) -> None:
 
 def main() -> None:
     """All runs."""
-    folder = Path(sys.argv[1], "written")
-    folder.mkdir()
+    folder = Path(sys.argv[1], "rmqlb")
+    folder.mkdir(mode=0o700)
+    os.environ["XDG_CONFIG_HOME"] = sys.argv[1]
+    import rmqlb.cli.context.add
     import rmqlb.cli.fetch_routes
     import rmqlb.cli.main
     import rmqlb.cli.simulate_rebalance  # noqa: F401 - the children need not load them again

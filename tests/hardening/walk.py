@@ -6,6 +6,7 @@ A command that is added is added here; `test_walk.py` fails until it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from typer import _click as click
 from typer.core import TyperGroup
@@ -26,12 +27,21 @@ ON_A_TOPIC = {
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
 }
 """Commands that take one topic."""
-ON_A_SNAPSHOT = {"fetch-routes": ()}
+ON_A_SNAPSHOT = {
+    "fetch-routes": (),
+    "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
+}
 """Commands that take a snapshot as it is."""
-WITHOUT_A_SNAPSHOT = frozenset({"pipeline"})
+WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "explain"})
 """Commands that read no snapshot, or have their own tests: `tests/pipeline`, which starts Spark."""
-OWN_FORMATS = {"fetch-routes": ("json", "yaml"), "simulate-send": (*FORMATS, "jsonl")}
+OWN_FORMATS = {
+    "fetch-routes": ("json", "yaml", "jsonl"),
+    "check": (*FORMATS, "junit", "sarif"),
+    "simulate-send": (*FORMATS, "jsonl"),
+}
 """Where the formats are not the common ones."""
+CODES = {"fetch-routes": 4, "check": 3}
+"""How a command ends for a snapshot that is hostile, where not with 0: it is also incomplete, and breaks every rule."""
 READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -10,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from rmqlb.remoting import requests
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.wire import RemotingClient, WireSettings
 
 from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
 
@@ -61,8 +66,8 @@ class RocketMQCluster:
     ) -> None:
         self._alive.close()
 
-    def create_topics(self, topics: Sequence[TopicOnBroker]) -> None:
-        """Create them and come back once the NameServer's routes show them."""
+    def create_topics(self, topics: Sequence[TopicOnBroker]) -> int:
+        """Create them and come back once the NameServer's routes show them; when they did, in epoch microseconds."""
         rows = [
             f"{t.topic},{self.broker_addresses[t.broker_name]},{t.read_queues},{t.write_queues},{t.perm}"
             for t in topics
@@ -73,6 +78,17 @@ class RocketMQCluster:
         )
         if done.returncode != 0:
             raise RuntimeError(f"no topics: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        (said,) = (json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"created"'))
+        return int(said["atUs"])
+
+    def knows_members(self, broker_name: str, group: str) -> bool:
+        """Whether a broker, asked for the members of a group, can name any."""
+        client = RemotingClient(WireSettings())
+        try:
+            answer = client.call(self.broker_addresses[broker_name], requests.get_consumer_list_by_group(group))
+        finally:
+            client.close()
+        return answer.code == ResponseCode.SUCCESS
 
     def kill_broker(self, broker_name: str) -> None:
         """End one broker at once, without a word to anybody; its connections are closed for it by the kernel."""

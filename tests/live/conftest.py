@@ -35,7 +35,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[RocketMQCluster]:
-    """RocketMQ 5.5.0, two brokers; Skewed has other counts on each, and fewer write than read queues on one."""
+    """RocketMQ 5.5.0, two brokers; Skewed has other counts on each, and fewer write than read queues on one.
+
+    NewOrders is on one of them only, so that the other one is new to its consumers.
+    """
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"]) as running:
         running.create_topics(
             [
@@ -43,6 +46,7 @@ def cluster() -> Iterator[RocketMQCluster]:
                 TopicOnBroker("OrderEvents", "broker-b", 8, 8),
                 TopicOnBroker("Skewed", "broker-a", 6, 4),
                 TopicOnBroker("Skewed", "broker-b", 3, 3),
+                TopicOnBroker("NewOrders", "broker-a", 8, 8),
             ]
         )
         yield running

@@ -6,7 +6,7 @@ RocketMQ's own timers are at work here, so a group is left alone for longer than
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import mean, median
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rmqlb.model.consuming import EventKind
 from tests.recorded_groups import Line, Lived, Recording
 
-from .cluster import RocketMQCluster
+from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import START_DEADLINE, JavaProcess, started, wait_until
 
 QUIET: Final = 26.0
@@ -30,7 +30,13 @@ HEARTBEAT: Final = 34
 
 @dataclass(frozen=True)
 class Act:
-    """Something done to a group, and for how many seconds it is left alone afterwards."""
+    """Something done to a group, and for how many seconds it is left alone afterwards.
+
+    Attributes:
+        kind: what.
+        name: of the member; with broker-up, of a broker of the cluster that gets the topic now.
+        quiet: those seconds.
+    """
 
     kind: EventKind
     name: str
@@ -48,7 +54,7 @@ class Group:
     Attributes:
         cluster: where it lives.
         name: of the group.
-        topic: on each of the cluster's brokers with `queues_each` queues.
+        topic: on each of the cluster's brokers with `queues_each` queues, unless a broker is to come up with it.
         orderly: the listener is a MessageListenerOrderly.
     """
 
@@ -61,11 +67,13 @@ class Group:
     def live_through(self, acts: Sequence[Act]) -> Recording:
         """Do one after the other, and tell what came of it."""
         with ExitStack() as alive:
-            jvms = {name: self._jvm(name, alive) for name in dict.fromkeys(act.name for act in acts)}
-            killed = [line for act in acts for line in self._do(act, jvms[act.name])]
+            names = dict.fromkeys(act.name for act in acts if act.kind != "broker-up")
+            jvms = {name: self._jvm(name, alive) for name in names}
+            done = [line for act in acts for line in self._do(act, jvms)]
             end_us = _now_us()
-            lines = [*killed, *(line for jvm in jvms.values() for line in _lines(jvm))]
-        return self._recording(sorted(lines, key=lambda line: line.at_us), end_us)
+            lines = [*done, *(line for jvm in jvms.values() for line in _lines(jvm))]
+        new_brokers = tuple(act.name for act in acts if act.kind == "broker-up")
+        return self._recording(sorted(lines, key=lambda line: line.at_us), end_us, new_brokers)
 
     def _jvm(self, name: str, alive: ExitStack) -> JavaProcess:
         """One that is ready: many that load their classes at a time wait for each other until requests time out."""
@@ -76,12 +84,15 @@ class Group:
         jvm.wait_for_text('{"ready":true}')
         return jvm
 
-    def _do(self, act: Act, jvm: JavaProcess) -> Iterator[Line]:
-        """A killed JVM cannot tell of its end."""
-        if act.kind == "crash":
+    def _do(self, act: Act, jvms: Mapping[str, JavaProcess]) -> Iterator[Line]:
+        """What the JVMs themselves cannot tell of: their violent end, and what becomes of a broker."""
+        if act.kind == "broker-up":
+            yield Line(self._bring_up(act.name), "", "up", broker_name=act.name)
+        elif act.kind == "crash":
             yield Line(_now_us(), f"127.0.0.1@{act.name}", "killed")
-            jvm.kill()
+            jvms[act.name].kill()
         else:
+            jvm = jvms[act.name]
             jvm.send(f"{act.kind} {act.name}")
             done = "started" if act.kind == "join" else "stopped"
             wait_until(
@@ -89,9 +100,17 @@ class Group:
             )
         time.sleep(act.quiet)
 
-    def _recording(self, lines: Sequence[Line], end_us: int) -> Recording:
+    def _bring_up(self, broker_name: str) -> int:
+        """The broker runs already: it is new to a group none of whose topics it had, and that it has never heard."""
+        known = [name for name in self.cluster.broker_addresses if self.cluster.knows_members(name, self.name)]
+        if known != [name for name in self.cluster.broker_addresses if name != broker_name]:
+            raise RuntimeError(f"all but {broker_name} must know members of {self.name}: {known} do")
+        return self.cluster.create_topics([TopicOnBroker(self.topic, broker_name, self.queues_each, self.queues_each)])
+
+    def _recording(self, lines: Sequence[Line], end_us: int, new_brokers: tuple[str, ...]) -> Recording:
         names = {address: name for name, address in self.cluster.broker_addresses.items()}
-        request_us, first = _request_us(lines), _first_heartbeats(lines)
+        request_us = _request_us(lines)
+        first = _first_heartbeats(line for line in lines if names.get(line.address or "") not in new_brokers)
         # The hook is asked once the connection is there; a member's second connection is the first that can be told.
         connect_us = round(max(median(each[-1] - each[0] for each in first) - request_us, 0))
         lived = Lived(
@@ -104,6 +123,7 @@ class Group:
             request_us=request_us,
             connect_us=connect_us,
             starts_us=tuple(sorted(max(each[0] - connect_us, 0) for each in first)),
+            new_brokers=new_brokers,
         )
         kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
         return Recording(
@@ -133,8 +153,9 @@ def _request_us(lines: Sequence[Line]) -> int:
     return round(mean(took))
 
 
-def _first_heartbeats(lines: Sequence[Line]) -> list[tuple[int, ...]]:
+def _first_heartbeats(asked: Iterable[Line]) -> list[tuple[int, ...]]:
     """Of each member, how long after its start its first heartbeat went to each broker, in the order of time."""
+    lines = list(asked)
     starts = {line.client_id: line.at_us for line in lines if line.what == "starting"}
     first: dict[str, dict[str | None, int]] = {client_id: {} for client_id in starts}
     for line in lines:

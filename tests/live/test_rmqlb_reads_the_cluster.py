@@ -89,7 +89,7 @@ def test_what_a_cluster_does_not_know_is_said(cluster: RocketMQCluster) -> None:
     missing = CliRunner().invoke(app, ["show-route", "-s", source, "--topic", "OrderEvent"])
     assert (missing.exit_code, missing.stdout) == (4, "")
     assert missing.stderr.splitlines() == [
-        f"error: topic OrderEvent has no route at {source}",
+        f"error: topic OrderEvent has no route at {source} [topic-not-found]",
         "hint: did you mean OrderEvents?",
     ]
     nobody = CliRunner().invoke(app, ["plan-rebalance", "-s", source, "--group", "no-such-group"])

@@ -1,4 +1,4 @@
-"""The simulation against real groups: members join, one stops in good order, one JVM is killed.
+"""The simulation against real groups: members join, one stops in good order, one JVM is killed, a broker is new.
 
 Each recording is simulated many times with the same events, and the report of the comparison is printed.
 """
@@ -21,6 +21,10 @@ TOPIC = "OrderEvents"
 TRIALS = 400
 # The locks of a dead client are up 40 to 60 s after its death; then its queues are taken, and the group comes to rest.
 LOCKS_LIVE_ON = 75.0
+# So far apart that whoever learns of a new broker first has it for itself for a while.
+APART = 5.0
+# A poll of each is over by then, and the heartbeat a second after it.
+ALL_HAVE_LEARNT = 27.0
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +65,12 @@ def test_a_group_of_version_4_goes_through_what_the_simulation_foretells(
 ) -> None:
     group = Group(legacy_cluster, "rebalance-svc", TOPIC, 8)
     assert_as_foretold(group.live_through((*START, Act("join", "c3"), Act("leave", "c1"))), capsys)
+
+
+def test_a_group_meets_a_new_broker_as_the_simulation_foretells(
+    cluster: RocketMQCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whom the first member asks is chance: told that it is alone or not, what follows must be foretold."""
+    starts = tuple(Act("join", name, APART) for name in ("c1", "c2", "c4"))
+    acts = (*starts, Act("broker-up", "broker-b", ALL_HAVE_LEARNT))
+    assert_as_foretold(Group(cluster, "new-broker-svc", "NewOrders", 8).live_through(acts), capsys)

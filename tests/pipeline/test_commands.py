@@ -16,6 +16,7 @@ import pytest
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
+from tests.schemas import must_fit
 
 from .spark_servers import ConnectServer, StandaloneCluster
 
@@ -75,6 +76,7 @@ def query(warehouse: Path, text: str, **tables: str) -> list[Any]:
 def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, Any], str]) -> None:
     warehouse, printed, talk = ran
     assert printed["schema"] == "rmqlb/pipeline"
+    must_fit(printed)
     stages = printed["data"]["stages"]
     assert [stage["stage"] for stage in stages] == [
         *("ingest", "allocate", "score", "what-if", "producers", "history", "report")
@@ -179,7 +181,7 @@ def test_a_full_disk_is_one_line_and_the_tables_of_before_stay(dumps: Path, tmp_
             code=1,
         )
         lines = [line for line in done.stderr.splitlines() if not line.startswith("running ")]
-        assert lines[0] == "error: the disk is full"
+        assert lines[0].startswith("error: the disk is full [")
         assert (disk / "w" / "tables.json").read_bytes() == before
         (disk / "ballast").unlink()
         printed = rmqlb("allocate", "-w", str(disk / "w"), "--conf", QUICK, "--log-file", str(tmp_path / "log"), "-q")

@@ -27,7 +27,7 @@ ALL = Wanted()
 
 def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The snapshot as rmqlb writes it."""
-    return envelope(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), "a test", snapshot, ())
+    return dict(envelope(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), "a test", snapshot, ()))
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
 from rmqlb.sources import yaml_text
-from rmqlb.sources.yaml_text import read_yaml
+from rmqlb.sources.yaml_text import lines_of, read_yaml
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 10))
 
@@ -195,3 +195,20 @@ def test_any_text_is_read_or_is_a_document_error(text: str) -> None:
     except DocumentError as error:
         assert error.message.startswith("dump.yaml")
         assert "\n" not in error.message
+
+
+def test_each_key_and_each_item_of_a_list_has_its_line() -> None:
+    assert lines_of("a: 1\nb:\n  - x\n  - d: 1\n    c: 2\n0: []\n") == {
+        (): 1,
+        ("a",): 1,
+        ("b",): 2,
+        ("b", 0): 3,
+        ("b", 1): 4,
+        ("b", 1, "d"): 4,
+        ("b", 1, "c"): 5,
+        ("0",): 6,
+    }
+
+
+def test_an_empty_text_has_no_lines() -> None:
+    assert lines_of("") == {}

@@ -67,12 +67,16 @@ def run_stages(
 
 def _folder(where: WarehouseOptions, *, must_be_there: bool) -> str:
     if not where.warehouse:
-        raise UsageError("no warehouse", hint="name its folder with --warehouse, or set RMQLB_WAREHOUSE")
+        raise UsageError(
+            "no warehouse", hint="name its folder with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
+        )
     folder = os.path.abspath(where.warehouse)
     if must_be_there and not os.path.isdir(folder):
-        raise DataError(f"there is no warehouse {where.warehouse}", hint="rmqlb pipeline ingest makes one")
+        raise DataError(
+            f"there is no warehouse {where.warehouse}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
+        )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--warehouse {where.warehouse}: {error.strerror or error}") from None
+        raise UsageError(f"--warehouse {where.warehouse}: {error.strerror or error}", code="cannot-write") from None
     return folder

@@ -64,7 +64,7 @@ def strategy_class(name: str, inner: str = "AVG") -> StrategyClass:
         return SIMPLE[name]
     outer, dash, rest = name.partition("-")
     if outer not in WRAPPERS:
-        raise UsageError(f"unknown strategy {name}", hint=_similar(name))
+        raise UsageError(f"unknown strategy {name}", hint=_similar(name), code="unknown-strategy")
     return WRAPPERS[outer](strategy_class(rest if dash else inner))
 
 

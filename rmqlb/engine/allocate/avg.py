@@ -44,7 +44,7 @@ class Averagely:
         return f"queue {place} is in no block"
 
     def why_idle(self, client_id: str) -> str:
-        return beyond_the_queues(client_id, self._client_ids, f"{len(self._queues)} queues")
+        return beyond_the_queues(self._indexes[client_id], len(self._client_ids), f"{len(self._queues)} queues")
 
     def _block(self, index: int) -> tuple[int, int]:
         size, extra = divmod(len(self._queues), len(self._client_ids))

@@ -38,4 +38,4 @@ class AveragelyByCircle:
         return reason
 
     def why_idle(self, client_id: str) -> str:
-        return beyond_the_queues(client_id, self._client_ids, f"{len(self._queues)} queues")
+        return beyond_the_queues(self._indexes[client_id], len(self._client_ids), f"{len(self._queues)} queues")

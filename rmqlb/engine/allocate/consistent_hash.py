@@ -51,8 +51,13 @@ class ConsistentHash:
         return f"hash {value}, next on the ring is {position}{wrapped}, entry {replica} of {client_id}"
 
     def why_idle(self, client_id: str) -> str:
-        entries = sum(owner == client_id for owner, _ in self._ring.values())
+        entries = self._entries[client_id]
         return f"none of {len(self._queues)} queues meets one of its {entries} entries on the ring first"
+
+    @cached_property
+    def _entries(self) -> Counter[str]:
+        """Client id → how many places on the ring are its own in the end."""
+        return Counter(owner for owner, _ in self._ring.values())
 
     @cached_property
     def _ring(self) -> dict[int, tuple[str, int]]:

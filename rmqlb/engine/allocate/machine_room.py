@@ -50,7 +50,9 @@ class ByMachineRoom:
         return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
 
     def why_idle(self, client_id: str) -> str:
-        return beyond_the_queues(client_id, self._client_ids, f"{len(self._inside)} queues in the listed rooms")
+        return beyond_the_queues(
+            self._indexes[client_id], len(self._client_ids), f"{len(self._inside)} queues in the listed rooms"
+        )
 
     def _sizes(self) -> tuple[int, int]:
         return divmod(len(self._inside), len(self._client_ids))

@@ -93,13 +93,12 @@ def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
     return indexes
 
 
-def beyond_the_queues(client_id: str, client_ids: Sequence[str], queues: str) -> str:
+def beyond_the_queues(index: int, members: int, queues: str) -> str:
     """Why a member gets nothing where places in the list decide: its place is behind the last queue.
 
     Args:
-        client_id: the member.
-        client_ids: all members.
+        index: its place.
+        members: how many there are.
         queues: how many queues there are, in words.
     """
-    index = first_indexes(client_ids)[client_id]
-    return f"consumer {index} of {len(client_ids)} (counted from 0), and only {queues}"
+    return f"consumer {index} of {members} (counted from 0), and only {queues}"

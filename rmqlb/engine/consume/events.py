@@ -103,6 +103,7 @@ def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
                 raise UsageError(
                     f"{_named(event)}: it is already in the group then",
                     hint="let it leave or crash before, or give the new process another id",
+                    code="already-in-group",
                 )
             present[client_id] += 1
             ever.add(client_id)
@@ -110,7 +111,9 @@ def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
             known = sorted(name for name, number in present.items() if number)
             was = "no longer" if client_id in ever else "not"
             raise UsageError(
-                f"{_named(event)}: it is {was} in the group then", hint=suggestion("consumers", client_id, known)
+                f"{_named(event)}: it is {was} in the group then",
+                hint=suggestion("consumers", client_id, known),
+                code="not-in-group",
             )
         elif event.kind in _ENDS:
             present[client_id] -= 1
@@ -122,7 +125,9 @@ def _check_brokers(events: Sequence[Event], routes: Sequence[TopicRouteData]) ->
         if event.kind in ("broker-down", "broker-loss"):
             if event.subject not in up:
                 raise UsageError(
-                    f"{_named(event)}: there is no such broker", hint=suggestion("brokers", event.subject, up)
+                    f"{_named(event)}: there is no such broker",
+                    hint=suggestion("brokers", event.subject, up),
+                    code="unknown-broker",
                 )
             if not up[event.subject]:
                 raise UsageError(f"{_named(event)}: it is down already")
@@ -142,12 +147,15 @@ def _check_route_change(event: Event, routes: Sequence[TopicRouteData], topics: 
         )
     route = routes[topics.index(event.subject)]
     if route.is_static:
-        raise UsageError(f"{_named(event)}: {event.subject} is a static topic: its queues do not follow brokers")
+        raise UsageError(
+            f"{_named(event)}: {event.subject} is a static topic: its queues do not follow brokers", code="static-topic"
+        )
     brokers = [data.broker_name for data in route.queue_datas]
     if event.broker_name is not None and event.broker_name not in brokers:
         raise UsageError(
             f"{_named(event)}: topic {event.subject} has no broker {event.broker_name}",
             hint=suggestion("brokers", event.broker_name, brokers),
+            code="unknown-broker",
         )
 
 

@@ -32,7 +32,9 @@ def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:
     routes = {names.topics[topic]: _sighting(sighting, names) for topic, sighting in snapshot.routes.items()}
     groups = {names.groups[name]: _group(group, names) for name, group in snapshot.groups.items()}
     unread = tuple(Unread(f"part {number}", "redacted") for number, _ in enumerate(snapshot.unread, 1))
-    redacted = replace(snapshot, endpoint="redacted", routes=routes, groups=groups, unread=unread, notes=(NOTE,))
+    redacted = replace(
+        snapshot, endpoint="redacted", context=None, routes=routes, groups=groups, unread=unread, notes=(NOTE,)
+    )
     return redacted, names
 
 

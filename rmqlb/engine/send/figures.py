@@ -99,5 +99,6 @@ def _broker(condition: Condition, report: SendReport) -> BrokerTally:
         raise UsageError(
             f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
             hint=suggestion("brokers", condition.subject or "", names),
+            code="unknown-broker",
         )
     return report.brokers[names.index(condition.subject)]

@@ -104,10 +104,13 @@ def check(scenario: SendScenario) -> None:
 def no_queues(route: TopicRouteData) -> DataError:
     """The error for a topic that no producer can send to."""
     if route.publish_queues():
-        return DataError(f"topic {route.topic}: every broker with a queue for producers is excluded")
+        return DataError(
+            f"topic {route.topic}: every broker with a queue for producers is excluded", code="no-writable-queue"
+        )
     return DataError(
         f"topic {route.topic} has no queue that a producer could write to: every send fails",
         hint="look at its brokers with show-route: a queue needs a writable broker with a master",
+        code="no-writable-queue",
     )
 
 

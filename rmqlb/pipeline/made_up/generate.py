@@ -75,7 +75,7 @@ def generate(shape: FleetShape, folder: str, progress: Progress = no_progress) -
             raise UsageError(f"{folder} is not empty", hint="name a new folder, so that two fleets do not mix")
         return _write(shape, folder, progress)
     except OSError as error:
-        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}", code="cannot-write") from None
 
 
 def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:

@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
 
 MOST_MEMBERS = 64
 MOST_QUEUES = 256
@@ -74,7 +75,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("faults", "odd_names", "churn"):
             _within(name.replace("_", " "), getattr(self, name), 0, 1)
         if self.layout not in LAYOUTS:
-            raise UsageError(f"unknown layout {self.layout}", hint="layouts: " + ", ".join(LAYOUTS))
+            raise UsageError(f"unknown layout {self.layout}", hint=suggestion("layouts", self.layout, LAYOUTS))
         if date.max.toordinal() - self.first.toordinal() < self.days:
             raise UsageError(f"{self.days} days from {self.first} end after the year 9999")
         _check_sizes(sizes(self))

@@ -72,7 +72,9 @@ def _locked(aside: str, place: str) -> int:
     except OSError:
         os.close(lock)
         raise UsageError(
-            f"another process is writing a report to {place}", hint="wait for it, or name another folder"
+            f"another process is writing a report to {place}",
+            hint="wait for it, or name another folder",
+            code="warehouse-busy",
         ) from None
     return lock
 

@@ -77,7 +77,7 @@ def spark_home() -> str:
     home = os.path.dirname(found.origin) if found and found.origin else None
     if home is None or not os.path.isdir(os.path.join(home, "jars")):
         what = "pyspark is not installed" if home is None else f"the pyspark in {home} is the client part only"
-        raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'")
+        raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'", code="needs-extra")
     return home
 
 
@@ -164,7 +164,9 @@ def _start(command: list[str], environ: dict[str, str], folder: str, log_file: s
         log = open(log_file, "ab")  # noqa: SIM115 - closed below, once the process has it
     except OSError as error:
         hint = "name another file, or a folder that can be written"
-        raise UsageError(f"{log_file}: Spark's log cannot be written: {error.strerror}", hint=hint) from None
+        raise UsageError(
+            f"{log_file}: Spark's log cannot be written: {error.strerror}", hint=hint, code="cannot-write"
+        ) from None
     with log:
         return subprocess.Popen(  # noqa: S603 - the Java that the user's environment names
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environ, start_new_session=True

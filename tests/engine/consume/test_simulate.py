@@ -314,3 +314,14 @@ def test_a_group_that_cannot_settle_says_so() -> None:
         "g", members, (route(a=4),), GroupScenario((at("leave", "c1"),), patience_us=60 * SECOND_US)
     )
     assert report.end_us >= SECOND_US
+
+
+@pytest.mark.parametrize(("version", "least", "most"), [("5.5.0", 6, 12), ("5.2.0", 90, 200), ("4.9.7", 6, 12)])
+def test_a_topic_without_queues_leaves_members_with_what_they_have(version: str, least: int, most: int) -> None:
+    """5.5.0 stops before it asks for the members; before, AVG throws, which since 5.2.0 is tried again every second."""
+    gone = at("route-change", "T", 0, read_queues=0)
+    report = simulate("c1 c2", gone, client_version=version, until_us=100 * SECOND_US)
+    assert report.figures.taken == 0
+    assert {each.intervals[-1].owners for each in report.timelines} == {("c1",), ("c2",)}
+    assert {each.intervals[-1].state for each in report.timelines} == {"gone"}
+    assert least <= report.figures.rebalances <= most

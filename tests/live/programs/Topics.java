@@ -1,3 +1,5 @@
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.rocketmq.client.exception.MQClientException;
@@ -6,6 +8,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * Creates topics, each on the brokers named, and ends only when the NameServer's routes show all of it.
+ *
+ * <p>Prints how many, and {@code atUs}, epoch microseconds: the last broker has told the NameServer of its topic.
  *
  * <p>Arguments: the NameServer, then one {@code topic,brokerAddress,readQueues,writeQueues,perm} per topic and broker.
  */
@@ -29,12 +33,13 @@ public final class Topics {
         for (String[] row : wanted) {
             admin.createAndUpdateTopicConfig(row[1], config(row));
         }
+        long atUs = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
         for (String[] row : wanted) {
             while (!isRouted(admin, row)) {
                 Thread.sleep(POLL_MILLIS);
             }
         }
-        System.out.println("{\"created\":" + wanted.size() + "}");
+        System.out.println("{\"created\":" + wanted.size() + ",\"atUs\":" + atUs + "}");
         admin.shutdown();
         System.exit(0);
     }

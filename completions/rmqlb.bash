@@ -1,0 +1,513 @@
+# rmqlb(1) completion for bash 4.4 or newer.
+# Written by python -m rmqlb.cli.manual from the code: change that instead.
+
+# Offer what begins as the current word does, quoted as that is: names come from a cluster.
+_rmqlb_words() {
+    local word quoted quote= typed=$cur
+    case $cur in
+        [\'\"]*) quote=${cur:0:1} typed=${cur:1} ;;
+    esac
+    for word; do
+        if [[ -z $quote && $typed == *\\* ]]; then
+            printf -v quoted %q "$word"
+            [[ $quoted == "$typed"* ]] && COMPREPLY+=("$quoted")
+        elif [[ $word == "$typed"* ]]; then
+            case $quote in
+                \') [[ $word == *\'* ]] || COMPREPLY+=("$word") ;;
+                \") [[ $word == *[\"\$\`\\!]* ]] || COMPREPLY+=("$word") ;;
+                *) printf -v quoted %q "$word" && COMPREPLY+=("$quoted") ;;
+            esac
+        fi
+    done
+}
+
+# The same, where more follows without a blank.
+_rmqlb_beginnings() {
+    compopt -o nospace 2>/dev/null
+    _rmqlb_words "$@"
+}
+
+# Names of a kind, topic or group, from the sources read last.
+_rmqlb_names() {
+    local kind source name names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names
+    [[ -f $cache && -r $cache ]] || return 0
+    while IFS=$'\t' read -r kind source name; do
+        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
+    done <"$cache"
+    _rmqlb_words "${names[@]}"
+}
+
+_rmqlb_contexts() {
+    local line names=()
+    while IFS= read -r line; do
+        line=${line#*$'\t'}
+        names+=("${line%%$'\t'*}")
+    done < <("${COMP_WORDS[0]}" context list -q -o tsv 2>/dev/null)
+    _rmqlb_words "${names[@]:1}"
+}
+
+_rmqlb_files() {
+    compopt -o default 2>/dev/null
+}
+
+_rmqlb_folders() {
+    compopt -o dirnames 2>/dev/null
+}
+
+_rmqlb_at() {
+    case $prev in
+    esac
+    case $cur in
+        -*) _rmqlb_words --version --help ;;
+        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
+    esac
+}
+
+_rmqlb_at_fetch_routes() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        -o|--output) _rmqlb_words json yaml jsonl; return ;;
+        --section) _rmqlb_words; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --topic --group --system --to --help
+}
+
+_rmqlb_at_show_route() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words brokers queues; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --watch --rounds --topic --help
+}
+
+_rmqlb_at_show_owners() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words queues reasons consumers summary; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
+}
+
+_rmqlb_at_plan_rebalance() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words strategies queues consumers summary; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN all; return ;;
+        --fail-on) _rmqlb_beginnings moved assigned unassigned added removed idle unowned multiply-owned shared-id max min 'max/mean' lag-moved excess-moves; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
+}
+
+_rmqlb_at_simulate_rebalance() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'broker-up ' 'route-change ' 'pull-stall ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
+        --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.0' '4.8.0' '4.0.0'; return ;;
+        --consume-from) _rmqlb_words last first timestamp; return ;;
+        --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
+        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
+        --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms unread-ms again queues-none queues-several taken; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
+}
+
+_rmqlb_at_plan_rollout() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.0' '4.8.0' '4.0.0'; return ;;
+        --consume-from) _rmqlb_words last first timestamp; return ;;
+        --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
+        --inner|--strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words choices order stages; return ;;
+        --restart) _rmqlb_words all; return ;;
+        --ids) _rmqlb_words new same; return ;;
+        --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms unread-ms again queues-none queues-several taken takes-ms overlap; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
+}
+
+_rmqlb_at_simulate_send() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--retries|--timeout|--timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --nameserver-notices) _rmqlb_words never; return ;;
+        --first-poll) _rmqlb_words random; return ;;
+        --key-type) _rmqlb_words string int long; return ;;
+        --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.0' '4.8.0' '4.0.0'; return ;;
+        --mode) _rmqlb_words sync async oneway; return ;;
+        --latency-fault|--detector) _rmqlb_words on off; return ;;
+        --selector) _rmqlb_words hash random machine-room; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads; return ;;
+        --fail-on) _rmqlb_beginnings lost stored not-store-ok retried attempts failed-attempts extra-attempts failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'avoided-ms[' 'isolations['; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
+}
+
+_rmqlb_at_check() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|-p|--policy) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--today) :; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
+        --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
+        --fail-from) _rmqlb_words error warning note; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
+}
+
+_rmqlb_at_pipeline() {
+    case $prev in
+    esac
+    case $cur in
+        -*) _rmqlb_words --help ;;
+        *) _rmqlb_words generate ingest allocate score what-if producers history report run ;;
+    esac
+}
+
+_rmqlb_at_pipeline_generate() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words fleet faults damaged; return ;;
+        --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--members|--days|--first|--faults|--odd-names|--churn|--bad-files) :; return ;;
+        --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --members --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        *) _rmqlb_folders ;;
+    esac
+}
+
+_rmqlb_at_pipeline_ingest() {
+    case $prev in
+        --cluster|--conf) :; return ;;
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_files ;;
+    esac
+}
+
+_rmqlb_at_pipeline_allocate() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --as-of|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--conf) :; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --config|--log-file) _rmqlb_files; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_score() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --conf) :; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_what_if() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--conf) :; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --config|--log-file) _rmqlb_files; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_producers() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --as-of|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --nameserver-notices) _rmqlb_words never; return ;;
+        --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.0' '4.8.0' '4.0.0'; return ;;
+        --latency-fault) _rmqlb_words on off; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_history() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --conf) :; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_report() {
+    case $prev in
+        --to|-w|--warehouse) _rmqlb_folders; return ;;
+        --top|--conf) :; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_pipeline_run() {
+    case $prev in
+        --cluster|--top|--as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --to|-w|--warehouse) _rmqlb_folders; return ;;
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --config|--log-file) _rmqlb_files; return ;;
+        --nameserver-notices) _rmqlb_words never; return ;;
+        --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.0' '4.8.0' '4.0.0'; return ;;
+        --latency-fault) _rmqlb_words on off; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_files ;;
+    esac
+}
+
+_rmqlb_at_context() {
+    case $prev in
+    esac
+    case $cur in
+        -*) _rmqlb_words --help ;;
+        *) _rmqlb_words add list use show remove ;;
+    esac
+}
+
+_rmqlb_at_context_add() {
+    case $prev in
+        -s|--source|--ca-file|--client-cert|--client-key) _rmqlb_files; return ;;
+        --user|--access-key|--tls-name|--map-address|--timeout|--retries) :; return ;;
+        --secret) _rmqlb_beginnings 'file:' 'env:' 'keyring:'; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words contexts context; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) : ;;
+    esac
+}
+
+_rmqlb_at_context_list() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words contexts context; return ;;
+    esac
+    _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help
+}
+
+_rmqlb_at_context_use() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words contexts context; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --none --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_contexts ;;
+    esac
+}
+
+_rmqlb_at_context_show() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words contexts context; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_contexts ;;
+    esac
+}
+
+_rmqlb_at_context_remove() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words contexts context; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_contexts ;;
+    esac
+}
+
+_rmqlb_at_config() {
+    case $prev in
+    esac
+    case $cur in
+        -*) _rmqlb_words --help ;;
+        *) _rmqlb_words show ;;
+    esac
+}
+
+_rmqlb_at_config_show() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words settings; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --origin --help
+}
+
+_rmqlb_at_schema() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words schemas keys; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send simulate-send show-route show-owners plan-rebalance check schema explain 'rmqlb/snapshot' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/plan' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+    esac
+}
+
+_rmqlb_at_explain() {
+    case $prev in
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words explanations; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_words routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy fits-nothing group-not-seen no-pager made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+    esac
+}
+
+
+_rmqlb() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= word
+    COMPREPLY=()
+    if [[ $cur == = ]]; then
+        cur=
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case $path/$word in
+            '/fetch-routes') path=fetch-routes ;;
+            '/show-route') path=show-route ;;
+            '/show-owners') path=show-owners ;;
+            '/plan-rebalance') path=plan-rebalance ;;
+            '/simulate-rebalance') path=simulate-rebalance ;;
+            '/plan-rollout') path=plan-rollout ;;
+            '/simulate-send') path=simulate-send ;;
+            '/check') path=check ;;
+            '/pipeline') path=pipeline ;;
+            'pipeline/generate') path='pipeline generate' ;;
+            'pipeline/ingest') path='pipeline ingest' ;;
+            'pipeline/allocate') path='pipeline allocate' ;;
+            'pipeline/score') path='pipeline score' ;;
+            'pipeline/what-if') path='pipeline what-if' ;;
+            'pipeline/producers') path='pipeline producers' ;;
+            'pipeline/history') path='pipeline history' ;;
+            'pipeline/report') path='pipeline report' ;;
+            'pipeline/run') path='pipeline run' ;;
+            '/context') path=context ;;
+            'context/add') path='context add' ;;
+            'context/list') path='context list' ;;
+            'context/use') path='context use' ;;
+            'context/show') path='context show' ;;
+            'context/remove') path='context remove' ;;
+            '/config') path=config ;;
+            'config/show') path='config show' ;;
+            '/schema') path=schema ;;
+            '/explain') path=explain ;;
+        esac
+    done
+    case $path in
+        '') _rmqlb_at ;;
+        fetch-routes) _rmqlb_at_fetch_routes ;;
+        show-route) _rmqlb_at_show_route ;;
+        show-owners) _rmqlb_at_show_owners ;;
+        plan-rebalance) _rmqlb_at_plan_rebalance ;;
+        simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
+        plan-rollout) _rmqlb_at_plan_rollout ;;
+        simulate-send) _rmqlb_at_simulate_send ;;
+        check) _rmqlb_at_check ;;
+        pipeline) _rmqlb_at_pipeline ;;
+        'pipeline generate') _rmqlb_at_pipeline_generate ;;
+        'pipeline ingest') _rmqlb_at_pipeline_ingest ;;
+        'pipeline allocate') _rmqlb_at_pipeline_allocate ;;
+        'pipeline score') _rmqlb_at_pipeline_score ;;
+        'pipeline what-if') _rmqlb_at_pipeline_what_if ;;
+        'pipeline producers') _rmqlb_at_pipeline_producers ;;
+        'pipeline history') _rmqlb_at_pipeline_history ;;
+        'pipeline report') _rmqlb_at_pipeline_report ;;
+        'pipeline run') _rmqlb_at_pipeline_run ;;
+        context) _rmqlb_at_context ;;
+        'context add') _rmqlb_at_context_add ;;
+        'context list') _rmqlb_at_context_list ;;
+        'context use') _rmqlb_at_context_use ;;
+        'context show') _rmqlb_at_context_show ;;
+        'context remove') _rmqlb_at_context_remove ;;
+        config) _rmqlb_at_config ;;
+        'config show') _rmqlb_at_config_show ;;
+        schema) _rmqlb_at_schema ;;
+        explain) _rmqlb_at_explain ;;
+    esac
+}
+
+complete -F _rmqlb rmqlb

@@ -1,0 +1,186 @@
+"""The page of a command: rmqlb(1), and one for each command below it."""
+
+from __future__ import annotations
+
+from rmqlb.cli.exit_codes import MEANINGS, ExitCode
+from rmqlb.cli.manual.help_text import Listing
+from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
+from rmqlb.cli.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
+
+OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
+_MORE_VARIABLES = (
+    ("RMQLB_PASSWORD", "The password of the user, where no file and no context has it."),
+    ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
+    ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
+    ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
+    ("RMQLB_PAGER", "What long tables on a terminal are shown with; else PAGER, else less."),
+    ("NO_COLOR", "When it is not empty: no colour."),
+    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
+    ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
+    (
+        "XDG_CACHE_HOME",
+        "Where rmqlb/names is, the names of topics and groups that completion offers; else ~/.cache.",
+    ),
+)
+
+
+def command_page(command: CommandPage, program: CommandPage) -> Page:
+    """The page of a command.
+
+    Args:
+        command: the command.
+        program: the whole tree, for what all commands share.
+    """
+    page = Page(command.page, 1, _lower(command.help.summary.rstrip(".")))
+    page.heading("Synopsis")
+    page.paragraph(_synopsis(command))
+    page.heading("Description")
+    page.paragraph(command.help.summary)
+    _details(page, command)
+    _examples(page, command)
+    _commands(page, command)
+    _options(page, command)
+    _exit_status(page, command)
+    _environment(page, command, program)
+    _files(page, command)
+    page.see_also(_related(command, program))
+    return page
+
+
+def _synopsis(command: CommandPage) -> Marked:
+    parts = [bold(command.typed)]
+    if command.options:
+        parts.append(Marked(f"[{italic('OPTION')}]..."))
+    if command.commands:
+        parts.append(Marked(f"{italic('COMMAND')} [{italic('ARGUMENT')}]..."))
+    for argument in command.arguments:
+        name = italic((argument.metavar or "").removesuffix("…"))
+        shown = f"{name}..." if argument.repeatable else name
+        parts.append(Marked(shown if argument.required else f"[{shown}]"))
+    return Marked(" ".join(parts))
+
+
+def _details(page: Page, command: CommandPage) -> None:
+    for block in command.help.details:
+        if isinstance(block, Listing):
+            page.paragraph(block.heading)
+            page.verbatim(block.lines)
+        else:
+            page.paragraph(block)
+
+
+def _examples(page: Page, command: CommandPage) -> None:
+    if command.help.examples:
+        page.heading("Examples")
+        for example in command.help.examples:
+            page.verbatim([example])
+
+
+def _commands(page: Page, command: CommandPage) -> None:
+    if command.commands:
+        page.heading("Commands")
+        for below in command.commands:
+            page.item(Marked(f"{bold(below.page)}(1)"), below.help.summary)
+
+
+def _options(page: Page, command: CommandPage) -> None:
+    if command.arguments:
+        page.heading("Arguments")
+        for argument in command.arguments:
+            page.item(italic(argument.metavar or ""), *_texts(argument))
+    if not command.options:
+        return
+    page.heading("Options")
+    for panel in dict.fromkeys((OPTIONS, *(option.panel for option in command.options))):
+        options = [option for option in command.options if option.panel == panel]
+        if panel != OPTIONS and options:
+            page.subheading(panel)
+        for option in options:
+            page.item(_term(option), *_texts(option))
+
+
+def _term(option: OptionPage) -> Marked:
+    names = ", ".join(bold(name) for name in (*option.names, *option.negations))
+    return Marked(names if option.metavar is None else f"{names} {italic(option.metavar)}")
+
+
+def _texts(option: OptionPage) -> list[Marked]:
+    text = escaped(option.help)
+    if option.default is not None:
+        text = Marked(f"{text} Default: {bold(option.default)}.")
+    if option.variable is not None:
+        text = Marked(f"{text} Also {bold(option.variable)} in the environment.")
+    return [text] if text else [Marked("\\&")]
+
+
+def _exit_status(page: Page, command: CommandPage) -> None:
+    page.heading("Exit status")
+    if command.help.exit_codes:
+        for code, meaning in command.help.exit_codes:
+            page.item(bold(str(code)), _sentence(meaning))
+        if not any(code == ExitCode.UNEXPECTED for code, _ in command.help.exit_codes):
+            page.paragraph("Every command may also end with 1, an unexpected failure, and 130, interrupted.")
+        return
+    for meant, meaning in MEANINGS.items():
+        page.item(bold(str(int(meant))), _sentence(meaning))
+
+
+def _environment(page: Page, command: CommandPage, program: CommandPage) -> None:
+    """Of a command its own; of the program those of all its commands, and what no option sets."""
+    if command.commands and command.path:
+        return
+    page.heading("Environment")
+    if command.path:
+        variables = {option.variable for option in command.options if option.variable}
+        if variables:
+            page.paragraph("Options that are not on the command line may be set by " + _listed(sorted(variables)) + ".")
+        page.paragraph(Marked(f"What else counts is in {bold('rmqlb')}(1)."))
+        return
+    setting: dict[str, set[str]] = {}
+    for each in program.all():
+        for option in each.options:
+            if option.variable:
+                setting.setdefault(option.variable, set()).add(option.names[-1])
+    for variable, names in sorted(setting.items()):
+        page.item(
+            bold(variable), Marked(f"What {_or([bold(name) for name in sorted(names)])} says where it is left out.")
+        )
+    for variable, meaning in _MORE_VARIABLES:
+        page.item(bold(variable), meaning)
+
+
+def _files(page: Page, command: CommandPage) -> None:
+    if command.path:
+        return
+    page.heading("Files")
+    page.item(italic("~/.config/rmqlb/config.yaml"), Marked(f"Contexts and settings; see {bold('rmqlb-config')}(5)."))
+    page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
+    page.item(
+        italic("~/.cache/rmqlb/names"),
+        "Names of topics and groups for completion: of the sources read last, never asked for over the network. It may "
+        "be removed at any time; with `RMQLB_NO_CACHE` set it is not written.",
+    )
+
+
+def _related(command: CommandPage, program: CommandPage) -> list[tuple[str, int]]:
+    if not command.path:
+        return [*((each.page, 1) for each in program.commands), *OTHER_PAGES]
+    parent = command.page.removesuffix(f"-{command.name}")
+    below = [(each.page, 1) for each in command.commands]
+    return [(PROGRAM, 1), *([(parent, 1)] if parent != PROGRAM else []), *below, *OTHER_PAGES]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+
+
+def _or(names: list[Marked]) -> str:
+    return ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _sentence(text: str) -> Marked:
+    return coded(text[:1].upper() + text[1:] + ("" if text.endswith(".") else "."))

@@ -1,0 +1,122 @@
+"""rmqlb-config(5): the configuration files, from the keys that are read and the options that they stand for."""
+
+from __future__ import annotations
+
+from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
+from rmqlb.cli.manual.tree import CommandPage
+from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
+from rmqlb.sources.config_places import PROJECT_FILE
+
+USER_EXAMPLE = """\
+context: staging
+output: table
+timeout: 10s
+contexts:
+  prod:
+    source: rocketmq://10.0.0.1:9876,10.0.0.2:9876
+    access-key: reader
+    secret: keyring:rmqlb/prod
+  staging:
+    source: https://mq.example:8082
+    user: admin
+    secret: file:~/.mq-staging
+"""
+PROJECT_EXAMPLE = """\
+context: staging
+output: json
+"""
+_KINDS = {
+    "text": "text",
+    "flag": "true or false",
+    "count": "whole number",
+    "amount": "text or number",
+    "path": "absolute path, or from ~/ on",
+    "texts": "list of texts",
+}
+_MEANINGS = {
+    "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
+    "file. The only key that must be there.",
+    "secret": "Where the password or the secret key is: file:PATH, whose first line it is, env:NAME for an environment "
+    "variable, or keyring:SERVICE/USER for the desktop's keyring (the extra rmqlb[keyring]).",
+}
+_LAYERS = (
+    ("flag", "the command line."),
+    ("environment", "RMQLB_ and the option's name, as in RMQLB_MAX_SIZE."),
+    ("context", "the context in force, for its endpoint's keys."),
+    ("project file", f"the first {PROJECT_FILE} from the working directory up to the root of its repository or home."),
+    ("user file", "$XDG_CONFIG_HOME/rmqlb/config.yaml, or ~/.config/rmqlb/config.yaml."),
+    ("default", "what the page of the command says."),
+)
+
+
+def config_page(program: CommandPage) -> Page:
+    """The page.
+
+    Args:
+        program: the command tree, whose options the keys stand for.
+    """
+    page = Page("rmqlb-config", 5, "contexts and settings of rmqlb")
+    page.heading("Description")
+    page.paragraph(
+        "Options that are the same every time may stand in a file, and endpoints may have names. A setting comes from "
+        "the first of these that has it:"
+    )
+    for layer, meaning in _LAYERS:
+        page.item(bold(layer), meaning)
+    page.paragraph(
+        "`rmqlb config show --origin` tells each setting and which layer set it, with file and line. The files are "
+        "YAML. A key that is not known, or a value of the wrong kind, is an error with its line."
+    )
+    page.heading("Contexts")
+    page.paragraph(
+        "A context is a named endpoint: where the cluster is, who logs in, and where the secret is. `rmqlb context "
+        "add`, `list`, `use`, `show` and `remove` keep them in the user file; comments in it do not last. A source on "
+        "the command line or in the environment puts the context aside, whole: nothing of it is sent anywhere else."
+    )
+    page.heading("Examples")
+    page.paragraph("A user file:")
+    page.verbatim(USER_EXAMPLE.splitlines())
+    page.paragraph("A project file:")
+    page.verbatim(PROJECT_EXAMPLE.splitlines())
+    page.heading("Keys of the user file")
+    for key in SETTINGS:
+        page.item(_term(key), _meaning(key, program))
+    page.item(Marked(f"{bold('contexts')} (mapping)"), "Name to context.")
+    page.heading("Keys of a context")
+    for key in ENDPOINT:
+        page.item(_term(key), _meaning(key, program))
+    page.heading("Keys of a project file")
+    allowed = [bold(key.name) for key in SETTINGS if key.in_project]
+    page.paragraph(Marked(", ".join(allowed[:-1]) + f" and {allowed[-1]}, with the same meaning."))
+    page.paragraph(
+        "A project file belongs to whoever wrote the repository that it lies in, so it chooses among the user's "
+        "contexts and how results look. It cannot say where to connect, who logs in or how much is read; it is passed "
+        "over when it belongs to another user."
+    )
+    page.heading("Files")
+    page.item(
+        italic("~/.config/rmqlb/config.yaml"),
+        "The user file. Nobody else may change it, nor read it when it says where a secret is: mode 600.",
+    )
+    page.item(italic(PROJECT_FILE), "A project file.")
+    page.see_also(
+        [("rmqlb", 1), *((each.page, 1) for each in program.all() if each.path[:1] in (("context",), ("config",)))]
+    )
+    return page
+
+
+def _term(key: Key) -> Marked:
+    return Marked(f"{bold(key.name)} ({escaped(_KINDS[key.kind])})")
+
+
+def _meaning(key: Key, program: CommandPage) -> Marked:
+    """The help of the option that the key stands for."""
+    if key.name in _MEANINGS:
+        return coded(_MEANINGS[key.name])
+    option = next(
+        option
+        for command in program.all()
+        for option in command.options
+        if f"--{key.name}" in option.names and option.variable
+    )
+    return escaped(option.help)

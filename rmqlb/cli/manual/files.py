@@ -1,0 +1,25 @@
+"""Every file of the manual and the completions, by the path below the root of the repository."""
+
+from __future__ import annotations
+
+from rmqlb.cli.manual.bash import bash_script
+from rmqlb.cli.manual.command_page import command_page
+from rmqlb.cli.manual.config_page import config_page
+from rmqlb.cli.manual.fish import fish_script
+from rmqlb.cli.manual.snapshot_page import snapshot_page
+from rmqlb.cli.manual.strategies_page import strategies_page
+from rmqlb.cli.manual.tree import command_tree
+from rmqlb.cli.manual.zsh import zsh_script
+
+
+def all_files() -> dict[str, str]:
+    """Path → text."""
+    program = command_tree()
+    pages = [command_page(command, program) for command in program.all()]
+    pages += [config_page(program), snapshot_page(), strategies_page()]
+    scripts = {
+        "completions/rmqlb.bash": bash_script(program),
+        "completions/_rmqlb": zsh_script(program),
+        "completions/rmqlb.fish": fish_script(program),
+    }
+    return {f"man/{page.path}": page.text() for page in pages} | scripts

@@ -1,0 +1,156 @@
+"""rmqlb-snapshot(5): the format of `fetch-routes`, key by key, from the structs that read it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from datetime import datetime
+from inspect import cleandoc
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from rmqlb.cli.manual.roff import Marked, Page, bold, escaped
+from rmqlb.sources import snapshot_file
+from rmqlb.sources.snapshot_file import FORMAT_VERSION
+
+EXAMPLE = """\
+schema: rmqlb/snapshot
+formatVersion: "1.0"
+data:
+  topics:
+    - topic: Payments
+      route:
+        queueDatas:
+          - {brokerName: broker-a, readQueueNums: 8, writeQueueNums: 8, perm: 6}
+        brokerDatas:
+          - {brokerName: broker-a, cluster: c1, brokerAddrs: {0: "10.0.0.5:10911"}}
+  groups:
+    - {group: pay-svc, topics: [Payments], clientIds: [10.0.1.7@4711, 10.0.1.8@4711]}
+"""
+_WORDS: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    datetime: "time, ISO 8601",
+    type(None): "null",
+}
+_ROCKETMQ = {
+    "queueDatas": "Broker by broker, how many queues the topic has there.",
+    "brokerDatas": "The brokers that the route leads to.",
+    "orderTopicConf": "Of an ordered topic: broker and number of queues.",
+    "topicQueueMappingByBroker": "Of a static topic: where its queues really are.",
+    "brokerName": "The broker's name.",
+    "readQueueNums": "Queues that consumers see.",
+    "writeQueueNums": "Queues that producers see.",
+    "perm": "4 can be read, 2 can be written, 6 both.",
+    "topicSysFlag": "RocketMQ's own flags of the topic.",
+    "cluster": "The broker's cluster.",
+    "brokerAddrs": "Broker id to address; 0 is the master.",
+    "zoneName": "The broker's zone.",
+    "enableActingMaster": "A replica answers for a lost master.",
+    "topic": "The topic's name.",
+    "totalQueues": "Of a static topic: its queues in all.",
+    "bname": "The broker's name.",
+    "currIdMap": "Queue of the static topic to queue of the broker.",
+    "scope": "Of a static topic: its scope.",
+    "epoch": "Of a static topic: how often the mapping changed.",
+}
+"""RocketMQ's keys of a route, which rmqlb passes on as they are."""
+
+
+def snapshot_page() -> Page:
+    """The page."""
+    page = Page("rmqlb-snapshot", 5, "what was seen of a RocketMQ cluster, in a file")
+    page.heading("Description")
+    page.paragraph(
+        "A snapshot holds routes, consumer groups, their members, who owns which queue, and how far each has read. "
+        "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can "
+        "be looked at later, elsewhere, or before and after a change. It may be written by hand."
+    )
+    page.paragraph(
+        f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a "
+        "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
+        "name may be left out: what is absent, or null, is unknown, and is never made up. A list of members may name "
+        "an id twice: two processes share it."
+    )
+    page.heading("Examples")
+    page.paragraph("All that a plan needs:")
+    page.verbatim(EXAMPLE.splitlines())
+    page.paragraph("A cluster, written to a file and looked at there:")
+    page.verbatim(["rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json"])
+    page.verbatim(["rmqlb plan-rebalance -s cluster.json --group order-svc --add 1"])
+    page.heading("Keys")
+    for path, kind, meaning in keys():
+        page.item(Marked(f"{bold(path)} ({escaped(kind)})"), meaning or Marked("\\&"))
+    page.see_also([("rmqlb", 1), ("rmqlb-fetch-routes", 1), ("rmqlb-config", 5), ("rmqlb-strategies", 7)])
+    return page
+
+
+def keys() -> Iterator[tuple[str, str, str]]:
+    """Each key's path (`[]` is an item of a list, `*` any key), what kind of value it has, and what it means."""
+    yield from _keys(snapshot_file.SnapshotDocument, "", {})  # type: ignore[attr-defined,unused-ignore]
+
+
+def _keys(
+    struct: type[msgspec.Struct], base: str, told: dict[type[msgspec.Struct], str]
+) -> Iterator[tuple[str, str, str]]:
+    """Those of a struct; one that was told before is named by where."""
+    meanings = attributes(struct.__doc__ or "")
+    for field in msgspec.structs.fields(struct):
+        path = base + field.encode_name
+        inner, suffix = _inside(field.type)
+        meaning = meanings.get(field.name) or _ROCKETMQ.get(field.encode_name, "")
+        before = told.get(inner) if inner is not None else None
+        yield path, _kind(field.type), f"{meaning} As `{before}`.".strip() if before else meaning
+        if inner is not None and before is None:
+            told[inner] = path
+            yield from _keys(inner, f"{path}{suffix}.", told)
+
+
+def _inside(kind: Any) -> tuple[type[msgspec.Struct] | None, str]:
+    """The struct in a type, and how a path goes into it."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind, ""
+    if get_origin(kind) is Annotated:
+        return _inside(get_args(kind)[0])
+    arguments = [each for each in get_args(kind) if each is not type(None)]
+    if not arguments:
+        return None, ""
+    found, suffix = _inside(arguments[-1])
+    own = "[]" if get_origin(kind) in (list, tuple) else ".*" if get_origin(kind) is dict else ""
+    return found, own + suffix
+
+
+def _kind(kind: Any) -> str:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _kind(arguments[0])
+    if origin in (types.UnionType, Union):
+        return " or ".join(_kind(each) for each in arguments)
+    if origin in (list, tuple):
+        return f"list of {_kind(arguments[0])}" if _kind(arguments[0]) != "mapping" else "list"
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, (dict, msgspec.Struct))):
+        return "mapping"
+    return _WORDS.get(kind, "value")
+
+
+def attributes(docstring: str) -> dict[str, str]:
+    r"""The `Attributes:` of a docstring: name → meaning.
+
+    >>> attributes("A thing.\n\nAttributes:\n    size: in bytes,\n        at most.\n    name: its name.")
+    {'size': 'in bytes, at most.', 'name': 'its name.'}
+    """
+    _, _, listed = cleandoc(docstring).partition("Attributes:\n")
+    found: dict[str, str] = {}
+    name = ""
+    for line in listed.split("\n"):
+        if line.startswith("    ") and not line.startswith("     "):
+            name, _, text = line.strip().partition(": ")
+            found[name] = text
+        elif line.startswith("     ") and name:
+            found[name] += " " + line.strip()
+        elif line:
+            break
+    return found

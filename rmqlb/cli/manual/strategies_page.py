@@ -1,0 +1,181 @@
+"""rmqlb-strategies(7): what each strategy gives whom, drawn by running it, and when to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from inspect import cleandoc, getdoc
+from typing import Any
+
+from msgspec import Struct, field
+
+from rmqlb.cli.manual.roff import Page
+from rmqlb.engine.allocate import NAMES, SIMPLE, WRAPPERS, allocate
+from rmqlb.model.message_queue import MessageQueue
+
+_TOPIC = "T"
+_MEMBERS = ("10.0.0.1@g", "10.0.0.2@g", "10.0.0.3@g")
+_JOINER = "10.0.0.4@g"
+_NAMES, _NUMBERS, _NOBODY = "", " ", "(nobody)"
+_ROWS = (_NAMES, _NUMBERS, *_MEMBERS, _JOINER, _NOBODY)
+
+
+class Case(Struct, frozen=True):
+    """A small group that shows what a strategy does.
+
+    Attributes:
+        brokers: broker name → its read queues.
+        settings: what `allocate` is given besides.
+        said: the settings as options.
+        use: when to choose the strategy, and what it costs.
+    """
+
+    use: str
+    brokers: Mapping[str, int] = field(default_factory=lambda: {"broker-a": 5, "broker-b": 5})
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+
+
+CASES: Mapping[str, Case] = {
+    "AVG": Case(
+        "The default; leave it while nothing speaks against it. It is even, and a member's queues lie together. A "
+        "change of the members moves many queues, for every block behind the change is cut anew, and where topics have "
+        "fewer queues than the group has members, the first ids get the queues of all of them."
+    ),
+    "AVG_BY_CIRCLE": Case(
+        "Where the brokers differ in load: each member gets queues of many brokers, not of one or two, so that a slow "
+        "broker slows every member a little. As even as AVG; a change of the members mostly moves even more."
+    ),
+    "CONSISTENT_HASH": Case(
+        "Where a move is dear (caches, ordered queues, long warm-up) and members come and go: a change moves only what "
+        "the new member takes or the lost one had. It is uneven, all the more with few virtual nodes, and a member may "
+        "get nothing: `rmqlb show-owners --virtual-nodes N` shows how uneven it is here."
+    ),
+    "CONFIG": Case(
+        "Where somebody wants to say by hand who reads what, and keeps it right. A queue that is in no list is read by "
+        "nobody, one in two lists by both, and a member that is lost is replaced by nobody.",
+        settings={
+            "config": {
+                "10.0.0.1@g": [MessageQueue(_TOPIC, "broker-a", number) for number in range(5)],
+                "10.0.0.2@g": [MessageQueue(_TOPIC, "broker-b", number) for number in range(3)],
+            }
+        },
+        said="--config FILE, which lists broker-a:0 to 4 for the first member and broker-b:0 to 2 for the second",
+    ),
+    "MACHINE_ROOM": Case(
+        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are read by "
+        "nobody in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
+        brokers={"r1@broker-a": 5, "r2@broker-b": 5},
+        settings={"consumer_idcs": ("r1",)},
+        said="--idc r1",
+    ),
+    "MACHINE_ROOM_NEARBY": Case(
+        "Where traffic between zones is slow or dear: queues are read in their own zone while a member is there, and "
+        "by everybody when none is. Give each zone as many members as its share of the queues asks for, for no zone "
+        "helps another one. Wraps another strategy, here AVG.",
+        brokers={"r1-broker": 5, "r2-broker": 5},
+        settings={
+            "broker_zones": "([^-]+)-",
+            "client_zones": {"10.0.0.1@g": "r1", "10.0.0.2@g": "r1", "10.0.0.3@g": "r2", "10.0.0.4@g": "r2"},
+        },
+        said="--broker-zone '([^-]+)-' and the zones r1, r1, r2 and r2 of the members",
+    ),
+    "PIN": Case(
+        "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
+        "write around RocketMQ's strategies; when none of the machines has a member, nobody reads. Wraps another "
+        "strategy, here AVG.",
+        settings={"hosts": ("10.0.0.2", "10.0.0.4")},
+        said="--host 10.0.0.2 --host 10.0.0.4",
+    ),
+}
+
+
+def strategies_page() -> Page:
+    """The page."""
+    page = Page("rmqlb-strategies", 7, "which consumer gets which queue, strategy by strategy")
+    page.heading("Description")
+    page.paragraph(
+        "A group's members divide the queues of a topic among themselves. Each one sorts the queues and the client "
+        "ids, runs the strategy that it was built with, and takes its own share; nobody checks that the shares fit "
+        "together. They do while all members see the same lists and run the same strategy."
+    )
+    page.paragraph(
+        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a member, "
+        "and # is a queue that the member reads. On the left are three members, on the right a fourth has joined."
+    )
+    page.paragraph(
+        "Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
+    )
+    page.heading("Strategies")
+    for name in sorted(NAMES, key=list(CASES).index):
+        _strategy(page, name)
+    page.heading("Which one does a group run?")
+    page.paragraph(
+        "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 "
+        "in the column `unlike seen` is the one. Members report their strategy where the source can ask them."
+    )
+    page.see_also([("rmqlb", 1), ("rmqlb-show-owners", 1), ("rmqlb-plan-rebalance", 1), ("rmqlb-plan-rollout", 1)])
+    return page
+
+
+def picture(name: str) -> list[str]:
+    """Who gets what of the case, before and after a member joins, and how many queues that moves."""
+    case = CASES[name]
+    queues = [MessageQueue(_TOPIC, broker, number) for broker, count in case.brokers.items() for number in range(count)]
+    before = _owners(name, queues, _MEMBERS)
+    after = _owners(name, queues, (*_MEMBERS, _JOINER))
+    parts = [_parts(owners, queues, case.brokers) for owners in (before, after)]
+    lines = []
+    for row in _ROWS:
+        cells = [part[row] for part in parts]
+        if row == _JOINER:
+            cells[0] = " " * len(cells[0])
+        if row != _NOBODY or any("#" in cell for cell in cells):
+            lines.append(f"{row:10}  {cells[0]}     {cells[1]}".rstrip())
+    moved = sum(1 for queue in queues if before.get(queue) != after.get(queue))
+    return [*lines, "", f"{moved} of {len(queues)} queues move"]
+
+
+def _strategy(page: Page, name: str) -> None:
+    case = CASES[name]
+    strategy = WRAPPERS[name] if name in WRAPPERS else SIMPLE[name]
+    page.subheading(name)
+    rule = _prose(import_module(strategy.__module__).__doc__ or "")[0].removeprefix(f"{name}: ")
+    page.paragraph(rule[:1].upper() + rule[1:])
+    for text in _prose(getdoc(strategy) or ""):
+        page.paragraph(text)
+    if case.said:
+        page.paragraph(f"With {case.said}:")
+    page.verbatim(picture(name))
+    page.paragraph(f"When to use it: {case.use}")
+
+
+def _owners(name: str, queues: Sequence[MessageQueue], members: Sequence[str]) -> dict[MessageQueue, str]:
+    shares = allocate(name, queues, members, **CASES[name].settings)
+    return {queue: member for member, owned in shares.items() for queue in owned}
+
+
+def _parts(
+    owners: Mapping[MessageQueue, str], queues: Sequence[MessageQueue], brokers: Mapping[str, int]
+) -> dict[str, str]:
+    """Row → what stands there; the first two rows, whose names are blank, are the brokers and the numbers."""
+    widths = {broker: max(2 * count - 1, len(broker)) for broker, count in brokers.items()}
+    rows = {
+        _NAMES: [broker.ljust(width) for broker, width in widths.items()],
+        _NUMBERS: [" ".join(map(str, range(count))).ljust(widths[broker]) for broker, count in brokers.items()],
+    }
+    for row in (*_MEMBERS, _JOINER, _NOBODY):
+        owner = None if row == _NOBODY else row
+        rows[row] = [
+            " ".join(
+                "#" if owners.get(queue) == owner else "." for queue in queues if queue.broker_name == broker
+            ).ljust(width)
+            for broker, width in widths.items()
+        ]
+    return {row: "  ".join(cells) for row, cells in rows.items()}
+
+
+def _prose(docstring: str) -> list[str]:
+    """Its paragraphs without the worked example."""
+    blocks = [block for block in cleandoc(docstring).split("\n\n") if not block.startswith(">>>")]
+    return [" ".join(block.split()) for block in blocks]

@@ -1,0 +1,135 @@
+"""The command tree as values: what the manual and the completions are made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import typer
+from msgspec import Struct
+from typer import _click as click
+from typer.core import TyperGroup, TyperOption
+
+from rmqlb.cli.main import app
+from rmqlb.cli.manual.help_text import HelpText, parse_help
+
+PROGRAM = "rmqlb"
+OPTIONS = "Options"
+_NUMBERS = {"int": "N", "int range": "N", "float": "X", "float range": "X"}
+
+
+class OptionPage(Struct, frozen=True):
+    """An option or an argument.
+
+    Attributes:
+        names: as typed, the short one first; none for an argument.
+        metavar: what stands for its value; None for a flag.
+        help: what it does.
+        panel: the heading that it stands below.
+        default: as typed, or None.
+        variable: the environment variable that sets it too, or None.
+        repeatable: it may be given several times.
+        required: it must be given.
+        negations: its `--no-…` names, of a flag that has them.
+    """
+
+    names: tuple[str, ...]
+    metavar: str | None
+    help: str
+    panel: str = OPTIONS
+    default: str | None = None
+    variable: str | None = None
+    repeatable: bool = False
+    required: bool = False
+    negations: tuple[str, ...] = ()
+
+
+class CommandPage(Struct, frozen=True):
+    """A command, or a group of commands.
+
+    Attributes:
+        path: its name, word by word; none for the program itself.
+        help: its help, taken apart.
+        arguments: what stands behind the options, in order.
+        options: in the order of the help.
+        commands: those below it, in the order of the help.
+    """
+
+    path: tuple[str, ...]
+    help: HelpText
+    arguments: tuple[OptionPage, ...]
+    options: tuple[OptionPage, ...]
+    commands: tuple[CommandPage, ...] = ()
+
+    @property
+    def page(self) -> str:
+        """The name of its manual page."""
+        return "-".join((PROGRAM, *self.path))
+
+    @property
+    def typed(self) -> str:
+        """The command as it is typed."""
+        return " ".join((PROGRAM, *self.path))
+
+    @property
+    def name(self) -> str:
+        """Its last word."""
+        return (PROGRAM, *self.path)[-1]
+
+    def all(self) -> Iterator[CommandPage]:
+        """This command and all below it, in the order of the help."""
+        yield self
+        for command in self.commands:
+            yield from command.all()
+
+
+def command_tree() -> CommandPage:
+    """The program with all its commands."""
+    return _page(typer.main.get_command(app), ())
+
+
+def _page(command: click.Command, path: tuple[str, ...]) -> CommandPage:
+    context = click.Context(command, info_name=path[-1] if path else PROGRAM, help_option_names=["-h", "--help"])
+    params = [_option(param) for param in command.get_params(context) if not getattr(param, "hidden", False)]
+    below: tuple[CommandPage, ...] = ()
+    if isinstance(command, TyperGroup):
+        found = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+        below = tuple(_page(each, (*path, name)) for name, each in found if each is not None and not each.hidden)
+    return CommandPage(
+        path=path,
+        help=parse_help(command.help or ""),
+        arguments=tuple(param for param in params if not param.names),
+        options=tuple(param for param in params if param.names),
+        commands=below,
+    )
+
+
+def _option(param: click.Parameter) -> OptionPage:
+    is_option = isinstance(param, TyperOption)
+    is_flag = is_option and bool(getattr(param, "is_flag", False))
+    return OptionPage(
+        names=tuple(sorted(param.opts, key=len)) if is_option else (),
+        metavar=None if is_flag else _metavar(param),
+        help=" ".join((getattr(param, "help", None) or "").replace("\\[", "[").split()),
+        panel=getattr(param, "rich_help_panel", None) or OPTIONS,
+        default=_default(param, is_flag),
+        variable=param.envvar if isinstance(param.envvar, str) else None,
+        repeatable=bool(getattr(param, "multiple", False)) or param.nargs == -1,
+        required=param.required,
+        negations=tuple(param.secondary_opts),
+    )
+
+
+def _metavar(param: click.Parameter) -> str:
+    if param.metavar:
+        # Of an argument that may be left out, where the help itself shows the brackets.
+        return re.sub(r"^\[([^][]*)\]$", r"\1", param.metavar)
+    return _NUMBERS.get(param.type.name) or (param.name or "value").rpartition("_")[2].upper()
+
+
+def _default(param: click.Parameter, is_flag: bool) -> str | None:
+    """What is worth telling: a default that does something."""
+    value = param.default
+    if is_flag or value is None or callable(value) or isinstance(value, (list, tuple)):
+        return None
+    return str(value)

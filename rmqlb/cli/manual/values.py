@@ -1,0 +1,170 @@
+"""What can stand as the value of an option: what completion offers after it.
+
+A metavar says it: one in small letters (`on|off`) is its own list, the tables below say what the others stand for, and
+nothing is offered for what only the user knows (a number, a time, a name that is not there yet). A test refuses a
+metavar that none of them knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.cli.event_texts import QUALIFIERS
+from rmqlb.cli.manual.tree import CommandPage, OptionPage
+from rmqlb.cli.results import known_names
+from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.plan_figures import PLAN_FIGURES
+from rmqlb.engine.send.figures import SEND_FIGURES
+from rmqlb.engine.send.profile import PROFILES
+from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.policy import SEVERITIES
+from rmqlb.views.explanations import explanations
+from rmqlb.views.report import FORMATS
+
+
+class Value(Struct, frozen=True):
+    """What is offered.
+
+    Attributes:
+        kind: words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or names
+            that the shell looks up: of topics, groups, contexts.
+        words: of words and beginnings.
+    """
+
+    kind: Literal["words", "beginnings", "files", "folders", "topics", "groups", "contexts", "nothing"]
+    words: tuple[str, ...] = ()
+
+
+NOTHING = Value("nothing")
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "show-route": ("brokers", "queues"),
+    "show-owners": ("queues", "reasons", "consumers", "summary"),
+    "plan-rebalance": ("strategies", "queues", "consumers", "summary"),
+    "simulate-rebalance": (
+        *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
+        *("steps", "queues", "intervals"),
+    ),
+    "plan-rollout": ("choices", "order", "stages"),
+    "simulate-send": (
+        *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
+        *("strategies", "clients", "trials", "spreads"),
+    ),
+    "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
+    "pipeline generate": ("fleet", "faults", "damaged"),
+    "context": ("contexts", "context"),
+    "config": ("settings",),
+    "pipeline": ("stages",),
+    "schema": ("schemas", "keys"),
+    "explain": ("explanations",),
+}
+"""Command, or the group of commands it is of → the tables that it may show."""
+_FORMATS: Mapping[str, tuple[str, ...]] = {
+    "fetch-routes": ("json", "yaml", "jsonl"),
+    **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    "check": (*FORMATS, "junit", "sarif"),
+}
+"""Those that are not the common ones."""
+_FIGURES: Mapping[str, tuple[str, ...]] = {
+    "plan-rebalance": (*PLAN_FIGURES.names,),
+    "simulate-rebalance": (*GROUP_FIGURES.names,),
+    "plan-rollout": (*ROLLOUT_FIGURES.names,),
+    "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
+}
+_BY_METAVAR: Mapping[str, Value] = {
+    "STRATEGY": Value("words", NAMES),
+    "SEVERITY": Value("words", SEVERITIES),
+    "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
+    "CODE": Value("words", tuple(explanations())),
+    "STRATEGY|all": Value("words", (*NAMES, "all")),
+    "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
+    "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in QUALIFIERS)),
+    "NAME=TIME": Value("beginnings", tuple(f"{name}=" for name in TIMER_NAMES)),
+    "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
+    "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
+    "DIR": Value("folders"),
+    "GROUP": Value("groups"),
+    "TOPIC": Value("topics"),
+    **dict.fromkeys(("FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
+}
+_BY_NAME: Mapping[str, Value] = {
+    "--context": Value("contexts"),
+    "--cluster": NOTHING,
+    "--tls-name": NOTHING,
+    "--remove-broker": NOTHING,
+    "--topic": Value("topics"),
+    "--group": Value("groups"),
+}
+"""Of options whose metavar stands for several things."""
+_CONTEXT_COMMANDS = ("context use", "context show", "context remove")
+ONLY_THE_USER_KNOWS = frozenset(
+    {
+        *(
+            "N",
+            "X",
+            "K",
+            "P",
+            "R",
+            "TIME",
+            "TIME,…",
+            "N,…",
+            "MS,MS,…",
+            "SIZE",
+            "YYYY-MM-DD",
+            "USER",
+            "KEY",
+            "IP",
+            "ROOM",
+        ),
+        *(
+            "ID,ID,…",
+            "IDS|@FILE|N",
+            "N|ID",
+            "OLD=NEW",
+            "FROM=TO",
+            "KEY=VALUE",
+            "GLOB=ZONE|REGEX",
+            "[BROKER=]N",
+            "BROKER",
+        ),
+        *("[BROKER=]SPEC", "[TOPIC=]R", "BROKER:QUEUE", "BROKER[@FROM-TO][:KIND]", "NAME[:READ[:WRITE]]"),
+    }
+)
+
+
+def value_of(command: CommandPage, option: OptionPage) -> Value:
+    """What is offered as the value of an option, or as an argument, of a command."""
+    known = known_value(command, option)
+    return NOTHING if known is None else known
+
+
+def known_value(command: CommandPage, option: OptionPage) -> Value | None:
+    """As `value_of`; None when nothing says what the metavar stands for."""
+    path, metavar = " ".join(command.path), option.metavar or ""
+    long = option.names[-1] if option.names else ""
+    if long == "--output":
+        return Value("words", _FORMATS.get(path, FORMATS))
+    if long == "--section":
+        return Value("words", SECTIONS.get(path) or SECTIONS.get(command.path[0]) or ())
+    if metavar == "CONDITION":
+        return Value("beginnings", _FIGURES.get(path, ()))
+    if long in _BY_NAME:
+        return _BY_NAME[long]
+    if metavar == "NAME":
+        return Value("contexts") if path in _CONTEXT_COMMANDS else NOTHING if command.path[:1] == ("context",) else None
+    if metavar in _BY_METAVAR:
+        return _BY_METAVAR[metavar]
+    return NOTHING if metavar in ONLY_THE_USER_KNOWS else _alternatives(metavar)
+
+
+def _alternatives(metavar: str) -> Value | None:
+    """What is in small letters stands for itself, up to where capitals say that something follows."""
+    parts = [re.match(r"[a-z0-9.:-]*", part) for part in metavar.split("|")]
+    words = [match[0] for match in parts if match and match[0]]
+    if not words:
+        return None
+    return Value("beginnings" if any(word.endswith(":") for word in words) else "words", tuple(words))

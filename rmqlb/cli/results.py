@@ -1,0 +1,76 @@
+"""The one table of what rmqlb prints as JSON: each result's name, the commands that print it, and its shape."""
+
+from __future__ import annotations
+
+from rmqlb.model.sending import Attempt
+from rmqlb.sources.snapshot_document import SnapshotDocument
+from rmqlb.views.json_schema import Result
+from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
+from rmqlb.views.shapes.change import ChangeLine
+from rmqlb.views.shapes.check import CheckData
+from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
+from rmqlb.views.shapes.envelope import ErrorDocument
+from rmqlb.views.shapes.group import GroupData
+from rmqlb.views.shapes.owners import OwnersData
+from rmqlb.views.shapes.pipeline import FleetData, PipelineData
+from rmqlb.views.shapes.plan import PlanData
+from rmqlb.views.shapes.rollout import RolloutData
+from rmqlb.views.shapes.route import RouteData
+from rmqlb.views.shapes.send import SendData
+
+_STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
+_LISTING = ("add", "list", "use", "remove")
+
+RESULTS = (
+    Result(
+        "rmqlb/snapshot",
+        ("fetch-routes",),
+        "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
+        SnapshotDocument,
+        "snapshot",
+    ),
+    Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", RouteData),
+    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersData),
+    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", PlanData),
+    Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupData),
+    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
+    Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),
+    Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
+    Result(
+        "rmqlb/change",
+        ("show-route", "show-owners", "plan-rebalance"),
+        "what is new since the last look, a line of --watch in a pipe",
+        ChangeLine,
+        "whole",
+    ),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckData),
+    Result(
+        "rmqlb/pipeline",
+        tuple(f"pipeline {stage}" for stage in _STAGES),
+        "what stages of the pipeline have done",
+        PipelineData,
+    ),
+    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetData),
+    Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", ContextsData),
+    Result("rmqlb/context", ("context show",), "one context", OneContextData),
+    Result("rmqlb/config", ("config show",), "the settings as a command would use them", ConfigData),
+    Result("rmqlb/schemas", ("schema",), "the results that have a schema", SchemasData),
+    Result("rmqlb/explanations", ("explain",), "what codes mean", ExplanationsData),
+    Result(
+        "rmqlb/error", (), "an error, alone on a line of stderr, of any command with -o json", ErrorDocument, "whole"
+    ),
+)
+"""In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
+
+
+def result_of(text: str) -> Result | None:
+    """The result that a command prints, or that is called so, with or without `rmqlb/`."""
+    for result in RESULTS:
+        if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):
+            return result
+    return None
+
+
+def known_names() -> list[str]:
+    """All that `result_of` knows, but for names without `rmqlb/`."""
+    return [*(command for result in RESULTS for command in result.commands), *(result.name for result in RESULTS)]

@@ -1,0 +1,202 @@
+"""What a snapshot tells of one group, each fact found out when a limit first asks for it.
+
+A fact that the snapshot does not tell is a `DataError` whose message says what is missing; it is never guessed.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.balance import Owners, spread
+from rmqlb.engine.check.subjects import Gaps
+from rmqlb.engine.detect import detect_strategy
+from rmqlb.engine.members import is_grpc, must_rebalance
+from rmqlb.errors import DataError
+from rmqlb.model.checking import Basis
+from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Spread
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot
+
+_SAME_AT_BROKERS = ("AVG", "AVG_BY_CIRCLE")
+
+
+class Dealt(Struct, frozen=True):
+    """Who owns the queues, how that is known, and how even it is."""
+
+    owners: Owners
+    basis: Basis
+    spread: Spread
+
+
+class GroupFacts:
+    """One group of a snapshot.
+
+    Args:
+        snapshot: the snapshot.
+        gaps: what of it could not be read.
+        name: the group.
+        settings: what the members' strategy objects were constructed with.
+        assume: the strategy of members that do not tell theirs, or None.
+    """
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, gaps: Gaps, name: str, settings: Settings, assume: str | None
+    ) -> None:
+        self._snapshot = snapshot
+        self._gaps = gaps
+        self._name = name
+        self._settings = settings
+        self._assume = assume
+
+    @cached_property
+    def group(self) -> ConsumerGroup:
+        """The group as it was seen.
+
+        Raises:
+            DataError: it could not be read.
+        """
+        if self._name in self._snapshot.groups:
+            return self._snapshot.groups[self._name]
+        raise DataError(f"the group could not be read: {self._gaps.groups[self._name]}")
+
+    @cached_property
+    def apart(self) -> str | None:
+        """Why the group's clients deal out no queues among themselves, or None when they do."""
+        try:
+            must_rebalance(self.group)
+        except DataError as error:
+            return error.message
+        ids = self.group.client_ids
+        if ids and all(map(is_grpc, ids)):
+            return "its members look like gRPC clients: the proxy hands them messages, no client owns a queue"
+        return None
+
+    @cached_property
+    def seen_ids(self) -> tuple[str, ...]:
+        """The ids of the members that some broker told, duplicates kept.
+
+        Raises:
+            DataError: no broker was asked.
+        """
+        ids = self.group.client_ids
+        if ids is None:
+            raise DataError("its members were not seen")
+        return ids
+
+    @cached_property
+    def untold(self) -> str | None:
+        """A broker that did not tell its members, or None when all of them did."""
+        return self._gaps.members.get(self._name)
+
+    @cached_property
+    def client_ids(self) -> tuple[str, ...]:
+        """All of the group's members, of which there is at least one.
+
+        Raises:
+            DataError: they are not all known, or none is online.
+        """
+        if self.untold is not None:
+            raise DataError(self.untold)
+        if not self.seen_ids:
+            raise DataError("no member is online")
+        return self.seen_ids
+
+    @cached_property
+    def routes(self) -> tuple[TopicRouteData, ...]:
+        """The routes of all its topics but the one for retries.
+
+        Raises:
+            DataError: its topics or one of their routes are not known, or NameServers contradict each other.
+        """
+        if self.group.topics is None:
+            is_empty = self.group.views is not None and not self.group.client_ids
+            raise DataError("no member is online to tell its topics" if is_empty else "its topics were not seen")
+        topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX)]
+        for topic in topics:
+            if topic not in self._snapshot.routes:
+                reason = self._gaps.topics.get(topic)
+                raise DataError(f"the route of topic {topic} is not known" + (f": {reason}" if reason else ""))
+            if self._snapshot.routes[topic].others:
+                raise DataError(f"NameServers give different routes of topic {topic}")
+        if not topics:
+            raise DataError("it subscribes to no topic")
+        return tuple(self._snapshot.routes[topic].route for topic in topics)
+
+    @cached_property
+    def seen_owners(self) -> Owners:
+        """The owners of the queues that were looked at."""
+        return {
+            queue: tuple(sorted(state.owners, key=sort_key))
+            for queue, state in self.group.queues.items()
+            if state.owners is not None and not queue.topic.startswith(RETRY_PREFIX)
+        }
+
+    @cached_property
+    def members(self) -> tuple[Members, Basis]:
+        """The members with their strategies, and how those are known.
+
+        Raises:
+            DataError: the members or what they run are not known.
+        """
+        group, ids = self.group, self.client_ids
+        if any(map(is_grpc, ids)):
+            raise DataError("some members look like gRPC clients, which take no part in the others' allocation")
+        subscribed = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
+        members = Members(ids, "AVG", self._settings, subscribed=subscribed)
+        found = detect_strategy(None, group, self.routes, members)
+        if found.origin == "assumed":
+            if self._assume is None:
+                raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
+            _must_be_set(self._assume, self._settings)
+            return Members(ids, self._assume, self._settings, subscribed=subscribed), "assumed"
+        if group.consume_type == CONSUME_ACTIVELY and self._assume is None:
+            raise DataError(
+                "its members pull: whether they deal out queues is not known (`assume` in the rule says so)"
+            )
+        by_broker = any(report.client_rebalance is False for report in group.reports.values())
+        if by_broker and found.strategy not in _SAME_AT_BROKERS:
+            raise DataError("its members let the broker assign their queues")
+        for strategy in sorted({found.strategy, *found.strategy_of.values()}):
+            _must_be_set(strategy, self._settings)
+        own = Members(ids, found.strategy, self._settings, found.strategy_of, subscribed)
+        return own, "predicted"
+
+    @cached_property
+    def dealt(self) -> Dealt:
+        """The owners of all queues: as they were seen, or as the members' strategy deals them out.
+
+        Raises:
+            DataError: they are not known.
+        """
+        queues: list[MessageQueue] = [queue for route in self.routes for queue in route.subscribe_queues()]
+        ids = self.client_ids
+        if all(queue in self.seen_owners for queue in queues):
+            owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
+            return Dealt(owners, "seen", spread(owners, ids))
+        members, basis = self.members
+        owners = {queue: its for route in self.routes for queue, its in assign(route, members).owners.items()}
+        return Dealt(owners, basis, spread(owners, ids))
+
+
+def _must_be_set(strategy: str, settings: Settings) -> None:
+    """Refuse to predict a strategy without the settings that decide what it does.
+
+    Raises:
+        DataError: they were not given.
+    """
+    needed: dict[str, tuple[str, object]] = {
+        "MACHINE_ROOM": ("--idc", settings.consumer_idcs),
+        "CONFIG": ("--config", settings.config),
+        "MACHINE_ROOM_NEARBY": ("--broker-zone and --client-zone", settings.broker_zones and settings.client_zones),
+        "PIN": ("--host", settings.hosts),
+    }
+    options, given = needed.get(strategy, ("", True))
+    if given is None:
+        raise DataError(f"its members run {strategy}, whose settings are not known ({options} says them)")

@@ -1,0 +1,170 @@
+"""The limits of groups, each measured by a function of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.balance import counts
+from rmqlb.engine.check.facts import GroupFacts
+from rmqlb.engine.check.losses import moved_on_broker_loss, moved_on_member_loss
+from rmqlb.engine.check.measured import Measured, named
+from rmqlb.engine.detect import fitting_strategies
+from rmqlb.engine.members import reported_strategies
+from rmqlb.errors import DataError
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+
+Measure = Callable[[GroupFacts], Measured]
+
+
+def _min_members(facts: GroupFacts) -> Measured:
+    """How many processes are online."""
+    return Measured(len(facts.seen_ids), missing=facts.untold)
+
+
+def _max_over_mean(facts: GroupFacts) -> Measured:
+    """How uneven the queues lie; 1 is perfectly even."""
+    dealt = facts.dealt
+    ratio = dealt.spread.max_over_mean
+    if ratio is None:
+        return Measured(missing="no queue has an owner", basis=dealt.basis)
+    numbers = counts(dealt.owners, dict.fromkeys(facts.client_ids))
+    fullest = max(numbers, key=lambda client_id: numbers[client_id])
+    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(dealt.owners)} queues", basis=dealt.basis)
+
+
+def _idle(facts: GroupFacts) -> Measured:
+    """Members without a queue."""
+    dealt = facts.dealt
+    numbers = counts(dealt.owners, dict.fromkeys(facts.client_ids))
+    return Measured(
+        dealt.spread.idle,
+        why=named(client_id for client_id, number in numbers.items() if not number),
+        basis=dealt.basis,
+    )
+
+
+def _unowned(facts: GroupFacts) -> Measured:
+    """Queues that nobody reads."""
+    return _queues_owned(facts, lambda owners: not owners)
+
+
+def _multiply_owned(facts: GroupFacts) -> Measured:
+    """Queues that several members read."""
+    return _queues_owned(facts, lambda owners: len(owners) > 1)
+
+
+def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]) -> Measured:
+    """How many queues have such owners; where not all are known, those that were seen are certain."""
+    try:
+        dealt = facts.dealt
+    except DataError as error:
+        seen = [queue for queue, owners in facts.seen_owners.items() if is_meant(owners)]
+        return Measured(len(seen), missing=error.message, why=_queues(seen), basis="seen")
+    queues = [queue for queue, owners in dealt.owners.items() if is_meant(owners)]
+    return Measured(len(queues), why=_queues(queues), basis=dealt.basis)
+
+
+def _shared_ids(facts: GroupFacts) -> Measured:
+    """Ids that several processes carry, so that each of them reads the same queues."""
+    shared = [client_id for client_id, number in Counter(facts.seen_ids).items() if number > 1]
+    return Measured(len(shared), missing=facts.untold, why=named(shared))
+
+
+def _mixed_subscriptions(facts: GroupFacts) -> Measured:
+    """Members that subscribe to other topics than most of them: what falls to them of the others nobody reads."""
+    told = {
+        client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
+        for client_id, report in facts.group.reports.items()
+        if report.topics is not None
+    }
+    usual = Counter(told[client_id] for client_id in sorted(told, key=sort_key)).most_common(1)
+    others = [client_id for client_id in sorted(told, key=sort_key) if told[client_id] != usual[0][0]]
+    silent = sorted(set(facts.seen_ids) - told.keys(), key=sort_key)
+    missing = facts.untold
+    if silent and len(set(facts.seen_ids)) > 1:
+        missing = f"{named(silent)} did not tell what they subscribe to"
+    return Measured(len(others), missing=missing, why=named(others))
+
+
+def _split_views(facts: GroupFacts) -> Measured:
+    """Brokers that list other members than most of them."""
+    _ = facts.seen_ids
+    views = Counter(view.client_ids for view in facts.group.views or ())
+    usual = views.most_common(1)
+    others = [view.broker_addr or view.seen.where for view in facts.group.views or () if view.client_ids != usual[0][0]]
+    return Measured(len(others), missing=facts.untold, why=named(others))
+
+
+def _lag(facts: GroupFacts) -> Measured:
+    """Messages not yet read; a queue that nobody was asked about makes it a lower bound."""
+    if facts.group.message_model == BROADCASTING:
+        return Measured(apart=f"group {facts.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
+    known = {
+        queue: max(state.lag, 0)
+        for queue, state in facts.group.queues.items()
+        if state.lag is not None and not queue.topic.startswith(RETRY_PREFIX)
+    }
+    fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
+    try:
+        unknown = [queue for route in facts.routes for queue in route.subscribe_queues() if queue not in known]
+        missing = f"the offsets of {len(unknown)} queues are not known ({_queues(unknown)})" if unknown else None
+    except DataError as error:
+        missing = error.message
+    return Measured(sum(known.values()), missing=missing, why=_queues(fullest))
+
+
+def _strategies(facts: GroupFacts) -> Measured:
+    """What the members run: as they report it, else what the owners seen fit."""
+    ids = dict.fromkeys(facts.client_ids)
+    reported = {i: name for i, name in reported_strategies(facts.group).items() if i in ids}
+    names, silent = tuple(sorted(set(reported.values()))), [i for i in ids if i not in reported]
+    if names and not silent:
+        return Measured(names, basis="seen")
+    fits = _fitting(facts)
+    why = f"the owners seen fit {' or '.join(fits)}"
+    if names:
+        missing = None if fits == names else f"{named(silent)} did not report a strategy"
+        return Measured(names, missing=missing, why=why if fits else "", basis="seen")
+    if not fits:
+        return Measured(missing="its members report no strategy, and none that needs no settings gives the owners seen")
+    return Measured(fits, why=why, basis="seen", one_of=len(fits) > 1)
+
+
+def _fitting(facts: GroupFacts) -> tuple[str, ...]:
+    try:
+        return fitting_strategies(facts.routes, Members(facts.client_ids, "AVG"), facts.group.queues)
+    except DataError:  # its routes are not known
+        return ()
+
+
+def _queues(queues: list[MessageQueue]) -> str:
+    return named(f"{queue.broker_name}:{queue.queue_id} of {queue.topic}" for queue in queues)
+
+
+def _of_dealt(measure: Measure) -> Measure:
+    """The measure, which makes no sense where clients deal out no queues among themselves."""
+
+    def measured(facts: GroupFacts) -> Measured:
+        return measure(facts) if facts.apart is None else Measured(apart=facts.apart)
+
+    return measured
+
+
+GROUP_MEASURES: Mapping[str, Measure] = {
+    "minMembers": _min_members,
+    "maxOverMean": _of_dealt(_max_over_mean),
+    "idle": _of_dealt(_idle),
+    "unowned": _of_dealt(_unowned),
+    "multiplyOwned": _of_dealt(_multiply_owned),
+    "sharedIds": _shared_ids,
+    "movedOnMemberLoss": _of_dealt(moved_on_member_loss),
+    "movedOnBrokerLoss": _of_dealt(moved_on_broker_loss),
+    "mixedSubscriptions": _mixed_subscriptions,
+    "splitViews": _split_views,
+    "lag": _lag,
+    "strategies": _of_dealt(_strategies),
+}

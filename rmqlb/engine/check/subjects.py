@@ -1,0 +1,71 @@
+"""Which groups and topics a rule is about, those included that could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from rmqlb.model.policy import GROUP, Rule
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.system_names import is_system_group, is_system_topic
+
+_TOPIC, _GROUP, _GROUPS = "route of topic ", "group ", "groups of broker "
+_MEMBERS, _AT_BROKER = "members of group ", " at broker "
+
+
+class Gaps(Struct, frozen=True):
+    """What of a snapshot could not be read, by name.
+
+    Attributes:
+        topics: topic → why its route was not read.
+        groups: group → why it was not read.
+        members: group → which broker did not tell its members, and why.
+        unlisted: why there may be groups that nobody named; None when there are none.
+    """
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str]
+    members: Mapping[str, str]
+    unlisted: str | None = None
+
+
+def gaps(snapshot: ClusterSnapshot) -> Gaps:
+    """The gaps, from the words in which live sources note them (`sources/live.py`, `sources/nameserver.py`).
+
+    What else could not be read leaves values unknown, and whoever needs those says so.
+    """
+    topics: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    members: dict[str, str] = {}
+    unlisted = None
+    for part in snapshot.unread:
+        if part.what.startswith(_TOPIC):
+            topics[part.what.removeprefix(_TOPIC)] = part.reason
+        elif part.what.startswith(_GROUP):
+            groups[part.what.removeprefix(_GROUP)] = part.reason
+        elif part.what.startswith(_MEMBERS):
+            group, _, broker = part.what.removeprefix(_MEMBERS).rpartition(_AT_BROKER)
+            members[group] = f"broker {broker} did not tell its members: {part.reason}"
+        elif part.what.startswith(_GROUPS):
+            unlisted = f"broker {part.what.removeprefix(_GROUPS)} did not list its groups: {part.reason}"
+    return Gaps(topics, groups, members, unlisted)
+
+
+def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
+    """The names that the rule takes, sorted; RocketMQ's own topics and groups are nobody's to keep within limits."""
+    if rule.about == GROUP:
+        return sorted(name for name in {*snapshot.groups, *missing.groups} if _takes(rule, name, is_system_group(name)))
+    own = _own_topics(snapshot)
+    names = {*snapshot.routes, *missing.topics}
+    return sorted(name for name in names if _takes(rule, name, name in own or is_system_topic(name)))
+
+
+def _takes(rule: Rule, name: str, is_system: bool) -> bool:
+    return not is_system and rule.takes(name)
+
+
+def _own_topics(snapshot: ClusterSnapshot) -> set[str]:
+    """The topic of its own name that each broker and each cluster has (`TopicConfigManager`)."""
+    brokers = [broker for sighting in snapshot.routes.values() for broker in sighting.route.broker_datas]
+    return {name for broker in brokers for name in (broker.broker_name, broker.cluster)}

@@ -1,0 +1,105 @@
+"""What came of a policy: a judgement for each limit of each rule on each group or topic, and what became of waivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.policy import ERROR, Bound, Limit, Policy, Rule, Severity, Waiver
+
+Verdict = Literal["holds", "violated", "incomplete", "notApplicable"]
+HOLDS: Verdict = "holds"
+VIOLATED: Verdict = "violated"
+INCOMPLETE: Verdict = "incomplete"
+NOT_APPLICABLE: Verdict = "notApplicable"
+
+Basis = Literal["seen", "predicted", "assumed"]
+WaiverState = Literal["used", "unused", "expired"]
+
+
+class Judgement(Struct, frozen=True):
+    """What one limit of one rule comes to for one group or topic.
+
+    Attributes:
+        rule: the rule.
+        subject: name of the group or topic; None is the rule as a whole, which did not find all or anything to check.
+        limit: the limit; None for the rule as a whole.
+        verdict: holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there).
+        value: what was measured; None when unknown. Of a violated limit it may be more yet.
+        why: where to look, or why it cannot be told; may be empty.
+        basis: seen (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that the
+            rule names); None where that is no question.
+        waiver: what lets it pass, or None.
+    """
+
+    rule: Rule
+    subject: str | None
+    limit: Limit | None
+    verdict: Verdict
+    value: Bound | None = None
+    why: str = ""
+    basis: Basis | None = None
+    waiver: Waiver | None = None
+
+
+class WaiverUse(Struct, frozen=True):
+    """What became of a waiver.
+
+    Attributes:
+        waiver: the waiver.
+        state: used, unused (it lets nothing pass) or expired.
+        waived: how many judgements it lets pass.
+    """
+
+    waiver: Waiver
+    state: WaiverState
+    waived: int
+
+
+class CheckReport(Struct, frozen=True):
+    """A policy checked on a snapshot.
+
+    Attributes:
+        policy: the policy.
+        today: the day on which waivers were looked at.
+        judgements: by rule, then by name, then by limit.
+        waivers: in the policy's order.
+        findings: what is worth a warning.
+        fail_from: the lowest severity that decides the outcome.
+    """
+
+    policy: Policy
+    today: date
+    judgements: tuple[Judgement, ...]
+    waivers: tuple[WaiverUse, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    fail_from: Severity = ERROR
+
+    def of(self, verdict: Verdict) -> Iterator[Judgement]:
+        """The judgements of that kind which no waiver lets pass."""
+        return (one for one in self.judgements if one.verdict == verdict and one.waiver is None)
+
+    @property
+    def waived(self) -> Iterator[Judgement]:
+        """The judgements that a waiver lets pass."""
+        return (one for one in self.judgements if one.waiver is not None)
+
+    @property
+    def by_rule(self) -> list[tuple[Rule, list[Judgement]]]:
+        """Each rule of the policy with its judgements."""
+        own: dict[str, list[Judgement]] = {rule.name: [] for rule in self.policy.rules}
+        for one in self.judgements:
+            own[one.rule.name].append(one)
+        return [(rule, own[rule.name]) for rule in self.policy.rules]
+
+    @property
+    def outcome(self) -> Verdict:
+        """Of the rules grave enough: violated goes before incomplete, for it is certain; else holds."""
+        for verdict in (VIOLATED, INCOMPLETE):
+            if any(one.rule.counts_from(self.fail_from) for one in self.of(verdict)):
+                return verdict
+        return HOLDS

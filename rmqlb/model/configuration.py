@@ -1,0 +1,210 @@
+"""What is configured: settings, contexts, and where a secret is; never the secret itself.
+
+A setting comes from the first of these layers that has it: flag, environment, the context in force (its endpoint's
+values only), project file, user file, default. A project file belongs to whoever wrote the repository it lies in: it
+chooses among the user's contexts and how results look, and it cannot say where to connect, who logs in, or how much is
+read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from rmqlb.errors import UsageError
+
+Value = str | int | bool | tuple[str, ...]
+Kind = Literal["text", "flag", "count", "amount", "path", "texts"]
+Layer = Literal["flag", "environment", "context", "project file", "user file", "default"]
+
+PLACES_HINT = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Key(Struct, frozen=True):
+    """A key of a configuration file; its option is `--NAME`, its environment variable `RMQLB_NAME`.
+
+    Attributes:
+        name: kebab-case.
+        kind: text; flag (true or false); count (a whole number); amount (a text or a number: a duration, a size);
+            path (absolute, or from ~/ on); texts (a list).
+        in_project: a project file may set it.
+    """
+
+    name: str
+    kind: Kind = "text"
+    in_project: bool = False
+
+
+SETTINGS = (
+    Key("context", in_project=True),
+    Key("output", in_project=True),
+    Key("no-color", "flag", in_project=True),
+    Key("timeout", "amount", in_project=True),
+    Key("retries", "count", in_project=True),
+    Key("max-size", "amount"),
+)
+"""The keys of a user file, beside `contexts`."""
+
+ENDPOINT = (
+    Key("source"),
+    Key("user"),
+    Key("access-key"),
+    Key("secret"),
+    Key("ca-file", "path"),
+    Key("client-cert", "path"),
+    Key("client-key", "path"),
+    Key("tls-name"),
+    Key("map-address", "texts"),
+    Key("timeout", "amount"),
+    Key("retries", "count"),
+)
+"""The keys of a context."""
+
+
+class Place(Struct, frozen=True):
+    """Where in a file something is written.
+
+    Attributes:
+        path: the file.
+        line: counts from 1.
+        key: the path of the key, as in `contexts.prod.source`.
+    """
+
+    path: str
+    line: int
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}, {self.key}"
+
+
+class Written(Struct, frozen=True):
+    """A value and where it is written."""
+
+    value: Value
+    place: Place
+
+
+class Context(Struct, frozen=True):
+    """A named endpoint.
+
+    Attributes:
+        name: letters, digits, dots, dashes and underscores.
+        place: where it is written.
+        values: its keys of `ENDPOINT`; `source` is always there.
+    """
+
+    name: str
+    place: Place
+    values: Mapping[str, Written]
+
+    def text(self, key: str) -> str | None:
+        """The value of a key that holds one text, or None."""
+        return str(self.values[key].value) if key in self.values else None
+
+
+class ConfigFile(Struct, frozen=True):
+    """What one file says.
+
+    Attributes:
+        path: the file, or None where there is none.
+        values: key → value; those of a project file are of the keys that it may set.
+        contexts: name → context, in the file's order; a project file has none.
+    """
+
+    path: str | None = None
+    values: Mapping[str, Written] = field(default_factory=dict)
+    contexts: Mapping[str, Context] = field(default_factory=dict)
+
+
+class Configuration(Struct, frozen=True):
+    """Both files."""
+
+    user: ConfigFile = ConfigFile()
+    project: ConfigFile = ConfigFile()
+
+
+class Setting(Struct, frozen=True):
+    """A value as it is used, and which layer set it.
+
+    Attributes:
+        key: as in a file.
+        value: None is nothing.
+        layer: which layer.
+        origin: the option, the variable or the place in a file, in words; empty for a default.
+        place: where it is written, if that is a file.
+    """
+
+    key: str
+    value: Value | None
+    layer: Layer = "default"
+    origin: str = ""
+    place: Place | None = None
+
+
+class ContextInForce(Struct, frozen=True):
+    """The context whose source is read.
+
+    Attributes:
+        name: its name.
+        source: its source.
+        secret: where its secret is, or None when it has none or when the secret is of another account than the one
+            that is used.
+        by_project: a project file chose it; credentials in the environment were meant for something else then.
+    """
+
+    name: str
+    source: str
+    secret: Written | None = None
+    by_project: bool = False
+
+
+class SecretPlace(Struct, frozen=True):
+    """Where a secret is.
+
+    Attributes:
+        kind: a file, whose first line is the secret; an environment variable; a keyring.
+        name: the path, the variable's name, or `SERVICE/USER`.
+    """
+
+    kind: Literal["file", "env", "keyring"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+def secret_place(text: str, where: str) -> SecretPlace:
+    """`file:PATH`, `env:NAME` or `keyring:SERVICE/USER`.
+
+    Raises:
+        UsageError: it is something else, perhaps the secret: the message does not repeat it.
+    """
+    kind, _, name = text.partition(":")
+    service, _, user = name.rpartition("/")
+    match kind:
+        case "file" if name:
+            return SecretPlace("file", name)
+        case "env" if _VARIABLE.fullmatch(name):
+            return SecretPlace("env", name)
+        case "keyring" if service and user:
+            return SecretPlace("keyring", name)
+    raise UsageError(f"{where}: that is not a place of a secret", hint=PLACES_HINT)
+
+
+def check_context_name(name: str, where: str) -> None:
+    """Refuse what would be hard to type.
+
+    Raises:
+        UsageError: the name is empty, too long or has odd characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{where}: {name[:80]!r} cannot be the name of a context",
+            hint="letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first",
+        )

@@ -1,0 +1,169 @@
+"""A policy: what the groups and topics of a cluster must keep to, and what is let pass until when.
+
+A limit is about a group or about a topic. `LIMITS` is the one table of them: the file reader takes names and units from
+it, `engine/check` measures what each of them names, views say what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.model.snapshot import Everything, Wanted
+
+About = Literal["group", "topic"]
+GROUP: About = "group"
+TOPIC: About = "topic"
+Severity = Literal["error", "warning", "note"]
+ERROR: Severity = "error"
+WARNING: Severity = "warning"
+NOTE: Severity = "note"
+SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, NOTE)
+"""The gravest first."""
+
+Unit = Literal["count", "ratio", "share", "least", "names"]
+Bound = float | tuple[str, ...]
+
+
+class LimitKind(Struct, frozen=True):
+    """What a limit is about.
+
+    Attributes:
+        about: group or topic.
+        unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
+            (only these).
+        what: what is measured, for people.
+    """
+
+    about: About
+    unit: Unit
+    what: str
+
+
+LIMITS: Mapping[str, LimitKind] = {
+    "minMembers": LimitKind(GROUP, "least", "members online"),
+    "maxOverMean": LimitKind(GROUP, "ratio", "queues of the member with most over the mean of all members"),
+    "idle": LimitKind(GROUP, "count", "members without a queue"),
+    "unowned": LimitKind(GROUP, "count", "queues without an owner"),
+    "multiplyOwned": LimitKind(GROUP, "count", "queues with several owners"),
+    "sharedIds": LimitKind(GROUP, "count", "client ids that several processes carry"),
+    "movedOnMemberLoss": LimitKind(GROUP, "share", "queues that move when the worst single member is lost"),
+    "movedOnBrokerLoss": LimitKind(GROUP, "share", "queues left that move when the worst single broker is lost"),
+    "mixedSubscriptions": LimitKind(GROUP, "count", "members that subscribe to other topics than most of them"),
+    "splitViews": LimitKind(GROUP, "count", "brokers that list other members than most of them"),
+    "lag": LimitKind(GROUP, "count", "messages not yet read, all queues together"),
+    "strategies": LimitKind(GROUP, "names", "allocation strategies that the members run"),
+    "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
+    "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
+}
+
+
+class Limit(Struct, frozen=True):
+    """One limit of a rule.
+
+    Attributes:
+        name: one of `LIMITS`.
+        bound: a number, as a fraction for shares; the names allowed for `names`.
+    """
+
+    name: str
+    bound: Bound
+
+    @property
+    def kind(self) -> LimitKind:
+        """What it is about."""
+        return LIMITS[self.name]
+
+
+class Rule(Struct, frozen=True):
+    """Limits for the groups or topics that fit patterns.
+
+    Attributes:
+        name: unique in the policy.
+        about: group or topic.
+        patterns: shell patterns of names, of which one must fit.
+        limits: at least one, all about the same.
+        exclude: patterns of names that are left out.
+        severity: error, warning or note.
+        assume: strategy of groups whose members do not tell theirs; None leaves it unknown.
+    """
+
+    name: str
+    about: About
+    patterns: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    exclude: tuple[str, ...] = ()
+    severity: Severity = ERROR
+    assume: str | None = None
+
+    def takes(self, name: str) -> bool:
+        """The rule is about the group or topic of that name."""
+        return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)
+
+    def counts_from(self, severity: Severity) -> bool:
+        """The rule is at least so grave."""
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
+
+
+class Waiver(Struct, frozen=True):
+    """What is let pass, and until when.
+
+    Attributes:
+        reason: why.
+        until: the last day on which it counts.
+        rule: the rule's name; None is any rule.
+        group: shell pattern of group names; None is no matter which.
+        topic: likewise of topic names.
+        limit: the limit's name; None is any limit.
+    """
+
+    reason: str
+    until: date
+    rule: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    limit: str | None = None
+
+    def fits(self, rule: str, about: str, subject: str | None, limit: str | None) -> bool:
+        """It is about this limit of this rule for this group or topic; `subject` None is the rule as a whole."""
+        if self.rule not in (None, rule) or self.limit not in (None, limit):
+            return False
+        pattern = self.group if about == GROUP else self.topic
+        if pattern is None:
+            return self.group is None and self.topic is None
+        return subject is not None and fnmatchcase(subject, pattern)
+
+
+class Policy(Struct, frozen=True):
+    """What is checked.
+
+    Attributes:
+        where: the file it comes from.
+        rules: at least one.
+        waivers: in the file's order.
+    """
+
+    where: str
+    rules: tuple[Rule, ...]
+    waivers: tuple[Waiver, ...] = ()
+
+    @property
+    def wanted(self) -> Wanted:
+        """The parts of a cluster that the rules look at: without a rule for groups no group is read."""
+        groups = [rule for rule in self.rules if rule.about == GROUP]
+        if not groups:
+            return Wanted(owners=False, groups=False)
+        topics = [rule for rule in self.rules if rule.about == TOPIC]
+        return Wanted(everything=Everything(_patterns(topics), _patterns(groups)))
+
+
+def _patterns(rules: Iterable[Rule]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pattern for rule in rules for pattern in rule.patterns))
+
+
+def _fits_any(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

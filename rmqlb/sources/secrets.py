@@ -1,0 +1,97 @@
+"""Secrets, read from where they are: a private file, the environment, a keyring.
+
+No message and no repr holds one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from types import ModuleType
+
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import SecretPlace
+
+_LONGEST = 10_000
+
+
+def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
+    """The secret at a place.
+
+    Args:
+        place: where it is.
+        where: who says so, for messages.
+        environment: the variables of this process.
+
+    Raises:
+        UsageError: it is not there, other users can open its file, or the package `keyring` is not installed.
+    """
+    if place.kind == "file":
+        return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
+    if place.kind == "env":
+        if not environment.get(place.name):
+            raise UsageError(f"{where}: {place}: there is no such variable", hint=f"set {place.name}", code="no-secret")
+        return environment[place.name]
+    return _in_keyring(place, where)
+
+
+def secret_in_file(path: str, what: str) -> str:
+    """The first line of a file.
+
+    Args:
+        path: the file.
+        what: who names it, path included, for messages.
+
+    Raises:
+        UsageError: it cannot be read, or other users can open it.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            _require_private(file.fileno(), path, what)
+            return file.readline(_LONGEST).rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"{what}: {reason}", code="no-secret") from None
+
+
+def _require_private(descriptor: int, path: str, what: str) -> None:
+    """As ssh does with its keys; a pipe has no readers but the one it was made for.
+
+    Raises:
+        UsageError: other users may read or write the file.
+    """
+    status = os.fstat(descriptor)
+    if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+        raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")
+
+
+def _in_keyring(place: SecretPlace, where: str) -> str:
+    service, _, user = place.name.rpartition("/")
+    keyring = _keyring(place, where)
+    try:
+        secret = keyring.get_password(service, user)
+    except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
+        raise UsageError(
+            f"{where}: {place}: the keyring does not give it ({type(error).__name__})",
+            hint="is the keyring unlocked? keyring diagnose tells which one is used",
+            code="no-secret",
+        ) from None
+    if not isinstance(secret, str) or not secret:
+        raise UsageError(
+            f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}", code="no-secret"
+        )
+    return secret
+
+
+def _keyring(place: SecretPlace, where: str) -> ModuleType:
+    try:
+        import keyring
+    except ImportError:
+        raise UsageError(
+            f"{where}: {place}: the package keyring is not installed",
+            hint="pip install 'rmqlb[keyring]'",
+            code="needs-extra",
+        ) from None
+    module: ModuleType = keyring
+    return module

@@ -1,0 +1,43 @@
+"""What the text of a source says without opening it, importing nothing: for sources that are kept in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from rmqlb.errors import UsageError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
+
+
+def check_source(text: str, where: str) -> None:
+    """Refuse what cannot be kept as a context's source: a password in it, above all. The message does not repeat it.
+
+    Args:
+        text: as for `--source`.
+        where: who says so, for messages.
+
+    Raises:
+        UsageError: it is no URL of a kind that is read and no absolute path, names no host, or holds a password.
+    """
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        if not os.path.isabs(text):
+            raise UsageError(f"{where}: it is neither a URL nor an absolute path", hint=_HINT)
+        return
+    scheme, rest = match[1].lower(), match[2]
+    if scheme not in ("rocketmq", "rocketmqs", "http", "https"):
+        raise UsageError(f"{where}: cannot read {match[1]}:// sources", hint=_HINT)
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    login, at, hosts = authority.rpartition("@")
+    if "@" in rest[len(authority) :] or (at and (":" in login or scheme.startswith("rocketmq"))):
+        raise UsageError(
+            f"{where}: it holds a login, and perhaps a password",
+            hint="keep at most the user, as in https://me@HOST, and say in the key secret where the secret is",
+            code="password-in-url",
+        )
+    if "?" in rest or "#" in rest:
+        raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)
+    if not all(part.strip() for part in re.split("[,;]", hosts)):
+        raise UsageError(f"{where}: it names no host", hint=_HINT)

@@ -1,0 +1,134 @@
+"""Shapes as JSON Schema, draft 2020-12.
+
+Rules of this file:
+- msgspec says what the types say; descriptions come from the docstrings: what stands before `Attributes:` is the
+  object's, what stands there is the keys'.
+- Keys are in the order of the shape, so that equal shapes give equal bytes.
+- Further keys are allowed everywhere: a minor version of a format may add some.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from rmqlb.views.machine import FORMAT_VERSION
+from rmqlb.views.shapes.envelope import Envelope
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REF = "#/$defs/"
+_ATTRIBUTE = re.compile(r"    (\w+): ")
+
+Schema = dict[str, Any]
+
+
+class Result(Struct, frozen=True):
+    """Something that rmqlb prints as JSON.
+
+    Attributes:
+        name: of the schema.
+        commands: those that print it.
+        meaning: what it is, in a few words.
+        shape: a TypedDict or a Struct: of the data in the envelope, else of the whole.
+        kind: data (in the envelope), snapshot (which the reader takes with less around it), or whole (an object
+            without envelope).
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    meaning: str
+    shape: Any
+    kind: Literal["data", "snapshot", "whole"] = "data"
+
+
+def json_schema(result: Result) -> Schema:
+    """The schema of a result, envelope included."""
+    if result.kind == "data":
+        top, defs = _components(Envelope, result.shape)
+        top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
+    else:
+        top, defs = _components(result.shape)
+    properties: Schema = top["properties"]
+    if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
+        around, more = _components(Envelope)
+        properties |= {key: around["properties"][key] for key in ("command", "warnings")}
+        defs |= {"WarningData": more["WarningData"]}
+    if "schema" in properties:
+        properties["schema"] = {"const": result.name, "description": properties["schema"]["description"]}
+    if "command" in properties:
+        properties["command"] |= {"enum": list(result.commands)}
+    head = {"$schema": DIALECT, "$id": f"urn:rmqlb:{result.name.removeprefix('rmqlb/')}:{FORMAT_VERSION}"}
+    named = {"title": result.name, "description": _sentence(result.meaning)}
+    return {**head, **top, **named, "$defs": defs}
+
+
+def _components(whole: Any, *others: Any) -> tuple[Schema, dict[str, Schema]]:
+    """The schema of a shape, and of all that it and others are made of."""
+    shapes = shapes_in(whole, *others)
+    _, defs = msgspec.json.schema_components((whole, *others), ref_template=_REF + "{name}")
+    documented = {name: _documented(schema, shapes[name]) for name, schema in defs.items()}
+    return documented.pop(whole.__name__), documented
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + "."
+
+
+def shapes_in(*shapes: Any) -> dict[str, Any]:
+    """Name → the shape, of these and all that they are made of."""
+    found: dict[str, Any] = {}
+    for shape in shapes:
+        for each in _classes(msgspec.inspect.type_info(shape)):
+            found[each.__name__] = each
+    return found
+
+
+def _classes(info: Any) -> Iterator[Any]:
+    if isinstance(info, msgspec.inspect.TypedDictType | msgspec.inspect.StructType):
+        yield info.cls
+        for field in info.fields:
+            yield from _classes(field.type)
+    else:
+        for name in ("item_type", "key_type", "value_type"):
+            if hasattr(info, name):
+                yield from _classes(getattr(info, name))
+        for each in getattr(info, "types", ()):
+            yield from _classes(each)
+
+
+def _documented(schema: Schema, shape: Any) -> Schema:
+    """The schema of a shape with its docstring taken apart and its keys in order."""
+    summary, meanings = _docstring(shape)
+    encoded = (
+        dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)) if _is_struct(shape) else {}
+    )
+    order = list(encoded.values()) if encoded else list(get_type_hints(shape))
+    properties = schema["properties"]
+    described = {encoded.get(name, name): text for name, text in meanings.items()}
+    keys = {key: {**properties[key], "description": described[key]} for key in order}
+    required = [key for key in order if key in schema.get("required", ())]
+    return {**schema, "description": summary, "properties": keys, "required": required}
+
+
+def _is_struct(shape: Any) -> bool:
+    return isinstance(shape, type) and issubclass(shape, msgspec.Struct)
+
+
+def _docstring(shape: Any) -> tuple[str, Mapping[str, str]]:
+    """What a shape is, and what its keys mean; a shape knows no bases, so that it lists their keys too."""
+    meanings: dict[str, str] = {}
+    summary, _, attributes = (inspect.cleandoc(shape.__doc__ or "")).partition("\n\nAttributes:\n")
+    name = ""
+    for line in attributes.splitlines():
+        found = _ATTRIBUTE.match(line)
+        if found:
+            name = found[1]
+            meanings[name] = line[found.end() :]
+        else:
+            meanings[name] += " " + line.strip()
+    return " ".join(summary.split()), meanings

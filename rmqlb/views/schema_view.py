@@ -1,0 +1,89 @@
+"""The results that have a schema, and a schema's keys, as reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rmqlb.views.json_schema import Result, Schema
+from rmqlb.views.machine import FORMAT_VERSION
+from rmqlb.views.report import Column, Report, Section
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.catalogues import SchemasData
+
+
+def schemas_report(results: Sequence[Result]) -> Report:
+    """The results by name."""
+    columns = (
+        Column("schema", "schema"),
+        Column("format", "formatVersion", shown=False),
+        Column("commands", "commands"),
+        Column("what it is", "meaning"),
+    )
+    rows = tuple((each.name, FORMAT_VERSION, ", ".join(each.commands), each.meaning) for each in results)
+    data: SchemasData = {
+        "schemas": [
+            {
+                "schema": each.name,
+                "formatVersion": FORMAT_VERSION,
+                "commands": list(each.commands),
+                "meaning": each.meaning,
+            }
+            for each in results
+        ]
+    }
+    facts = ("rmqlb schema COMMAND prints the JSON Schema of what the command prints with -o json",)
+    return Report("rmqlb/schemas", data, facts, (Section("schemas", "schemas", columns, rows, heads=1),), {})
+
+
+def keys_report(schema: Schema) -> Report:
+    """A schema's keys, one a row, as `data.topics[].queues[].lag`."""
+    columns = (
+        Column("key", "key"),
+        Column("type", "type"),
+        Column("", "required", shown=False),
+        Column("meaning", "meaning"),
+    )
+    section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
+    facts = (f"{schema['title']}: {schema['description']}",)
+    return Report(schema["title"], schema, facts, (section,), {})
+
+
+def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    """Every key of an object, and below it those of what it holds."""
+    for name, inner in schema["properties"].items():
+        path = f"{prefix}{name}"
+        required = "yes" if name in schema["required"] else "no"
+        yield path, _type(inner), required, inner["description"]
+        for held, suffix in _held(inner, defs):
+            yield from _rows(held, defs, f"{path}{suffix}.")
+
+
+def _held(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
+    """The objects that a value may hold, and how a path to their keys goes on."""
+    if "$ref" in schema:
+        yield defs[schema["$ref"].rpartition("/")[2]], ""
+    for other in schema.get("anyOf", ()):
+        yield from _held(other, defs)
+    for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(schema.get(key), dict):
+            yield from ((held, suffix + more) for held, more in _held(schema[key], defs))
+
+
+def _type(schema: Schema) -> str:
+    """A value's type in a few words.
+
+    >>> _type({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
+    'array of string, or null'
+    """
+    if "anyOf" in schema:
+        return ", or ".join(_type(other) for other in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        return " | ".join(str(value) for value in schema.get("enum", [schema.get("const")]))
+    if "$ref" in schema:
+        return "object"
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        return f"array of {_type(schema['items'])}"
+    return f"object of {_type(schema['additionalProperties'])}" if "additionalProperties" in schema else kind

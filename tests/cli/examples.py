@@ -1,0 +1,39 @@
+"""The examples of the help, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from rmqlb.cli.manual.tree import CommandPage
+
+from .run import ROOT, Ran, environment, run
+from .shells import program
+
+_OF_A_SHELL = ("|", ">", "<", "&&", ";")
+
+
+def run_example(example: str, folder: Path) -> Ran:
+    """Run it in the current directory; by a shell when it needs one.
+
+    Args:
+        example: as in the help.
+        folder: where rmqlb is put for the shell.
+    """
+    words = shlex.split(example)
+    if not any(word in _OF_A_SHELL for word in words):
+        assert words[0] == "rmqlb", example
+        return run(*words[1:])
+    env = environment({"PATH": f"{program(folder)}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", example], capture_output=True, text=True, env=env, check=False
+    )
+    return Ran(done.stdout, done.stderr, done.returncode)
+
+
+def may_end_with(example: str, command: CommandPage) -> set[int]:
+    """0, or 3 where the example asks to be told so."""
+    tells = "--fail-on" in example or command.name == "check"
+    return {0, 3} if tells else {0}

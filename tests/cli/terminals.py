@@ -1,0 +1,102 @@
+"""rmqlb on a terminal of its own, whose screen can be read and whose keys can be pressed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+import pyte
+
+from tests.cli.run import ROOT, command, environment
+
+_PATIENCE_S = 60
+"""After so long a test has failed; none of them waits for it."""
+_IN_FOREGROUND = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+CTRL_C = b"\x03"
+
+
+class OnTerminal:
+    """A running rmqlb and its terminal.
+
+    Args:
+        args: its arguments.
+        env: more variables.
+        columns: of the terminal.
+        lines: of the terminal.
+
+    Attributes:
+        screen: what its user sees.
+        raw: all that was written.
+    """
+
+    def __init__(self, *args: str, env: Mapping[str, str] | None = None, columns: int = 100, lines: int = 24) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self.raw = b""
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        usual = {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", _IN_FOREGROUND, *command(*args)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=ROOT,
+            env=environment(usual | dict(env or {})),
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._child.kill()
+        self._child.wait()
+        os.close(self._master)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the screen, without those at its end that are empty."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
+
+    def press(self, keys: bytes) -> None:
+        """What its user types."""
+        os.write(self._master, keys)
+
+    def signal(self, number: int) -> None:
+        """What another process sends it."""
+        self._child.send_signal(number)
+
+    def until(self, seen: Callable[[], bool]) -> None:
+        """Read on until something is seen; it is wrong that it never is."""
+        while not seen():
+            assert self._read(), f"it ended, and was not seen in {self.lines}"
+
+    def end(self) -> int:
+        """Read to the end, and the exit code."""
+        while self._read():
+            pass
+        return self._child.wait(_PATIENCE_S)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], _PATIENCE_S)
+        assert ready, f"nothing more came after {self.lines}"
+        try:
+            piece = os.read(self._master, 65536)
+        except OSError:  # Linux tells so that the other end is closed
+            return False
+        self.raw += piece
+        self._stream.feed(piece)
+        return bool(piece)

@@ -1,0 +1,165 @@
+"""Over the whole command tree: every command has help in one form, examples that run, and what completion needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.manual.tree import CommandPage, command_tree
+from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, SECTIONS, known_value, value_of
+from rmqlb.views.report import FORMATS
+from tests.replay_remoting import cluster
+from tests.test_golden import BASIC
+
+from .examples import may_end_with, run_example
+from .run import ROOT, run
+
+TREE = command_tree()
+ALL = list(TREE.all())
+SINGLE = [command for command in ALL if not command.commands]
+BEFORE = {"config": ("context",)}
+"""Group of commands → those whose examples its own take as done."""
+LIVE = "rocketmq://127.0.0.1:9876"
+
+each_command = pytest.mark.parametrize("command", ALL, ids=lambda command: command.typed)
+each_single_command = pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+
+
+@each_command
+def test_a_summary_is_one_sentence(command: CommandPage) -> None:
+    assert re.fullmatch(r"[A-Z][^.!?]*(?:\.[a-z][^.!?]*)*\.", command.help.summary)
+    assert len(command.help.summary) <= 140
+
+
+@each_command
+def test_every_option_and_argument_says_what_it_does(command: CommandPage) -> None:
+    for option in (*command.options, *command.arguments):
+        assert re.match(r"[A-Z0-9%\w]", option.help), option
+        assert option.metavar is None or option.metavar.strip(), option
+
+
+@each_single_command
+def test_the_exit_codes_are_told_and_are_those_of_the_table(command: CommandPage) -> None:
+    codes = [code for code, _ in command.help.exit_codes]
+    assert codes == sorted(set(codes))
+    assert {ExitCode.OK, ExitCode.USAGE} <= set(codes) <= set(ExitCode)
+    assert (ExitCode.CONDITION in codes) == (
+        command.name == "check" or any("--fail-on" in option.names for option in command.options)
+    )
+
+
+@each_single_command
+def test_the_help_has_examples_before_options_and_options_in_groups(command: CommandPage) -> None:
+    assert command.help.examples
+    assert all(example.startswith(command.typed) or "|" in example for example in command.help.examples)
+    shown = run(*command.path, "--help", env={"COLUMNS": "100"})
+    assert shown.code == 0
+    places = [shown.stdout.index(text) for text in (command.help.summary[:30], "Examples:", "─ Options ─")]
+    assert places == sorted(places)
+    assert all(f"─ {option.panel} ─" in shown.stdout for option in command.options)
+
+
+FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
+"""The commands right below the program; those of the pipeline run where Spark does (tests/pipeline)."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    for name in (*BEFORE.get(family, ()), family):
+        command = next(command for command in TREE.commands if command.name == name)
+        single = [each for each in command.all() if not each.commands]
+        if name != family:
+            single = single[:1]
+        for each in single:
+            for example in each.help.examples:
+                must_run(each, example, tmp_path)
+
+
+def must_run(command: CommandPage, example: str, folder: Path) -> None:
+    if LIVE not in example:
+        ran = run_example(example, folder)
+        assert ran.code in may_end_with(example, command), (example, ran.stderr)
+        return
+    with cluster() as (a, b):
+        at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
+        ran = run_example(example.replace(LIVE, at), folder)
+    # The replayed brokers know a part only.
+    assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
+
+
+def test_the_examples_of_the_program_itself_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    assert TREE.help.examples
+    for example in TREE.help.examples:
+        assert run_example(example, tmp_path).code == 0
+
+
+@each_command
+def test_completion_knows_what_each_metavar_stands_for(command: CommandPage) -> None:
+    unknown = {
+        option.metavar
+        for option in (*command.options, *command.arguments)
+        if option.metavar is not None and known_value(command, option) is None
+    }
+    assert not unknown, "say in rmqlb/cli/manual/values.py what is offered there"
+
+
+def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
+    used = {option.metavar for command in ALL for option in (*command.options, *command.arguments)}
+    assert used >= ONLY_THE_USER_KNOWS
+
+
+EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif")
+
+
+@pytest.mark.parametrize("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
+def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The format is looked at before the source is."""
+    monkeypatch.chdir(ROOT)
+    (command,) = (each for each in ALL if each.path == (name,))
+    option = next(option for option in command.options if "--output" in option.names)
+    line = shlex.split(BASIC.get(name) or command.help.examples[0].removeprefix("rmqlb "))
+    taken = set()
+    for each in EVERY_FORMAT:
+        ran = run(*line, "-s", "/nonexistent", "-o", each, env={"RMQLB_NO_CACHE": "1"})
+        if ran.code != ExitCode.USAGE:
+            taken.add(each)
+    assert taken == set(value_of(command, option).words)
+
+
+MAKERS = ("Section", "_judgements")
+
+
+def sections_in_views() -> set[str]:
+    """The first argument of every `Section(…)`, and of the function that makes three of them alike."""
+    found: set[str] = set()
+    for path in (ROOT / "rmqlb" / "views").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
+                name = node.args[0] if node.args else None
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    found.add(name.value)
+    return found
+
+
+def test_the_sections_offered_are_those_that_views_make() -> None:
+    assert {name for names in SECTIONS.values() for name in names} == sections_in_views()
+
+
+@pytest.mark.parametrize("name", [name for name in BASIC if name in SECTIONS])
+def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint for a wrong name lists those that there are, eight at the most."""
+    monkeypatch.chdir(ROOT)
+    ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
+    listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
+    assert listed
+    assert set(listed) <= set(SECTIONS[name])

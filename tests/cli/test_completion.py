@@ -1,0 +1,197 @@
+"""Completion in the real shells: everything of the command tree, names from the cache, and nothing is ever run."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.event_texts import QUALIFIERS
+from rmqlb.cli.manual.tree import CommandPage, command_tree
+from rmqlb.cli.manual.values import value_of
+from rmqlb.engine.allocate import NAMES
+from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.views.report import FORMATS
+
+from .run import ROOT
+from .shells import SCRIPTS, SHELLS, environment, need, offered, program, typed_in_bash
+
+TREE = command_tree()
+HOSTILE = (
+    "Evil$(touch${IFS}canary)",
+    "Evil`touch${IFS}canary`",
+    "Evil';touch${IFS}canary;'",
+    'Evil";touch${IFS}canary;"',
+)
+PLAIN = "OrderEvents"
+
+each_shell = pytest.mark.parametrize("shell", SHELLS)
+
+
+def quoted(shell: str, words: set[str]) -> set[str]:
+    """As the shell offers them: bash inserts what it is given, so that is quoted already."""
+    if shell != "bash":
+        return words
+    done = subprocess.run(
+        ["bash", "-c", "printf '%q\\n' \"$@\"", "bash", *words], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()) if words else set()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A working directory with two sources in the cache, one of them hostile, and two contexts."""
+    (tmp_path / "cache" / "rmqlb").mkdir(parents=True)
+    names = [("topic", "a", PLAIN), *(("topic", "b", name) for name in HOSTILE), ("group", "a", "order-svc")]
+    (tmp_path / "cache" / "rmqlb" / "names").write_text("".join("\t".join(line) + "\n" for line in names))
+    (tmp_path / "config" / "rmqlb").mkdir(parents=True)
+    contexts = "contexts:\n  prod: {source: http://h}\n  staging: {source: http://h}\n"
+    (tmp_path / "config" / "rmqlb" / "config.yaml").write_text(contexts)
+    (tmp_path / "config" / "rmqlb" / "config.yaml").chmod(0o600)
+    return tmp_path
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_can_read_its_script(shell: str) -> None:
+    subprocess.run([need(shell), "-n", str(ROOT / "completions" / SCRIPTS[shell])], check=True)
+
+
+@each_shell
+def test_every_command_is_offered(shell: str, home: Path) -> None:
+    groups = [command for command in TREE.all() if command.commands]
+    answers = offered(shell, [f"{command.typed} " for command in groups], home)
+    assert answers == [{below.name for below in command.commands} for command in groups]
+
+
+@each_shell
+def test_every_option_is_offered(shell: str, home: Path) -> None:
+    commands = list(TREE.all())
+    answers = offered(shell, [f"{command.typed} --" for command in commands], home)
+    for command, answer in zip(commands, answers, strict=True):
+        assert answer == long_options(command), command.typed
+
+
+def long_options(command: CommandPage) -> set[str]:
+    names = (name for option in command.options for name in (*option.names, *option.negations))
+    return {name for name in names if name.startswith("--")}
+
+
+@each_shell
+def test_every_value_that_is_known_is_offered(shell: str, home: Path) -> None:
+    asked: dict[tuple[str, tuple[str, ...]], str] = {}
+    for command in TREE.all():
+        for option in command.options:
+            value = value_of(command, option)
+            if value.kind in ("words", "beginnings"):
+                asked.setdefault((option.names[-1], value.words), f"{command.typed} {option.names[-1]} ")
+    answers = offered(shell, list(asked.values()), home)
+    for ((_, words), line), answer in zip(asked.items(), answers, strict=True):
+        assert {word.replace("\\", "") for word in answer} == set(words), line
+
+
+@each_shell
+def test_values_are_offered_by_how_they_begin(shell: str, home: Path) -> None:
+    cases = {
+        "rmqlb plan-rebalance --strategy MACHINE": {name for name in NAMES if name.startswith("MACHINE")},
+        "rmqlb show-route -o t": {name for name in FORMATS if name.startswith("t")},
+        "rmqlb simulate-rebalance --timer pull": {f"{name}=" for name in TIMER_NAMES if name.startswith("pull")},
+        "rmqlb plan-rollout --ids n": {"new"},
+        "rmqlb simulate-send --latency-fault o": {"on", "off"},
+        "rmqlb plan-rebalance --section qu": {"queues"},
+        "rmqlb plan-rebalance -s x --group y plan": set(),
+        "rmqlb pipeline w": {"what-if"},
+        "rmqlb plan-rebalance --add ": set(),
+        "rmqlb context use ": {"prod", "staging"},
+        "rmqlb show-route --context p": {"prod"},
+        "rmqlb show-owners -g ": {"order-svc"},
+        "rmqlb show-owners --topic Ord": {PLAIN},
+    }
+    assert dict(zip(cases, offered(shell, list(cases), home), strict=True)) == cases
+
+
+@each_shell
+def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> None:
+    (answer,) = offered(shell, ["rmqlb show-route --output=y"], home)
+    assert {word.removeprefix("--output=") for word in answer} == {"yaml"}
+
+
+@each_shell
+def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
+    (answer,) = offered(shell, ["rmqlb simulate-rebalance --event ro"], home)
+    assert answer == quoted(shell, {f"{verb} " for verb in QUALIFIERS if verb.startswith("ro")})
+
+
+@each_shell
+def test_without_a_cache_no_name_is_offered(shell: str, tmp_path: Path) -> None:
+    assert offered(shell, ["rmqlb show-route -t ", "rmqlb show-owners -g "], tmp_path) == [set(), set()]
+
+
+@each_shell
+def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
+    (home / "cluster.json").touch()
+    if shell == "bash":
+        assert "-s|--source|--password-file" in (ROOT / "completions" / "rmqlb.bash").read_text()
+        return  # readline adds them by itself: compopt -o default
+    answer, folders = offered(shell, ["rmqlb show-route -s clus", "rmqlb pipeline score -w c"], home)
+    assert answer == {"cluster.json"}
+    assert {name.rstrip("/") for name in folders} == {"cache", "config"}
+
+
+@each_shell
+def test_hostile_names_are_offered_and_nothing_of_them_is_run(shell: str, home: Path) -> None:
+    lines = ["rmqlb show-route -t ", "rmqlb show-route -t E", "rmqlb show-route --topic=Ev"]
+    everything, some, _ = offered(shell, lines, home)
+    assert everything == quoted(shell, {PLAIN, *HOSTILE})
+    assert some == quoted(shell, set(HOSTILE))
+    assert not list(home.rglob("canary"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_what_bash_inserts_is_the_name_and_no_more(name: str, quote: str, home: Path) -> None:
+    (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
+    (answer,) = offered("bash", [f"rmqlb show-route -t {quote}Ev"], home)
+    for word in answer:
+        typed = f"printf %s {quote}{word}{quote}"
+        done = subprocess.run(["bash", "-c", typed], cwd=home, capture_output=True, text=True, check=True)
+        assert done.stdout == name
+    assert answer or quote  # what cannot stand within the quotes is not offered there
+    assert not (home / "canary").exists()
+
+
+def test_what_bash_inserts_on_a_terminal_is_the_name_and_no_more(home: Path) -> None:
+    for name in (PLAIN, *HOSTILE):
+        (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
+        assert shlex.split(typed_in_bash(f"rmqlb show-route -t {name[:2]}", home)) == [
+            "rmqlb",
+            "show-route",
+            "-t",
+            name,
+        ]
+    assert not (home / "canary").exists()
+
+
+def test_what_zsh_inserts_is_the_name_and_no_more(home: Path) -> None:
+    for name in HOSTILE:
+        (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
+        offered("zsh", ["rmqlb show-route -t Ev"], home)
+        assert shlex.split((home / "buffer").read_text()) == ["rmqlb", "show-route", "-t", name]
+    assert not (home / "canary").exists()
+
+
+def test_a_name_with_an_escape_sequence_in_a_cache_of_somebody_elses_making(home: Path) -> None:
+    """No such name is written; a file that rmqlb did not write must not steer the terminal either."""
+    (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tEv\x1b[31mil\n")
+    for shell in SHELLS:
+        (answer,) = offered(shell, ["rmqlb show-route -t Ev"], home)
+        assert not any("\x1b" in word for word in answer)
+
+
+def test_bash_starts_no_program_for_a_name(home: Path) -> None:
+    rmqlb = program(home) / "rmqlb"
+    rmqlb.write_text("#!/bin/sh\ntouch started\n")
+    assert offered("bash", ["rmqlb show-route -t Ord", "rmqlb plan-re", "rmqlb show-route -o j"], home) != []
+    assert not (home / "started").exists()
+    assert environment(home)["HOME"] == str(home)

@@ -1,0 +1,420 @@
+"""`rmqlb context`, and what commands read when a context is active."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shlex
+import subprocess
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import parse_qs, quote
+
+import pytest
+import yaml
+
+from rmqlb.cli import config, context
+from rmqlb.views.report import FORMATS
+from tests.replay_dashboard import Replay, dashboard
+
+from .configured import Desk, settings
+from .run import EXAMPLE, Ran, command, environment, run
+
+CANARY = "c4nary/secret+4711"
+LOGIN = ("admin", CANARY)
+SHOW = ("show-route", "--topic", "Skewed")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+def context_of(ran: Ran) -> object:
+    assert ran.code == 0, ran.stderr
+    return json.loads(ran.stdout)["source"]["context"]
+
+
+# -- the commands -----------------------------------------------------------------------------------------------------
+
+
+def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
+    added = run("context", "add", "prod", "-s", "rocketmq://a:9876,b:9876", "--access-key", "me", "--secret", "env:MQ")
+    assert added.stdout.splitlines()[0] == f"context prod is in {desk.user_file}"
+    assert run("context", "add", "dump", "-s", EXAMPLE, "--timeout", "9s", "--retries", "1", "--use").code == 0
+    assert yaml.safe_load(desk.user_file.read_text()) == {
+        "context": "dump",
+        "contexts": {
+            "prod": {"source": "rocketmq://a:9876,b:9876", "access-key": "me", "secret": "env:MQ"},
+            "dump": {"source": EXAMPLE, "timeout": "9s", "retries": 1},
+        },
+    }
+    listed = json.loads(run("context", "list", "-o", "json").stdout)
+    assert (listed["schema"], listed["data"]["active"]) == ("rmqlb/contexts", "dump")
+    assert [(item["name"], item["active"]) for item in listed["data"]["contexts"]] == [("prod", False), ("dump", True)]
+    assert run("context", "use", "prod").stdout.splitlines()[0] == f"context prod is active in {desk.user_file}"
+    shown = json.loads(run("context", "show", "-o", "json").stdout)["data"]["context"]
+    assert (shown["name"], shown["active"], shown["secret"], shown["user"]) == ("prod", True, "env:MQ", None)
+    assert run("context", "show", "dump").stdout.startswith(f"context dump; {desk.user_file}, line ")
+    assert run("context", "remove", "prod").code == 0
+    assert json.loads(run("context", "list", "-o", "json").stdout)["data"]["active"] is None
+    assert "context" not in yaml.safe_load(desk.user_file.read_text())
+    assert run("context", "use", "dump").code == run("context", "use", "--none").code == 0
+    assert "context" not in yaml.safe_load(desk.user_file.read_text())
+
+
+def test_paths_mean_the_same_from_every_folder(desk: Desk) -> None:
+    (desk.project / "dump.json").write_text("{}")
+    files = ("--ca-file", "ca.pem", "--client-cert", "~/cert.pem", "--secret", "file:pw")
+    assert run("context", "add", "a", "-s", "dump.json", *files).code == 0
+    assert run("context", "add", "b", "-s", "http://h", "--secret", "file:~/pw").code == 0
+    contexts = yaml.safe_load(desk.user_file.read_text())["contexts"]
+    assert contexts["a"] == {
+        "source": f"{desk.project}/dump.json",
+        "secret": f"file:{desk.project}/pw",
+        "ca-file": f"{desk.project}/ca.pem",
+        "client-cert": f"{desk.home}/cert.pem",
+    }
+    assert contexts["b"]["secret"] == "file:~/pw"
+
+
+def test_nothing_of_the_environment_gets_into_a_context(desk: Desk) -> None:
+    env = {"RMQLB_SOURCE": "http://other", "RMQLB_USER": "me", "RMQLB_TIMEOUT": "9s", "RMQLB_CONTEXT": "nowhere"}
+    assert run("context", "add", "a", env=env).stderr.startswith("error: no source")
+    assert run("context", "add", "a", "-s", "http://h", env=env).code == 0
+    assert yaml.safe_load(desk.user_file.read_text()) == {"contexts": {"a": {"source": "http://h"}}}
+
+
+BAD = {
+    ("add", "a b", "-s", "http://h"): "NAME: 'a b' cannot be the name of a context",
+    ("add", "x" * 65, "-s", "http://h"): f"NAME: '{'x' * 65}' cannot be the name of a context",
+    ("add", "-s", "http://h"): "missing argument 'NAME'",
+    ("add", "a"): "no source",
+    ("add", "a", "-s", "-"): "--source: it is neither a URL nor an absolute path",
+    ("add", "a", "-s", "h:9876"): "--source: it is neither a URL nor an absolute path",
+    ("add", "a", "-s", "ftp://h"): "--source: cannot read ftp:// sources",
+    ("add", "a", "-s", "http://"): "--source: it names no host",
+    ("add", "a", "-s", "rocketmq://a,,b"): "--source: it names no host",
+    ("add", "a", "-s", f"http://me:{CANARY}@h"): "--source: it holds a login, and perhaps a password",
+    ("add", "a", "-s", f"http://me:{quote(CANARY, '')}@h"): "--source: it holds a login, and perhaps a password",
+    ("add", "a", "-s", f"rocketmq://{CANARY}@h"): "--source: it holds a login, and perhaps a password",
+    ("add", "a", "-s", f"http://h?token={CANARY}"): "--source: a source's URL ends before ? and #",
+    ("add", "a", "-s", ""): "--source: it is empty",
+    ("add", "a", "-s", "http://h", "--secret", CANARY): "--secret: that is not a place of a secret",
+    ("add", "a", "-s", "http://h", "--user", "a\x1b[31m"): "--user: it has a character that cannot be printed",
+    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a duration",
+    ("add", "a", "-s", "http://h", "--retries", "21"): "invalid value for '--retries'",
+    ("add", "a", "-s", "http://h", "--map-address", "x"): "--map-address: 'x' is not FROM=TO",
+    ("add", "there", "-s", "http://h"): "there is a context there already",
+    ("use",): "which context?",
+    ("use", "there", "--none"): "which context?",
+    ("use", "thre"): "there is no context 'thre'",
+    ("show",): "no context is active",
+    ("show", "thre"): "there is no context 'thre'",
+    ("remove", "thre"): "there is no context 'thre'",
+    ("remove",): "missing argument 'NAME'",
+    ("lst",): "no such command 'lst' [usage]\nhint: did you mean list?",
+}
+
+
+@pytest.mark.parametrize("args", BAD, ids=" ".join)
+def test_bad_input_is_one_line_and_changes_nothing(desk: Desk, args: tuple[str, ...]) -> None:
+    desk.user("contexts:\n  there: {source: http://h}\n")
+    before = desk.user_file.read_bytes()
+    for more in ((), ("--debug",)):
+        ran = run("context", *args, *more)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith(f"error: {BAD[args]}")
+        assert len(ran.stderr.splitlines()) <= 2
+        assert CANARY not in ran.stderr
+    assert desk.user_file.read_bytes() == before
+
+
+def test_a_name_almost_right_is_suggested(desk: Desk) -> None:
+    assert run("context", "use", "prod").stderr.endswith("hint: rmqlb context add makes one\n")
+    desk.user("contexts:\n  prod: {source: http://h}\n")
+    for args in (("context", "use", "prd"), (*SHOW, "--context", "prd")):
+        assert run(*args).stderr.endswith("hint: did you mean prod?\n")
+
+
+def test_a_context_is_written_anew_only_when_asked(desk: Desk) -> None:
+    desk.user("contexts:\n  a: {source: http://h, user: me}\n  b: {source: http://i}\n")
+    assert run("context", "add", "a", "-s", "http://j", "--replace").code == 0
+    assert yaml.safe_load(desk.user_file.read_text())["contexts"] == {
+        "a": {"source": "http://j"},
+        "b": {"source": "http://i"},
+    }
+
+
+def test_a_choice_that_goes_before_the_users_is_told(desk: Desk) -> None:
+    desk.user("contexts:\n  a: {source: http://h}\n  b: {source: http://i}\n")
+    desk.in_project("context: b\n")
+    ran = run("context", "use", "a")
+    assert ran.stderr == f"note: here {desk.project_file}, line 1, context chooses context b\n"
+    assert "*   b" in ran.stdout
+    ran = run("context", "list", env={"RMQLB_CONTEXT": "c"})
+    assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"
+
+
+def test_a_folder_that_cannot_be_written_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    (desk.home / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk.home / "file"))
+    ran = run("context", "add", "a", "-s", "http://h")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr == f"error: cannot write {desk.home}/file/rmqlb/config.yaml: Not a directory [cannot-write]\n"
+
+
+def test_processes_that_choose_at_once_leave_a_whole_file(desk: Desk) -> None:
+    names = ["a", "b", "c", "d"]
+    desk.user("contexts:\n" + "".join(f"  {name}: {{source: http://h}}\n" for name in names))
+    lines = [[*command("context", "use", name)] for name in names] + [
+        [*command("context", "add", f"{name}{name}", "-s", "http://h")] for name in names
+    ]
+    root = {"PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    children = [
+        subprocess.Popen(line, env=environment(root), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for line in lines
+    ]
+    assert [(child.communicate(timeout=60)[1], child.returncode) for child in children] == [(b"", 0)] * len(lines)
+    written = yaml.safe_load(desk.user_file.read_text())
+    assert written["context"] in names
+    assert sorted(written["contexts"]) == sorted([*names, *(name * 2 for name in names)])
+    assert os.listdir(desk.user_file.parent) == ["config.yaml"]
+
+
+@pytest.mark.usefixtures("desk")
+def test_the_examples_of_the_help_run_one_after_the_other() -> None:
+    modules = [f"context.{name}" for name in context.COMMANDS] + [f"config.{name}" for name in config.COMMANDS]
+    texts = [getattr(import_module(f"rmqlb.cli.{name}"), name.partition(".")[2]).__doc__ or "" for name in modules]
+    lines = re.findall(r"^ +rmqlb (.*)$", "\n".join(texts), re.MULTILINE)
+    assert [(line, run(*shlex.split(line)).code) for line in lines] == [(line, 0) for line in lines]
+    assert len(lines) == 11
+
+
+# -- a context in force -----------------------------------------------------------------------------------------------
+
+TWO = f"context: here\ncontexts:\n  here: {{source: {EXAMPLE}}}\n  other: {{source: {EXAMPLE}}}\n"
+
+
+def test_the_active_context_is_read_and_shown(desk: Desk) -> None:
+    desk.user(TWO)
+    ran = run(*SHOW)
+    assert ran.stderr.splitlines()[0] == f"context here: {EXAMPLE}"
+    assert "context here" not in ran.stdout
+    assert "context" not in run(*SHOW, "-q").stderr
+    for fmt in ("json", "yaml"):
+        ran = run(*SHOW, "-o", fmt)
+        assert (yaml.safe_load(ran.stdout)["source"]["context"], ran.stderr) == ("here", "")
+    plan = run("plan-rebalance", "-g", "order-svc", "--add", "1", "--context", "other", "-o", "json")
+    assert context_of(plan) == "other"
+    assert context_of(run("simulate-send", "-t", "Skewed", "--messages", "1", "-o", "json")) == "here"
+    assert context_of(run("fetch-routes")) == "here"
+
+
+@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "project file", "user file"])
+@pytest.mark.parametrize("source", ["flag", "environment"])
+def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
+    text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
+    desk.user(text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, timeout: 9s"))
+    if chosen == "project file":
+        desk.in_project("context: here\n")
+    flags: tuple[str, ...] = ("-s", EXAMPLE) if source == "flag" else ()
+    flags += ("--context", "here") if chosen == "flag" else ()
+    env = {"RMQLB_SOURCE": EXAMPLE} if source == "environment" else {}
+    env |= {"RMQLB_CONTEXT": "here"} if chosen == "environment" else {}
+    assert context_of(run(*SHOW, *flags, "-o", "json", env=env)) is None
+    found = settings(*flags, env=env)
+    assert (found["source"]["layer"], found["user"]["value"], found["timeout"]["value"]) == (source, None, "5s")
+    assert "secret" not in found
+    said = run(*SHOW, *flags, env=env).stderr.splitlines()[0]
+    as_close = chosen == "flag" or (chosen, source) == ("environment", "environment")
+    origin = "--source" if source == "flag" else "RMQLB_SOURCE"
+    assert (said == f"context here is set aside: {origin} names the source") == as_close
+    assert said.startswith("context") == as_close
+
+
+def test_a_context_that_is_not_there_is_told_with_who_chose_it(desk: Desk) -> None:
+    desk.user(TWO)
+    assert run(*SHOW, "--context", "gone").stderr.startswith("error: --context: there is no context 'gone'")
+    gone = run(*SHOW, env={"RMQLB_CONTEXT": "gone"})
+    assert gone.stderr.startswith("error: RMQLB_CONTEXT: there is no context 'gone'")
+    desk.in_project("output: json\ncontext: gone\n")
+    error = json.loads(run(*SHOW).stderr)["error"]
+    assert error["message"] == f"{desk.project_file}, line 2, context: there is no context 'gone'"
+    assert error["code"] == "context-not-found"
+    assert run(*SHOW, "-s", EXAMPLE).code == 0
+    assert run(*SHOW, "-s", EXAMPLE, "--context", "gone").code == 2
+
+
+def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(desk: Desk) -> None:
+    desk.user(f"context: a\ncontexts:\n  a:\n    source: http://me:{CANARY}@h\n")
+    for args in (SHOW, ("context", "list"), ("context", "show"), ("config", "show"), (*SHOW, "--debug")):
+        ran = run(*args)
+        assert (ran.code, ran.stdout) == (2, "")
+        problem = "contexts.a.source: it holds a login, and perhaps a password"
+        assert ran.stderr.startswith(f"error: {desk.user_file}, line 4, {problem} [password-in-url]\n")
+        assert CANARY not in ran.stderr
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def passwords(replay: Replay) -> list[str]:
+    """Those that a Dashboard was sent, as JSON or as a form."""
+    return [
+        json.loads(body)["password"] if body.startswith(b"{") else parse_qs(body.decode())["password"][0]
+        for body in replay.posted
+    ]
+
+
+def at(url: str, *more: str) -> str:
+    return "context: a\ncontexts:\n" + f"  a: {{source: '{url}', {', '.join(more)}}}\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "env"])
+def test_the_secret_is_taken_from_where_the_context_says(desk: Desk, kind: str) -> None:
+    place = {"file": f"file:{desk.secret(CANARY)}", "env": "env:MQ"}[kind]
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"'secret': '{place}'"))
+        ran = run(*SHOW, "-o", "json", env={"MQ": CANARY})
+    assert context_of(ran) == "a"
+    assert passwords(replay) == [CANARY]
+    assert CANARY not in ran.stdout + ran.stderr
+
+
+def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
+    for place, problem in {
+        "file:/nonexistent": "No such file or directory [no-secret]",
+        "env:MQ": "there is no such variable [no-secret]",
+        f"file:{desk.secret(CANARY, 0o644)}": "other users can open it [secret-not-private]",
+    }.items():
+        with dashboard(Replay(login=LOGIN)) as replay:
+            desk.user(at(replay.url, "user: admin", f"secret: '{place}'"))
+            ran = run(*SHOW)
+        assert (ran.code, ran.stdout, replay.posted) == (2, "", [])
+        error = ran.stderr.splitlines()[1]
+        assert error == f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "sent"),
+    [
+        ((), {}, "of the context"),
+        ((), {"RMQLB_PASSWORD": "of the environment"}, "of the environment"),
+        (("--user", "admin"), {}, "of the context"),
+        (("--user", "other"), {}, None),
+        ((), {"RMQLB_USER": "other"}, None),
+    ],
+)
+def test_a_secret_belongs_to_its_account(desk: Desk, flags: tuple[str, ...], env: dict[str, str], sent: str) -> None:
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
+        ran = run(*SHOW, *flags, env=env)
+    assert ran.code in (2, 5)
+    assert set(passwords(replay)) == ({sent} if sent else set())
+
+
+def test_another_source_gets_none_of_the_contexts_credentials(desk: Desk) -> None:
+    secret = desk.secret(CANARY)
+    for flags, env in ((("-s", "{}"), {}), ((), {"RMQLB_SOURCE": "{}"})):
+        with dashboard(Replay(login=LOGIN)) as replay:
+            desk.user(at("http://127.0.0.1:1", "user: admin", f"secret: 'file:{secret}'"))
+            given = [flag.format(replay.url) for flag in flags]
+            ran = run(*SHOW, *given, env={name: value.format(replay.url) for name, value in env.items()})
+        assert (ran.code, replay.posted) == (5, [])
+        assert ran.stderr.startswith(f"error: {replay.url} asks for a login")
+
+
+@pytest.mark.parametrize("with_secret", [True, False])
+def test_a_project_file_does_not_decide_where_the_environments_secrets_go(desk: Desk, with_secret: bool) -> None:
+    ambient = {"RMQLB_USER": "root", "RMQLB_PASSWORD": CANARY, "RMQLB_SECURITY_TOKEN": CANARY}
+    more = ["user: admin"] + ([f"secret: 'file:{desk.secret('of the context')}'"] if with_secret else [])
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, *more).removeprefix("context: a\n"))
+        desk.in_project("context: a\n")
+        ran = run(*SHOW, env=ambient)
+        found = settings(env=ambient)
+    assert set(passwords(replay)) == ({"of the context"} if with_secret else set())
+    assert (found["user"]["value"], found["user"]["layer"]) == ("admin", "context")
+    assert "password" not in found
+    assert CANARY not in ran.stdout + ran.stderr
+    if not with_secret:
+        assert ran.stderr.endswith(
+            "error: no password for admin [no-secret]\nhint: name a --password-file, give the context a secret, "
+            "or choose it with --context: RMQLB_PASSWORD is not for it\n"
+        )
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, *more))
+        assert run(*SHOW, "--context", "a", env=ambient | {"RMQLB_USER": "admin"}).code == 0
+    assert passwords(replay) == [CANARY]
+
+
+HOSTILE = [
+    "source: http://evil.example",
+    "contexts: {a: {source: http://evil.example}}",
+    "context: ../../etc/passwd",
+    "user: root",
+    "secret: file:/etc/shadow",
+    "map-address: ['*:*=evil.example:9876']",
+    "ca-file: /tmp/evil.pem",
+    "max-size: 1TB",
+    "timeout: 30h",
+    "retries: 1000000",
+    "output: !!python/object/apply:os.system [id]",
+    "a: &a [x]\nb: [*a, *a]",
+    "[" * 100_000,
+    '"\\e]52;c;aGk=\\a": x',
+    "\u202eoutput: json",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(desk: Desk, text: str) -> None:
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret(CANARY)}'"))
+        desk.in_project(text)
+        ran = run(*SHOW)
+    assert (ran.code, ran.stdout, replay.asked, replay.posted) == (2, "", [], [])
+    assert ran.stderr.startswith(f"error: {desk.project_file}")
+    assert len(ran.stderr.splitlines()) <= 2
+    assert set(ran.stderr) <= {"\n", "…", *map(chr, range(0x20, 0x7F))}
+    assert CANARY not in ran.stderr
+
+
+def spellings(secret: str) -> set[str]:
+    return {secret, quote(secret, ""), base64.b64encode(secret.encode()).decode().rstrip("="), repr(secret)}
+
+
+def test_a_planted_secret_is_in_no_output_of_any_command(desk: Desk) -> None:
+    path = desk.secret(CANARY)
+    env = dict.fromkeys(("RMQLB_PASSWORD", "RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN", "MQ"), CANARY)
+    desk.user(
+        f"context: f\ncontexts:\n  f: {{source: 'http://127.0.0.1:1', user: me, secret: 'file:{path}'}}\n"
+        f"  e: {{source: 'rocketmq://127.0.0.1:1', access-key: me, secret: 'env:MQ', timeout: 100ms, retries: 0}}\n"
+    )
+    bad = ("context", "add", "x", "-s", "http://h", "--secret", CANARY)
+    lines = [
+        ("context", "list"),
+        ("context", "show"),
+        ("context", "show", "e"),
+        ("context", "use", "f"),
+        ("context", "add", "x", "-s", "http://h", "--secret", f"file:{path}", "--replace"),
+        ("context", "remove", "x"),
+        ("config", "show", "--origin"),
+        ("config", "show", "--context", "e", "--origin"),
+        (*SHOW, "--retries", "0"),
+        (*SHOW, "--context", "e"),
+        bad,
+        (*bad[:-1], f"pass:{CANARY}"),
+    ]
+    seen = 0
+    for line in lines:
+        for fmt in FORMATS:
+            for more in ((), ("--debug",)):
+                ran = run(*line, "-o", fmt, *more, env=env)
+                seen += len(ran.stdout) + len(ran.stderr)
+                assert not [text for text in spellings(CANARY) if text in ran.stdout + ran.stderr], line
+    assert seen > 10_000
+    assert CANARY not in desk.user_file.read_text()

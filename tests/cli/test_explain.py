@@ -1,0 +1,82 @@
+"""`rmqlb explain` as it is typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.explain import explain
+from rmqlb.cli.schema import schema
+from rmqlb.views.explanations import explanations
+from rmqlb.views.report import FORMATS
+
+from .run import EXAMPLE, SKEWED, run
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("code", ["drift", "topic-not-found", "4"])
+def test_a_code_is_explained_in_every_format(code: str, fmt: str) -> None:
+    ran = run("explain", code, "-o", fmt)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert " ".join(explanations()[code].todo.split()[:3]) in ran.stdout
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_without_a_code_all_are_listed(fmt: str) -> None:
+    ran = run("explain", "-o", fmt)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert all(code in ran.stdout for code in explanations())
+
+
+def test_the_shape_does_not_depend_on_the_count() -> None:
+    one, every = (json.loads(run("explain", *code, "-o", "json").stdout)["data"] for code in (("drift",), ()))
+    assert one["explanations"][0] in every["explanations"]
+    rows = list(csv.DictReader(io.StringIO(run("explain", "-o", "csv").stdout, newline="")))
+    assert [row["code"] for row in rows] == [entry["code"] for entry in every["explanations"]]
+    assert list(rows[0]) == list(every["explanations"][0])
+    assert yaml.safe_load(run("explain", "drift", "-o", "yaml").stdout)["data"] == one
+
+
+def test_a_code_may_be_pasted_with_its_brackets() -> None:
+    plain = run("explain", "drift", "-o", "plain").stdout
+    assert run("explain", "[drift]", "-o", "plain").stdout == run("explain", "DRIFT", "-o", "plain").stdout == plain
+
+
+@pytest.mark.parametrize("documented", [explain, schema])
+def test_the_examples_of_the_help_run(documented: Callable[..., None]) -> None:
+    lines = [line.split()[1:] for line in (documented.__doc__ or "").splitlines() if line.startswith("      rmqlb ")]
+    assert len(lines) > 1
+    for words in lines:
+        ran = run(*words)
+        assert (ran.code, bool(ran.stdout), ran.stderr) == (0, True, "")
+
+
+def test_a_wrong_code_gets_a_suggestion() -> None:
+    ran = run("explain", "drifft")
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    assert ran.stderr == "error: there is no code drifft [usage]\nhint: did you mean drift?\n"
+
+
+def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
+    said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
+    warned = [line for line in said if line.startswith("warning: ")]
+    failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
+    for line in (*warned, *failed):
+        code = line[line.rindex("[") :]
+        assert run("explain", code).stdout.startswith(f"{code[1:-1]}, a")
+    assert [line.rpartition("[")[2] for line in (*warned, *failed)] == [
+        "shared-client-id]",
+        "assumed-strategy]",
+        "topic-not-found]",
+    ]
+
+
+def test_nothing_but_the_catalogue_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMQLB_SOURCE", "rocketmq://127.0.0.1:1")
+    assert run("explain", "drift").code == run("schema", "show-route").code == 0

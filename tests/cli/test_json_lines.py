@@ -1,0 +1,98 @@
+"""`-o jsonl`: the rows of a result, one a line, the same as in its JSON; and snapshots that are read back by lines."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.snapshot_file import to_document
+from rmqlb.views.machine import as_json_lines, envelope
+from rmqlb.views.report import Report
+from tests.cli.run import EXAMPLE, run
+from tests.sources.strategies import SNAPSHOTS
+
+OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--explain")
+PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3")
+
+
+def lines(*arguments: str, stdin: str | None = None) -> list[dict[str, Any]]:
+    done = run(*arguments, "-o", "jsonl", "-q", stdin=stdin)
+    assert done.code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def data(*arguments: str) -> Any:
+    return json.loads(run(*arguments, "-o", "json").stdout)["data"]
+
+
+def test_the_lines_of_owners_are_its_queues() -> None:
+    assert lines(*OWNERS) == data(*OWNERS)["queues"]
+
+
+def test_the_lines_of_routes_are_its_topics() -> None:
+    assert lines("show-route", "-s", EXAMPLE) == data("show-route", "-s", EXAMPLE)["topics"]
+
+
+def test_the_lines_of_a_plan_are_its_queues_with_their_topic() -> None:
+    queues = [{"topic": topic["topic"], **queue} for topic in data(*PLAN)["topics"] for queue in topic["queues"]]
+    assert lines(*PLAN) == queues
+    assert lines(*PLAN, "--changed") == [queue for queue in queues if queue["change"] != "same"]
+
+
+def test_warnings_are_on_stderr_as_with_every_table() -> None:
+    arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
+    assert run(*arguments, "-o", "jsonl").stderr == run(*arguments, "-o", "csv").stderr != ""
+
+
+def test_commands_without_rows_have_no_such_format() -> None:
+    done = run("plan-rollout", "-s", EXAMPLE, "-g", "order-svc", "-o", "jsonl")
+    assert (done.code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: unknown format jsonl")
+
+
+def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> None:
+    parts = lines("fetch-routes", "-s", EXAMPLE)
+    whole = data("fetch-routes", "-s", EXAMPLE)
+    assert [part["schema"] for part in parts] == ["rmqlb/snapshot"] * 6
+    assert [topic for part in parts for topic in part["data"]["topics"]] == whole["topics"]
+    assert [group for part in parts for group in part["data"]["groups"]] == whole["groups"]
+    assert all(len(part["data"]["topics"]) + len(part["data"]["groups"]) == 1 for part in parts[1:])
+
+
+@pytest.mark.parametrize("group", ["order-svc", "bill-svc", "audit-svc"])
+def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
+    piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout
+    arguments = ("--group", group, "--remove-broker", "broker-b", "-o", "csv")
+    assert run("plan-rebalance", "-s", "-", *arguments, stdin=piped) == run("plan-rebalance", "-s", EXAMPLE, *arguments)
+
+
+def test_a_line_alone_is_a_snapshot_too() -> None:
+    piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout.splitlines()
+    (skewed,) = (line for line in piped if '"topics":[{"topic":"Skewed"' in line)
+    assert run("show-route", "-s", "-", "-o", "csv", stdin=skewed).stdout == (
+        run("show-route", "-s", EXAMPLE, "--topic", "Skewed", "-o", "csv").stdout
+    )
+
+
+@settings(max_examples=30)
+@given(SNAPSHOTS)
+def test_the_parts_of_a_snapshot_put_together_are_the_snapshot(snapshot: ClusterSnapshot) -> None:
+    text = as_json_lines(
+        envelope(Report("rmqlb/snapshot", to_document(part), (), (), {}), "fetch-routes", part, ())
+        for part in snapshot.parts()
+    )
+    read = DumpSource("-", stdin=BytesIO(text.encode())).fetch(Wanted())
+    assert (read.routes, read.groups) == (snapshot.routes, snapshot.groups)
+    assert (read.taken_at, read.unread) == (snapshot.taken_at, snapshot.unread)
+
+
+def test_an_empty_snapshot_is_read_back_as_one() -> None:
+    piped = run("fetch-routes", "-s", EXAMPLE, "--topic", "none*", "--group", "none*", "-o", "jsonl").stdout
+    assert piped.count("\n") == 1
+    assert run("fetch-routes", "-s", "-", stdin=piped).code == 0

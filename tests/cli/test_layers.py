@@ -1,0 +1,204 @@
+"""Flag > environment > context in force > project file > user file > default, for every kind of option."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .configured import Desk, settings
+from .run import EXAMPLE, run
+
+FLAG, ENVIRONMENT, CONTEXT, PROJECT, USER, DEFAULT = (
+    "flag",
+    "environment",
+    "context",
+    "project file",
+    "user file",
+    "default",
+)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+# What each layer sets a key to; the layers that are absent cannot set it.
+TABLE: dict[str, dict[str, Any]] = {
+    "timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", PROJECT: "4s", USER: "5m", DEFAULT: "5s"},
+    "retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, PROJECT: 14, USER: 15, DEFAULT: 2},
+    "max-size": {FLAG: "1MB", ENVIRONMENT: "2MB", USER: "3MB", DEFAULT: "64MB"},
+    "no-color": {FLAG: True, ENVIRONMENT: True, PROJECT: True, USER: True, DEFAULT: False},
+    "context": {FLAG: "c1", ENVIRONMENT: "c2", PROJECT: "c3", USER: "c4", DEFAULT: None},
+    "source": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
+    "user": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
+    "access-key": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
+    "ca-file": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
+    "client-cert": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
+    "client-key": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
+    "tls-name": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
+    "map-address": {FLAG: ["f:1=g:1"], ENVIRONMENT: ["e:1=g:1"], CONTEXT: ["c:1=g:1"], DEFAULT: None},
+    "password-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},
+    "secret-key-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},
+}
+CELLS = [(key, layer) for key, layers in TABLE.items() for layer in layers]
+CONTEXTS = "".join(f"  {name}: {{source: /c}}\n" for name in ("c1", "c2", "c3", "c4"))
+
+
+def variable(key: str) -> str:
+    return "RMQLB_" + key.upper().replace("-", "_")
+
+
+def line_of(key: str, value: Any) -> str:
+    return f"{key}: {json.dumps(value)}\n"
+
+
+def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """Write the files, and give flags and environment."""
+    context = {"source": "/c"} | ({key: layers[CONTEXT]} if CONTEXT in layers else {})
+    in_force = CONTEXT in layers
+    user = line_of(key, layers[USER]) if USER in layers else ""
+    if in_force:
+        user += "context: mine\n"
+    desk.user(f"{user}contexts:\n  mine: {json.dumps(context)}\n{CONTEXTS}")
+    if PROJECT in layers:
+        desk.in_project(line_of(key, layers[PROJECT]))
+    flags: list[str] = []
+    if FLAG in layers:
+        value = layers[FLAG]
+        flags = [f"--{key}"] if value is True else [f"--{key}", value[0] if isinstance(value, list) else str(value)]
+    environment = {}
+    if ENVIRONMENT in layers:
+        value = layers[ENVIRONMENT]
+        environment = {variable(key): value[0] if isinstance(value, list) else str(value)}
+    return flags, environment
+
+
+@pytest.mark.parametrize(("key", "layer"), CELLS)
+def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: str) -> None:
+    order = list(TABLE[key])
+    weaker = {other: TABLE[key][other] for other in order[order.index(layer) :]}
+    flags, environment = lay_out(desk, key, weaker)
+    found = settings(*flags, env=environment)[key]
+    assert (found["layer"], found["value"]) == (layer, TABLE[key][layer])
+    origins = {
+        FLAG: f"--{key}",
+        ENVIRONMENT: variable(key),
+        CONTEXT: f"{desk.user_file}, line {{}}, contexts.mine.{key}",
+        PROJECT: f"{desk.project_file}, line 1, {key}",
+        USER: f"{desk.user_file}, line 1, {key}",
+        DEFAULT: None,
+    }
+    origin = origins[layer]
+    assert found["origin"] == (origin and origin.format(found["line"]))
+
+
+@pytest.mark.parametrize("layer", [FLAG, ENVIRONMENT, PROJECT, USER, DEFAULT])
+def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
+    layers = {FLAG: "json", ENVIRONMENT: "yaml", PROJECT: "json", USER: "yaml", DEFAULT: None}
+    order = list(layers)
+    weaker = {other: layers[other] for other in order[order.index(layer) :]}
+    flags, environment = lay_out(desk, "output", weaker)
+    ran = run("config", "show", "--origin", *flags, env=environment)
+    if layer == DEFAULT:
+        assert re.search(r"^output +default$", ran.stdout, re.MULTILINE)
+        return
+    assert ran.stdout.startswith("{") == (layers[layer] == "json")
+    (found,) = (item for item in yaml.safe_load(ran.stdout)["data"]["settings"] if item["key"] == "output")
+    assert (found["layer"], found["value"]) == (layer, layers[layer])
+
+
+def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:
+    desk.user("no-color: true\n")
+    assert settings(env={"RMQLB_NO_COLOR": "0"})["no-color"]["value"] is False
+    assert settings(env={"RMQLB_NO_COLOR": ""})["no-color"]["value"] is True
+
+
+def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None:
+    desk.user("timeout: 0s\n")
+    send = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
+    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not a duration")
+    desk.user("timeout: 1m\nretries: 9\n")
+    ran = run(*send, "-o", "json")
+    assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
+    assert json.loads(ran.stdout)["data"]["scenario"]["retries"] == 2
+
+
+def test_a_command_that_cannot_write_a_configured_format_writes_its_own(desk: Desk) -> None:
+    desk.user("output: table\n")
+    ran = run("fetch-routes", "-s", EXAMPLE, "--topic", "Skewed", "--group", "bill-svc")
+    assert (ran.code, json.loads(ran.stdout)["schema"]) == (0, "rmqlb/snapshot")
+    desk.user("output: yaml\n")
+    assert run("fetch-routes", "-s", EXAMPLE, "--topic", "Skewed").stdout.startswith("schema: rmqlb/snapshot\n")
+    assert run("fetch-routes", "-s", EXAMPLE, "-o", "table").code == 2
+
+
+@pytest.mark.parametrize("write", ["user", "in_project"])
+def test_errors_are_in_the_configured_format_too(desk: Desk, write: str) -> None:
+    getattr(desk, write)("output: json\n")
+    for args in (("show-route", "-s", "no-such-file"), ("show-route", "--bogus"), ("config", "shw")):
+        ran = run(*args)
+        assert (ran.stdout, json.loads(ran.stderr)["schema"]) == ("", "rmqlb/error")
+    assert run("show-route", "-s", "no-such-file", "-o", "plain").stderr.startswith("error: ")
+    assert run("show-route", "-s", "no-such-file", env={"RMQLB_OUTPUT": "plain"}).stderr.startswith("error: ")
+
+
+WRONG = {
+    "output: jsn": ("output: unknown format jsn", "did you mean json?"),
+    "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
+    "timeout: soon": ("timeout soon: not a duration", "write 800ms, 5s or 1m"),
+    "timeout: 25h": ("timeout 25h: longer than a day", None),
+    "retries: 21": ("retries 21: not a number from 0 to 20", None),
+    "retries: -1": ("retries -1: not a number from 0 to 20", None),
+    "context: a b": ("context: 'a b' cannot be the name of a context", None),
+}
+
+
+@pytest.mark.parametrize("write", ["user", "in_project"])
+@pytest.mark.parametrize("line", WRONG)
+def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, write: str, line: str) -> None:
+    problem, hint = WRONG[line]
+    getattr(desk, write)(f"# a comment\n{line}\n")
+    path = desk.user_file if write == "user" else desk.project_file
+    ran = run("show-route", "-s", EXAMPLE)
+    assert (ran.code, ran.stdout) == (2, "")
+    first, *others = ran.stderr.splitlines()
+    assert first.startswith(f"error: {path}, line 2, {problem}")
+    assert first.endswith(" [config-invalid]")
+    assert len(others) <= 1
+    assert hint is None or others == [f"hint: {hint}"]
+
+
+@pytest.mark.parametrize("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
+def test_a_file_that_is_wrong_keeps_nobody_from_help(desk: Desk, args: tuple[str, ...]) -> None:
+    desk.user("outptu: json\n")
+    assert run(*args).code == 0
+
+
+def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    assert run("show-route", "-s", EXAMPLE).code == 0
+    ran = run("config", "show", "-o", "json")
+    assert json.loads(ran.stdout)["data"]["userFile"] is None
+    for args in (("list",), ("add", "x", "-s", "http://h"), ("use", "x"), ("show",), ("remove", "x")):
+        ran = run("context", *args)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("error: there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME")
+    assert desk.home.exists()
+
+
+def test_origins_are_shown_to_people_who_ask(desk: Desk) -> None:
+    desk.in_project("timeout: 9s\n")
+    plain = run("config", "show").stdout
+    assert f"project file: {desk.project_file}" in plain
+    assert re.search(r"^timeout +9s$", plain, re.MULTILINE)
+    shown = run("config", "show", "--origin", "--retries", "1").stdout
+    assert re.search(rf"^timeout +9s +project file +{desk.project_file}, line 1, timeout$", shown, re.MULTILINE)
+    assert re.search(r"^retries +1 +flag +option --retries$", shown, re.MULTILINE)
+    assert run("config", "show", "-o", "csv", "--retries", "1").stdout.count("option --retries") == 1

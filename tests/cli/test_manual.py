@@ -1,0 +1,215 @@
+"""The pages of the manual: committed as they are made, clean, installed, and true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.manual.__main__ import write
+from rmqlb.cli.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
+from rmqlb.cli.manual.files import all_files
+from rmqlb.cli.manual.help_text import Listing, parse_help
+from rmqlb.cli.manual.roff import Page, escaped
+from rmqlb.cli.manual.snapshot_page import EXAMPLE, keys
+from rmqlb.cli.manual.strategies_page import CASES, picture
+from rmqlb.cli.manual.tree import command_tree
+from rmqlb.engine.allocate import NAMES
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.config_file import read_project_file, read_user_file
+from rmqlb.sources.dump import DumpSource
+
+from .run import ROOT
+from .shells import need
+
+FILES = all_files()
+PAGES = [path for path in FILES if path.startswith("man/")]
+NO_DATE = 'WARNING: missing date, using "": TH'
+"""A page bears the version: a date of today would make it another page every day."""
+
+
+def printed(page: str, width: int = 300) -> str:
+    """What `man` shows of it."""
+    done = subprocess.run(
+        [need("groff"), "-man", "-ww", "-Tutf8", "-P-cbou", f"-rLL={width}n"],
+        input=page,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_what_is_committed_is_what_is_made() -> None:
+    committed = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for folder in ("man", "completions")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    }
+    assert committed == FILES, "run python -m rmqlb.cli.manual"
+
+
+def test_pages_of_commands_that_are_gone_are_removed(tmp_path: Path) -> None:
+    stale = tmp_path / "man" / "man1" / "rmqlb-gone.1"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("")
+    write(tmp_path)
+    assert not stale.exists()
+    assert (tmp_path / "man" / "man1" / "rmqlb.1").read_text() == FILES["man/man1/rmqlb.1"]
+
+
+def test_every_command_has_a_page() -> None:
+    assert {path for path in PAGES if path.startswith("man/man1/")} == {
+        f"man/man1/{command.page}.1" for command in command_tree().all()
+    }
+
+
+def test_every_variable_of_the_environment_is_told() -> None:
+    variables = {
+        name
+        for path in (ROOT / "rmqlb").rglob("*.py")
+        for name in re.findall(r"\bRMQLB_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    }
+    variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
+    page = FILES["man/man1/rmqlb.1"]
+    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER", "RMQLB_NO_CACHE"}
+    assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_groff_has_no_warning(path: str) -> None:
+    printed(FILES[path])
+
+
+def test_man_has_no_warning() -> None:
+    man = need("man")
+    for path in PAGES:
+        command = [man, "--warnings", "-E", "UTF-8", "-P", "cat", "-l", str(ROOT / path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stderr == "", path
+        assert done.stdout.count("\n") > 20, path
+
+
+def test_man_finds_a_page_by_its_name() -> None:
+    done = subprocess.run(
+        [need("man"), "-M", str(ROOT / "man"), "-P", "cat", "rmqlb-plan-rebalance"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "RMQLB-PLAN-REBALANCE(1)" in done.stdout
+
+
+def test_mandoc_finds_nothing() -> None:
+    done = subprocess.run(
+        [need("mandoc"), "-T", "lint", "-W", "warning", *(str(ROOT / path) for path in PAGES)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line for line in done.stdout.splitlines() if not line.endswith(NO_DATE)] == []
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".SH INJECTED",
+        "'br",
+        r"\fBbold\fR \n(.H \e",
+        "a - b -- --option 'x' `y` ^ ~ \" # %",
+        ".",
+        "\\",
+        "[x] {y} $(touch z) & | ; <>",
+        '.\\" a comment',
+    ],
+)
+def test_text_comes_out_as_it_went_in(text: str) -> None:
+    page = Page("x", 1, "nothing")
+    page.heading("Here")
+    page.verbatim([text])
+    page.paragraph(escaped(text))
+    page.item(escaped(text), escaped(text))
+    lines = [line.strip() for line in printed(page.text()).splitlines()]
+    beside = [f"{text} {text}"] if len(text) < 7 else [text, text]  # a short term has its text on the same line
+    found = [" ".join(line.split()) for line in lines if line.startswith(text)]
+    assert found == [" ".join(line.split()) for line in (text, text, *beside)]
+
+
+def test_a_character_that_no_page_can_show_is_refused() -> None:
+    with pytest.raises(ValueError, match="no roff"):
+        escaped("\u202e")
+
+
+def test_every_strategy_is_drawn_as_the_engine_deals() -> None:
+    assert sorted(CASES) == sorted(NAMES)
+    page = FILES["man/man7/rmqlb-strategies.7"]
+    assert all(f'.SS "{name}"' in page for name in NAMES)
+    assert picture("AVG_BY_CIRCLE") == [
+        "            broker-a   broker-b      broker-a   broker-b",
+        "            0 1 2 3 4  0 1 2 3 4     0 1 2 3 4  0 1 2 3 4",
+        "10.0.0.1@g  # . . # .  . # . . #     # . . . #  . . . # .",
+        "10.0.0.2@g  . # . . #  . . # . .     . # . . .  # . . . #",
+        "10.0.0.3@g  . . # . .  # . . # .     . . # . .  . # . . .",
+        "10.0.0.4@g                           . . . # .  . . # . .",
+        "",
+        "7 of 10 queues move",
+    ]
+    assert any(line.startswith("(nobody)") for line in picture("MACHINE_ROOM"))
+
+
+def test_the_snapshot_of_the_page_is_read(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(EXAMPLE)
+    snapshot = DumpSource(str(tmp_path / "s.yaml")).fetch(Wanted(group="pay-svc"))
+    assert snapshot.group("pay-svc").client_ids == ("10.0.1.7@4711", "10.0.1.8@4711")
+    assert len(snapshot.route("Payments").subscribe_queues()) == 8
+
+
+def test_every_key_of_a_snapshot_is_told_once() -> None:
+    paths = [path for path, _, _ in keys()]
+    assert len(paths) == len(set(paths))
+    assert {"data.topics[].route.queueDatas[].perm", "data.groups[].clientIds", "source.takenAt"} <= set(paths)
+    assert all(kind not in ("", "value") for _, kind, _ in keys())
+
+
+def test_the_configuration_of_the_page_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
+    (tmp_path / "config.yaml").chmod(0o600)
+    assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]
+    (tmp_path / "project.yaml").write_text(PROJECT_EXAMPLE)
+    assert set(read_project_file(str(tmp_path / "project.yaml")).values) == {"context", "output"}
+
+
+def test_all_files_go_where_man_and_the_shells_look() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    data = project["targets"]["wheel"]["shared-data"]
+    assert data == {
+        "man": "share/man",
+        "completions/rmqlb.bash": "share/bash-completion/completions/rmqlb",
+        "completions/_rmqlb": "share/zsh/site-functions/_rmqlb",
+        "completions/rmqlb.fish": "share/fish/vendor_completions.d/rmqlb.fish",
+    }
+    assert all(path in data or path.startswith("man/") for path in FILES)
+    assert {"man", "completions"} <= set(project["targets"]["sdist"]["include"])
+
+
+def test_help_is_taken_apart() -> None:
+    text = (
+        "Do it.\n\nMore of\nthat.\n\nExamples:\n  rmqlb do\n  --it\n\n  rmqlb do 'a  b'\n\nVerbs:\n  one\n  two\n\n"
+        "Exit codes: 0 done, 3 a --fail-on condition is met, 4 group, topic or members\nare not there, 5 no."
+    )
+    parsed = parse_help(text)
+    assert parsed.summary == "Do it."
+    assert parsed.details == ("More of that.", Listing("Verbs:", ("one", "two")))
+    assert parsed.examples == ("rmqlb do --it", "rmqlb do 'a  b'")
+    assert parsed.exit_codes == (
+        (0, "done"),
+        (3, "a --fail-on condition is met"),
+        (4, "group, topic or members are not there"),
+        (5, "no"),
+    )

@@ -1,0 +1,164 @@
+"""Long tables on a terminal go through the user's pager, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import EXAMPLE, start
+from tests.cli.terminals import CTRL_C, OnTerminal
+
+LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc")
+SHORT = ("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--section", "brokers")
+LAST = "CONSISTENT_HASH"
+EVIL = "e\x1b]0;x\x07\x1b[2J\u202evil"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """Where `keeping` writes what it was given."""
+    return tmp_path / "paged.txt"
+
+
+def keeping(kept: Path) -> str:
+    """A pager that shows nothing and keeps everything."""
+    code = f"import sys; open({str(kept)!r}, 'wb').write(sys.stdin.buffer.read())"
+    return shlex.join([sys.executable, "-c", code])
+
+
+def test_a_long_table_is_given_to_the_pager_whole_and_in_colour(kept: Path) -> None:
+    with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": keeping(kept)}, lines=20) as terminal:
+        assert terminal.end() == 0
+        assert terminal.lines == [""]
+    paged = kept.read_text()
+    assert LAST in paged.splitlines()[-1]
+    assert "\x1b[1m" in paged
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "lines"),
+    [
+        (SHORT, {}, 20),
+        (LONG, {}, 200),
+        ((*LONG, "--no-pager"), {}, 20),
+        ((*LONG, "-o", "json"), {}, 20),
+        ((*LONG, "-o", "csv"), {}, 20),
+        (LONG, {"TERM": "dumb"}, 20),
+    ],
+    ids=["short", "tall", "unwanted", "json", "csv", "dumb"],
+)
+def test_everything_else_is_shown_at_once(
+    arguments: tuple[str, ...], env: dict[str, str], lines: int, kept: Path
+) -> None:
+    with OnTerminal(*arguments, "-q", env={"RMQLB_PAGER": keeping(kept), **env}, lines=lines) as terminal:
+        assert terminal.end() == 0
+    assert terminal.raw
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("fmt", ["plain", "markdown"])
+def test_the_other_tables_for_people_are_paged_too(fmt: str, kept: Path) -> None:
+    with OnTerminal(*LONG, "-q", "-o", fmt, env={"RMQLB_PAGER": keeping(kept)}, lines=20) as terminal:
+        assert terminal.end() == 0
+    assert kept.read_text() == start(*LONG, "-q", "-o", fmt).stdout
+
+
+def test_nothing_is_paged_in_a_pipe(kept: Path) -> None:
+    done = start(*LONG, "-o", "table", env={"RMQLB_PAGER": keeping(kept), "LINES": "3"})
+    assert (done.code, kept.exists()) == (0, False)
+    assert LAST in done.stdout
+
+
+def test_our_own_variable_goes_before_the_common_one(kept: Path) -> None:
+    for env in ({"PAGER": keeping(kept)}, {"PAGER": "false", "RMQLB_PAGER": keeping(kept)}):
+        with OnTerminal(*LONG, "-q", env=env, lines=20) as terminal:
+            assert terminal.end() == 0
+        assert LAST in kept.read_text()
+        kept.unlink()
+
+
+@pytest.mark.parametrize("none", ["", "cat", " "])
+def test_no_pager_may_be_wanted(none: str) -> None:
+    with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": none}, lines=20) as terminal:
+        assert terminal.end() == 0
+    assert LAST in terminal.lines[-1]
+
+
+@pytest.mark.parametrize("pager", ["no-such-program --wide", "less 'unbalanced"])
+def test_a_pager_that_cannot_start_is_told_and_the_tables_are_shown(pager: str) -> None:
+    with OnTerminal(*LONG, env={"RMQLB_PAGER": pager}, lines=30) as terminal:
+        assert terminal.end() == 0
+    assert b"warning: cannot start " in terminal.raw
+    assert LAST in "\n".join(terminal.lines)
+
+
+def test_a_pager_that_is_closed_early_has_shown_enough(tmp_path: Path) -> None:
+    data = {
+        "topics": [{"topic": "T", "route": {"queueDatas": [{"brokerName": "b", "readQueueNums": 5000, "perm": 6}]}}],
+        "groups": [{"group": "g", "clientIds": ["x" * 100], "topics": ["T"]}],
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data}))
+    pager = shlex.join([sys.executable, "-c", "import sys; print(sys.stdin.readline()); sys.exit(3)"])
+    arguments = ("show-owners", "-s", str(file), "-q")
+    with OnTerminal(*arguments, env={"RMQLB_PAGER": pager}) as terminal:
+        assert terminal.end() == 0
+    assert terminal.lines == ["group g, 1 consumers, 5000 queues of T"]
+
+
+def test_warnings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
+    arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1", "--fail-on", "moved>0")
+    with OnTerminal(*arguments, env={"RMQLB_PAGER": keeping(kept)}) as terminal:
+        assert terminal.end() == 3
+    shown = "\n".join(terminal.lines)
+    assert "warning: made-up client ids" in shown
+    assert "condition met: moved>0" in shown
+
+
+def test_ctrl_c_is_the_pagers_own() -> None:
+    code = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, lambda *_: (print('pager: caught'), sys.exit(0)))\n"
+        "sys.stdin.read(); print('pager: ready', flush=True); signal.pause()"
+    )
+    pager = shlex.join([sys.executable, "-c", code])
+    with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": pager}, lines=20) as terminal:
+        terminal.until(lambda: "pager: ready" in "".join(terminal.lines))
+        terminal.press(CTRL_C)
+        assert terminal.end() == 0
+    assert "pager: caught" in "".join(terminal.lines)
+
+
+def test_hostile_names_reach_no_pager_raw(tmp_path: Path, kept: Path) -> None:
+    data = {
+        "topics": [{"topic": EVIL, "route": {"queueDatas": [{"brokerName": EVIL, "readQueueNums": 50, "perm": 6}]}}],
+        "groups": [{"group": EVIL, "clientIds": [EVIL], "topics": [EVIL]}],
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data}))
+    with OnTerminal("show-owners", "-s", str(file), env={"RMQLB_PAGER": keeping(kept)}) as terminal:
+        assert terminal.end() == 0
+    paged = kept.read_text()
+    assert "\\x1b]0;x" in paged
+    assert "\x1b]" not in paged
+    assert "\x1b[2J" not in paged
+    assert "\u202e" not in paged
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="this machine has no less")
+def test_less_is_the_pager_where_none_is_named() -> None:
+    env = {"PATH": "/usr/bin:/bin", "LESSHISTFILE": "-"}
+    with OnTerminal(*LONG, "-q", env=env, lines=20) as terminal:
+        terminal.until(lambda: terminal.lines[-1] == ":")
+        assert "group order-svc" in terminal.lines[0]
+        terminal.press(b"G")
+        terminal.until(lambda: terminal.lines[-1] == "(END)")
+        assert LAST in terminal.lines[-2]
+        terminal.press(b"q")
+        assert terminal.end() == 0
+    assert b"ESC" not in terminal.raw

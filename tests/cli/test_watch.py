@@ -1,0 +1,283 @@
+"""`--watch`: what a script reads of the changes, what a user sees on a terminal, and how both end."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.looking import Look
+from rmqlb.cli.option_groups import OutputOptions
+from rmqlb.cli.terminal import Terminal
+from rmqlb.cli.watch import watch
+from rmqlb.errors import DataError, EndpointError, RmqlbError
+from rmqlb.model.finding import Finding
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.report import Report, Rows
+from tests.cli.run import EXAMPLE, run, start
+from tests.cli.terminals import CTRL_C, OnTerminal
+from tests.cli.test_pipe_and_signals import shell
+from tests.replay_dashboard import Replay, dashboard
+from tests.schemas import must_fit
+
+GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
+ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
+QUICK = ("--watch", "100ms")
+
+
+def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> Look:
+    """Rows of a name and a number."""
+    items = [{"name": name, "number": number} for name, number in rows]
+    report = Report("rmqlb/x", {"rows": items}, (), (), {}, Rows(("name",), items))
+    return Look(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))
+
+
+def watched(*looks: Look | RmqlbError, rounds: int | None = None) -> Look:
+    """Watch these, one after another; the clock counts the looks and the waits between them."""
+    coming = iter(looks)
+    ticks = count(1)
+
+    def look() -> Look:
+        found = next(coming)
+        if isinstance(found, RmqlbError):
+            raise found
+        return found
+
+    terminal = Terminal("x", OutputOptions(output="jsonl"), more_formats=("jsonl",))
+    return watch(look, terminal, 5, rounds or len(looks), wait=lambda _: None, clock=lambda: f"t{next(ticks)}")
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        must_fit(line, "rmqlb/change")
+    return lines
+
+
+def brief(lines: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [(line["at"], line["change"], *((line["row"] or line["was"] or {}).values())) for line in lines]
+
+
+def test_the_first_look_tells_all_rows_and_each_other_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(seen(("a", 1), ("b", 1)), seen(("a", 1), ("b", 1)), seen(("b", 2), ("c", 1)))
+    lines = told(capsys)
+    assert brief(lines) == [
+        ("t1", "first", "a", 1),
+        ("t1", "first", "b", 1),
+        ("t3", "changed", "b", 2),
+        ("t3", "added", "c", 1),
+        ("t3", "removed", "a", 1),
+    ]
+    assert lines[2]["was"] == {"name": "b", "number": 1}
+    assert lines[4]["row"] is None
+    assert all(list(line) == ["at", "change", "row", "was", "error"] for line in lines)
+
+
+def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(seen(("a", 1)), GONE, GONE, DataError("no group"), seen(("a", 1)), seen(("a", 2)))
+    lines = told(capsys)
+    assert brief(lines) == [
+        ("t1", "first", "a", 1),
+        ("t2", "stale"),
+        ("t4", "stale"),
+        ("t5", "fresh"),
+        ("t6", "changed", "a", 2),
+    ]
+    assert lines[1]["error"] == {"code": "endpoint", "message": "mq1:9876 is gone", "hint": "is it up?", "exitCode": 5}
+    assert lines[2]["error"] == {"code": "data", "message": "no group", "hint": None, "exitCode": 4}
+    assert lines[3]["error"] is None
+
+
+def test_what_cannot_be_seen_at_first_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(EndpointError):
+        watched(GONE, seen(("a", 1)))
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_stale_at_the_end_is_an_error() -> None:
+    with pytest.raises(EndpointError, match="is gone"):
+        watched(seen(("a", 1)), GONE)
+
+
+def test_a_mistake_of_the_user_is_not_tried_again() -> None:
+    from rmqlb.errors import UsageError
+
+    with pytest.raises(UsageError):
+        watched(seen(("a", 1)), UsageError("which group?"), seen(("a", 1)))
+
+
+def test_a_condition_that_is_met_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
+    assert last.tried[0].met
+    assert [line["row"]["number"] for line in told(capsys)] == [1, 2]
+
+
+def test_it_ends_after_as_many_looks_as_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(*(seen(("a", number)) for number in range(9)), rounds=3)
+    assert len(told(capsys)) == 3
+
+
+def test_a_warning_is_said_when_it_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = Finding("one", "1"), Finding("two", "2")
+    watched(seen(findings=(one,)), seen(findings=(one, two)), seen(findings=(two,)), seen(findings=(one,)))
+    assert [line[9:10] for line in capsys.readouterr().err.splitlines()] == ["1", "2", "1"]
+
+
+def test_hostile_names_are_escaped_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(seen(("\x1b]0;x\x07\u202e", 1)), GONE, seen())
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9"],
+)
+def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None:
+    arguments = [*line.split(), "-s", EXAMPLE]
+    once, watching = run(*arguments, "-o", "jsonl"), run(*arguments, "--watch", "1h", "--rounds", "1")
+    assert (once.code, watching.code) == (0, 0)
+    assert [json.loads(row) for row in once.stdout.splitlines()] == [
+        json.loads(each)["row"] for each in watching.stdout.splitlines()
+    ]
+    assert once.stderr == watching.stderr
+    as_json = run(*arguments, "--watch", "1h", "--rounds", "1", env={"RMQLB_OUTPUT": "json"})
+    assert as_json.stdout.count("\n") == watching.stdout.count("\n")
+
+
+def test_a_condition_is_judged_as_without_watching() -> None:
+    done = run("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "--fail-on", "moved>0", "--watch", "1h")
+    assert done.code == 3
+    assert done.stderr.splitlines()[-1] == "condition met: moved>0 (it is 5)"
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
+    done = shell(f"rmqlb show-route -s {EXAMPLE} --watch 1h -q | head -1; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_a_dump_is_read_again_each_time(source: Path) -> None:
+    source.write_text(snapshot("a"))
+    done = start("show-owners", "-s", str(source), "--strategy", "AVG", *QUICK, "--rounds", "3")
+    assert [json.loads(line)["change"] for line in done.stdout.splitlines()] == ["first"]
+    assert done.code == 0
+
+
+def snapshot(*client_ids: str) -> str:
+    data = {
+        "topics": [{"topic": "T", "route": {"queueDatas": [{"brokerName": "b", "readQueueNums": 1, "perm": 6}]}}],
+        "groups": [{"group": "g", "clientIds": list(client_ids), "topics": ["T"]}],
+    }
+    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "source.json"
+    file.write_text(snapshot("first-one"))
+    return file
+
+
+def replaced(file: Path, text: str) -> None:
+    """Whole or not at all, as a program that is read meanwhile must write."""
+    aside = file.with_suffix(".part")
+    aside.write_text(text)
+    aside.replace(file)
+
+
+def watching(source: Path, *more: str) -> OnTerminal:
+    return OnTerminal("show-owners", "-s", str(source), "--strategy", "AVG", "--section", "queues", *QUICK, *more)
+
+
+def shows(terminal: OnTerminal, *texts: str, without: str = "\0") -> Callable[[], bool]:
+    return lambda: all(text in "\n".join(terminal.lines) for text in texts) and without not in "\n".join(terminal.lines)
+
+
+def test_on_a_terminal_the_screen_is_redrawn(source: Path) -> None:
+    with watching(source) as terminal:
+        terminal.until(shows(terminal, "first-one", "every 0.1s"))
+        replaced(source, snapshot("other"))
+        terminal.until(shows(terminal, "other", without="first-one"))
+        assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+    assert terminal.raw.startswith(ENTER)
+    assert terminal.raw.rstrip().endswith(LEAVE)
+    assert b"Traceback" not in terminal.raw
+
+
+def test_on_a_terminal_what_cannot_be_read_is_shown_as_stale_and_tried_again(source: Path) -> None:
+    with watching(source) as terminal:
+        terminal.until(shows(terminal, "first-one"))
+        replaced(source, "{")
+        terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
+        replaced(source, snapshot("other"))
+        terminal.until(shows(terminal, "other", without="STALE"))
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+
+
+def test_a_termination_puts_the_screen_back_too(source: Path) -> None:
+    with watching(source) as terminal:
+        terminal.until(shows(terminal, "first-one"))
+        terminal.signal(signal.SIGTERM)
+        assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.raw.endswith(LEAVE)
+
+
+def test_an_error_after_a_while_puts_the_screen_back_and_is_told(source: Path) -> None:
+    with watching(source, "--rounds", "2") as terminal:
+        terminal.until(shows(terminal, "first-one"))
+        source.unlink()
+        assert terminal.end() == 4
+    assert LEAVE in terminal.raw
+    assert "error: cannot read" in "".join(terminal.lines)
+
+
+def test_what_was_seen_last_stays_when_it_ends_by_itself(source: Path) -> None:
+    with watching(source, "--rounds", "2") as terminal:
+        assert terminal.end() == 0
+    assert b"first-one" in terminal.raw[terminal.raw.index(LEAVE) :]
+
+
+def test_a_frame_is_cut_to_the_screen_and_says_so() -> None:
+    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", *QUICK, lines=12, columns=60) as terminal:
+        terminal.until(shows(terminal, "more lines"))
+        assert len(terminal.lines) == 12
+        assert "every 0.1s" in terminal.lines[0]
+        assert terminal.lines[-1].startswith("and ")
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+
+
+def test_a_dumb_terminal_gets_no_escapes() -> None:
+    with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "2", env={"TERM": "dumb"}) as terminal:
+        assert terminal.end() == 0
+    assert b"\x1b" not in terminal.raw
+    assert terminal.raw.count(b"Ctrl-C ends") == 2
+
+
+def test_lines_of_json_may_be_read_on_a_terminal_too() -> None:
+    with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "1", "-o", "jsonl", columns=2000) as terminal:
+        assert terminal.end() == 0
+    assert json.loads(terminal.lines[0])["change"] == "first"
+    assert b"\x1b" not in terminal.raw
+
+
+def test_a_password_is_asked_for_once() -> None:
+    with dashboard(Replay(login=("admin", "open sesame"))) as replay:
+        line = ("show-route", "-s", replay.url, "--topic", "Skewed", "--user", "admin", *QUICK, "--rounds", "3")
+        with OnTerminal(*line) as terminal:
+            terminal.until(shows(terminal, "Password for admin:"))
+            terminal.press(b"open sesame\n")
+            assert terminal.end() == 0
+    assert terminal.raw.count(b"Password") == 1
+    assert b"sesame" not in terminal.raw
+    assert sum("csrf" in asked for asked in replay.asked) == 3

@@ -1,0 +1,70 @@
+"""Every code in the tree, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import rmqlb
+import rmqlb.sources.source
+from rmqlb.cli.boundary import OUTPUT_LOST
+from rmqlb.cli.exit_codes import ExitCode, exit_code_of
+from rmqlb.errors import RmqlbError
+
+ROOT = Path(rmqlb.__file__).parent
+
+
+class Used(NamedTuple):
+    """A code, what it is the code of, and where."""
+
+    kind: str
+    code: str
+    exit: int | None
+    where: str
+
+
+def error_classes() -> dict[str, type[RmqlbError]]:
+    """The whole tree of errors, by name."""
+    found: dict[str, type[RmqlbError]] = {}
+    waiting: list[type[RmqlbError]] = [RmqlbError]
+    while waiting:
+        each = waiting.pop()
+        found[each.__name__] = each
+        waiting += each.__subclasses__()
+    return found
+
+
+def used_codes() -> Iterator[Used]:
+    """The code of every warning and error."""
+    yield Used("error", OUTPUT_LOST, ExitCode.UNEXPECTED, "cli/boundary.py")
+    for each in error_classes().values():
+        yield Used("error", each.code, _exit(each), each.__module__)
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield from _of_call(node, node.func.id, f"{path.relative_to(ROOT)}:{node.lineno}")
+
+
+def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
+    keyword = next((each.value for each in node.keywords if each.arg == "code"), None)
+    if name == "Finding":
+        yield Used("warning", _literal(keyword or node.args[0], where), None, where)
+    elif name in error_classes() and keyword is not None and not _is_anothers(keyword):
+        yield Used("error", _literal(keyword, where), _exit(error_classes()[name]), where)
+
+
+def _literal(node: ast.expr, where: str) -> str:
+    assert isinstance(node, ast.Constant), f"{where}: a code is written out, so that it can be found"
+    assert isinstance(node.value, str), where
+    return node.value
+
+
+def _is_anothers(node: ast.expr) -> bool:
+    """`error.code`: the code of an error that is told on."""
+    return isinstance(node, ast.Attribute) and node.attr == "code"
+
+
+def _exit(kind: type[RmqlbError]) -> int:
+    return int(exit_code_of(kind.__new__(kind)))

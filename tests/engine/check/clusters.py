@@ -1,0 +1,92 @@
+"""Small clusters with one group, and policies with one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from msgspec.structs import replace
+
+from rmqlb.engine.check.check import check_policy
+from rmqlb.model.checking import CheckReport
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.policy import GROUP, LIMITS, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from tests.builders import HERE, group, route
+
+DAY = date(2026, 6, 15)
+AVG_CLASS = "AllocateMessageQueueAveragely"
+
+
+def cluster(
+    *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
+) -> ClusterSnapshot:
+    """These groups on these topics; by default T with four queues of broker a."""
+    return ClusterSnapshot(
+        "test",
+        "a test",
+        routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        groups={each.group: each for each in groups},
+        unread=unread,
+    )
+
+
+def members(
+    *views: str,
+    name: str = "g",
+    topics: str | None = "T",
+    owners: str | None = None,
+    strategy: str | None = AVG_CLASS,
+    subscribed: Mapping[str, str] | None = None,
+    lag: Mapping[int, int] | None = None,
+    **more: str | None,
+) -> ConsumerGroup:
+    """A group whose members each broker lists in one text.
+
+    Args:
+        views: the members by broker.
+        name: the group's name.
+        topics: what it subscribes to; None is unknown.
+        owners: who holds each queue of T on broker a, in order: `x x y -`; `-` is nobody, `?` is not looked at.
+        strategy: the Java class that all members report; None when they do not.
+        subscribed: client id → the topics it reports.
+        lag: queue of T on broker a → messages not read.
+        more: fields of the builder.
+    """
+    ids = {client_id for view in views for client_id in view.split()}
+    found = group(*views, name=name, **more)  # type: ignore[arg-type]
+    held = {"-": frozenset[str](), "?": None}
+    states = {
+        MessageQueue("T", "a", i): QueueState(held.get(who, frozenset(who.split("+"))))
+        for i, who in enumerate((owners or "").split())
+    }
+    for i, number in (lag or {}).items():
+        queue = MessageQueue("T", "a", i)
+        states[queue] = replace(states.get(queue, QueueState()), broker_offset=100 + number, consumer_offset=100)
+    return replace(
+        found,
+        topics=None if topics is None else tuple(topics.split()),
+        queues=states,
+        reports={
+            client_id: MemberReport(
+                client_id,
+                None if subscribed is None or client_id not in subscribed else frozenset(subscribed[client_id].split()),
+                strategy,
+            )
+            for client_id in sorted(ids if strategy or subscribed else ())
+        },
+    )
+
+
+def policy(limits: Mapping[str, Bound], *patterns: str, waivers: tuple[Waiver, ...] = (), **more: object) -> Policy:
+    """One rule called r, by default for everything."""
+    about = {LIMITS[name].about for name in limits}.pop() if limits else GROUP
+    bounds = tuple(Limit(name, bound) for name, bound in limits.items())
+    return Policy("p.yaml", (Rule("r", about, patterns or ("*",), bounds, **more),), waivers)  # type: ignore[arg-type]
+
+
+def checked(snapshot: ClusterSnapshot, limits: Mapping[str, Bound], *patterns: str, **more: object) -> CheckReport:
+    """The rule checked on the test's day."""
+    return check_policy(snapshot, policy(limits, *patterns, **more), DAY)  # type: ignore[arg-type]

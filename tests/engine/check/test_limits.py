@@ -1,0 +1,317 @@
+"""Each limit on small clusters: what is measured, on which side of the bound it falls, and what cannot be told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check.group_limits import GROUP_MEASURES
+from rmqlb.engine.check.topic_limits import TOPIC_MEASURES
+from rmqlb.model.checking import Judgement
+from rmqlb.model.group import CONSUME_POP
+from rmqlb.model.policy import GROUP, LIMITS, Bound
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from tests.builders import HERE, route
+
+from .clusters import DAY, checked, cluster, members, policy
+
+BY_CIRCLE = "AllocateMessageQueueAveragelyByCircle"
+
+
+class Case(NamedTuple):
+    """A cluster, a limit, and what comes of it."""
+
+    snapshot: ClusterSnapshot
+    limit: str
+    bound: Bound
+    verdict: str
+    value: Bound | None
+    why: str = ""
+
+
+def one(snapshot: ClusterSnapshot, limit: str, bound: Bound, **more: object) -> Judgement:
+    report = checked(snapshot, {limit: bound}, **more)
+    (judgement,) = (each for each in report.judgements if each.limit is not None)
+    return judgement
+
+
+def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
+    return route(a=4), route("U", 6, True, **brokers)
+
+
+XYZ = cluster(members("x y z"))
+"""Predicted by AVG: x has two queues of four, y and z one each."""
+GRPC = "host@1@0@abc"
+MEASURED = [
+    Case(XYZ, "minMembers", 3, "holds", 3),
+    Case(XYZ, "minMembers", 4, "violated", 3),
+    Case(cluster(members("x x")), "minMembers", 2, "holds", 2),
+    Case(cluster(members("", topics=None)), "minMembers", 1, "violated", 0),
+    Case(XYZ, "maxOverMean", 1.5, "holds", 1.5),
+    Case(XYZ, "maxOverMean", 1.49, "violated", 1.5, "x has 2 of 4 queues"),
+    Case(cluster(members("x y z", owners="y y y z")), "maxOverMean", 2, "violated", 2.25, "y has 3 of 4 queues"),
+    Case(cluster(members("x y", owners="x x x x")), "idle", 0, "violated", 1, "y"),
+    Case(cluster(members("x y", owners="x x x x")), "idle", 1, "holds", 1),
+    Case(cluster(members("1 2 3 4 5 6 7 8 9")), "idle", 0, "violated", 5, "5, 6, 7 and 2 more"),
+    Case(XYZ, "unowned", 0, "holds", 0),
+    Case(cluster(members("x y", owners="x - y -")), "unowned", 1, "violated", 2, "a:1 of T, a:3 of T"),
+    Case(cluster(members("x x y")), "unowned", 0, "violated", 1, "a:2 of T"),
+    Case(cluster(members("x y", owners="x+y x y y")), "multiplyOwned", 0, "violated", 1, "a:0 of T"),
+    Case(cluster(members("x y", owners="x x y y")), "multiplyOwned", 0, "holds", 0),
+    Case(cluster(members("x x y")), "sharedIds", 0, "violated", 1, "x"),
+    Case(XYZ, "sharedIds", 0, "holds", 0),
+    # x goes: y takes its two, z the third; before, x x y z, afterwards y y z z.
+    Case(XYZ, "movedOnMemberLoss", 0.75, "holds", 0.75, "3 of 4 queues move when member x is lost"),
+    Case(XYZ, "movedOnMemberLoss", 0.74, "violated", 0.75, "3 of 4 queues move when member x is lost"),
+    Case(cluster(members("x")), "movedOnMemberLoss", 0.0, "holds", 0),
+    Case(
+        cluster(members("x y"), routes=(route(a=2, b=2),)),
+        "movedOnBrokerLoss",
+        0.4,
+        "violated",
+        0.5,
+        "1 of 2 queues move when broker a is lost",
+    ),
+    Case(cluster(members("x y")), "movedOnBrokerLoss", 0.0, "holds", 0),
+    Case(cluster(members("x y", topics="T U"), routes=two_topics(b=4)), "movedOnBrokerLoss", 0.0, "holds", 0),
+    Case(
+        cluster(members("x y", topics="T U"), routes=two_topics(a=1, b=1)),
+        "movedOnBrokerLoss",
+        0.9,
+        "violated",
+        1,
+        "1 of 1 queues move when broker a is lost",
+    ),
+    Case(
+        cluster(members("x y z", subscribed={"x": "T", "y": "T %RETRY%g", "z": "U"})),
+        "mixedSubscriptions",
+        0,
+        "violated",
+        1,
+        "z",
+    ),
+    Case(cluster(members("x y", subscribed={"x": "T", "y": "T %RETRY%g"})), "mixedSubscriptions", 0, "holds", 0),
+    Case(cluster(members("x")), "mixedSubscriptions", 0, "holds", 0),
+    Case(cluster(members("x y", "x y", "x")), "splitViews", 0, "violated", 1, "broker 2"),
+    Case(cluster(members("x y", "y x")), "splitViews", 0, "holds", 0),
+    Case(cluster(members("x", lag={0: 5, 1: 7, 2: 0, 3: 0})), "lag", 11, "violated", 12, "a:1 of T, a:0 of T"),
+    Case(cluster(members("x", lag={0: 5, 1: -3, 2: 0, 3: 0})), "lag", 5, "holds", 5),
+    Case(XYZ, "strategies", ("AVG",), "holds", ("AVG",)),
+    Case(XYZ, "strategies", ("AVG_BY_CIRCLE", "CONFIG"), "violated", ("AVG",)),
+    Case(cluster(members("x", strategy="OurOwn")), "strategies", ("AVG",), "violated", ("OurOwn",)),
+    Case(
+        cluster(members("x y", strategy=None, owners="x y x y")),
+        "strategies",
+        ("AVG_BY_CIRCLE",),
+        "holds",
+        ("AVG_BY_CIRCLE",),
+    ),
+    Case(
+        cluster(members("x y", strategy=None, owners="x y x y")),
+        "strategies",
+        ("AVG",),
+        "violated",
+        ("AVG_BY_CIRCLE",),
+        "the owners seen fit AVG_BY_CIRCLE",
+    ),
+    Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("CONFIG",),
+        "violated",
+        ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"),
+        "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
+    ),
+    Case(cluster(routes=(route(a=4, b=4),)), "minBrokers", 2, "holds", 2),
+    Case(cluster(), "minBrokers", 2, "violated", 1, "a"),
+    Case(cluster(routes=(route(a=4, b=0),)), "minBrokers", 2, "violated", 1, "a"),
+    Case(cluster(routes=(route(perm=0, a=4, b=4),)), "minBrokers", 1, "violated", 0),
+    Case(cluster(routes=(route(masters=False, a=4, b=4),)), "missingMasters", 1, "violated", 2, "a, b"),
+    Case(
+        cluster(routes=(TopicRouteData("T", (QueueData("a", 4, 4, 6),), ()),)), "missingMasters", 0, "violated", 1, "a"
+    ),
+    Case(cluster(), "missingMasters", 0, "holds", 0),
+]
+
+
+@pytest.mark.parametrize("case", MEASURED, ids=lambda case: f"{case.limit}-{case.bound}-{case.verdict}")
+def test_a_limit_that_can_be_measured(case: Case) -> None:
+    judgement = one(case.snapshot, case.limit, case.bound)
+    assert (judgement.verdict, judgement.value) == (case.verdict, case.value)
+    if case.why:
+        assert judgement.why == case.why
+
+
+def test_every_limit_is_measured_broken_and_kept_above() -> None:
+    assert {name for name, kind in LIMITS.items() if kind.about == GROUP} == set(GROUP_MEASURES)
+    assert {name for name, kind in LIMITS.items() if kind.about != GROUP} == set(TOPIC_MEASURES)
+    for verdict in ("holds", "violated"):
+        assert {case.limit for case in MEASURED if case.verdict == verdict} == set(LIMITS)
+
+
+UNSEEN = cluster(replace(members("x"), views=None))
+NO_ROUTE = cluster(members("x y", topics="T U", owners="x - y y"))
+SPLIT_ROUTE = replace(
+    cluster(members("x y")), routes={"T": RouteSighting(route(a=4), HERE, (RouteSighting(route(a=3, b=1), HERE),))}
+)
+UNTOLD = cluster(members("x y"), unread=(Unread("members of group g at broker b", "timeout"),))
+SILENT = cluster(members("x y", strategy=None))
+STATIC = TopicRouteData(
+    "T",
+    (QueueData("a", 4, 4, 6),),
+    (BrokerData("c", "a", {0: "a:1"}),),
+    topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {})},
+)
+NO_STRATEGY = "the strategy of its members is not known (`assume` in the rule names one)"
+INCOMPLETE = [
+    *(
+        Case(UNSEEN, limit, 1, "incomplete", None, "its members were not seen")
+        for limit in ("minMembers", "idle", "sharedIds", "splitViews", "movedOnMemberLoss", "mixedSubscriptions")
+    ),
+    Case(cluster(members("")), "maxOverMean", 2, "incomplete", None, "no member is online"),
+    Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no member is online to tell its topics"),
+    Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics were not seen"),
+    Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),
+    Case(NO_ROUTE, "idle", 2, "incomplete", None, "the route of topic U is not known"),
+    Case(NO_ROUTE, "unowned", 0, "violated", 1, "a:1 of T"),
+    Case(NO_ROUTE, "unowned", 1, "incomplete", None, "the route of topic U is not known"),
+    Case(SPLIT_ROUTE, "idle", 2, "incomplete", None, "NameServers give different routes of topic T"),
+    Case(SPLIT_ROUTE, "minBrokers", 2, "incomplete", None, "NameServers give different routes of it"),
+    Case(SPLIT_ROUTE, "missingMasters", 0, "holds", 0),
+    Case(UNTOLD, "idle", 2, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "minMembers", 2, "holds", 2),
+    Case(UNTOLD, "minMembers", 3, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "sharedIds", 0, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(SILENT, "idle", 2, "incomplete", None, NO_STRATEGY),
+    Case(SILENT, "movedOnMemberLoss", 1.0, "incomplete", None, NO_STRATEGY),
+    Case(
+        SILENT,
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
+        "its members report no strategy, and none that needs no settings gives the owners seen",
+    ),
+    Case(SILENT, "mixedSubscriptions", 0, "incomplete", None, "x, y did not tell what they subscribe to"),
+    Case(cluster(members("x y z", subscribed={"x": "T", "y": "U"})), "mixedSubscriptions", 0, "violated", 1),
+    Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
+        "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
+    ),
+    Case(
+        cluster(members("x y", strategy="OurOwn")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "members run the strategy class OurOwn, which is not one of RocketMQ's own",
+    ),
+    Case(cluster(members("x y", owners="x ? y y", strategy=None)), "multiplyOwned", 0, "holds", 0),
+    Case(cluster(members("x", lag={0: 5})), "lag", 4, "violated", 5),
+    Case(
+        cluster(members("x", lag={0: 5})),
+        "lag",
+        5,
+        "incomplete",
+        None,
+        "the offsets of 3 queues are not known (a:1 of T, a:2 of T, a:3 of T)",
+    ),
+    Case(
+        cluster(members(f"x {GRPC}")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "some members look like gRPC clients, which take no part in the others' allocation",
+    ),
+    Case(
+        cluster(members("x y", consume_type="CONSUME_ACTIVELY")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "its members pull: whether they deal out queues is not known (`assume` in the rule says so)",
+    ),
+    Case(cluster(members("x y", owners="- - - -")), "maxOverMean", 2, "incomplete", None, "no queue has an owner"),
+    Case(
+        cluster(members("x y"), routes=(STATIC,)),
+        "movedOnBrokerLoss",
+        1.0,
+        "incomplete",
+        None,
+        "topic T is a static topic: its queues are logical and do not follow brokers",
+    ),
+    Case(
+        cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom")),
+        "idle",
+        2,
+        "incomplete",
+        None,
+        "its members run MACHINE_ROOM, whose settings are not known (--idc says them)",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", INCOMPLETE, ids=lambda case: f"{case.limit}-{case.verdict}-{case.why[:40]}")
+def test_what_is_missing_is_never_taken_for_good(case: Case) -> None:
+    judgement = one(case.snapshot, case.limit, case.bound)
+    assert (judgement.verdict, judgement.value) == (case.verdict, case.value)
+    if case.why:
+        assert judgement.why == case.why
+
+
+DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss", "movedOnBrokerLoss")
+
+
+@pytest.mark.parametrize("limit", DEALT)
+@pytest.mark.parametrize(
+    ("snapshot", "why"),
+    [
+        (
+            cluster(members("x", message_model="BROADCASTING")),
+            "group g is BROADCASTING: every consumer reads every queue",
+        ),
+        (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: the brokers hand out messages"),
+        (cluster(members(GRPC)), "its members look like gRPC clients: the proxy hands them messages"),
+    ],
+)
+def test_a_group_that_deals_out_no_queues_is_apart(snapshot: ClusterSnapshot, why: str, limit: str) -> None:
+    judgement = one(snapshot, limit, 1)
+    assert judgement.verdict == "notApplicable"
+    assert judgement.why.startswith(why)
+
+
+def test_a_broadcasting_group_has_no_lag_at_the_brokers() -> None:
+    snapshot = cluster(members("x", message_model="BROADCASTING", lag={0: 5}))
+    assert one(snapshot, "lag", 0).verdict == "notApplicable"
+
+
+def test_a_rule_may_assume_a_strategy_and_that_is_told() -> None:
+    judgement = one(SILENT, "idle", 0, assume="AVG_BY_CIRCLE")
+    assert (judgement.verdict, judgement.value, judgement.basis) == ("holds", 0, "assumed")
+
+
+def test_what_is_assumed_yields_to_what_members_report() -> None:
+    assert one(XYZ, "idle", 0, assume="CONFIG").basis == "predicted"
+
+
+def test_owners_that_were_seen_go_before_what_is_predicted() -> None:
+    judgement = one(cluster(members("x y", owners="x x x x")), "idle", 1)
+    assert (judgement.value, judgement.basis) == (1, "seen")
+
+
+def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> None:
+    snapshot = cluster(
+        members("x y", strategy="AllocateMessageQueueByMachineRoom"), routes=(route("T", 6, True, **{"r1@a": 4}),)
+    )
+    report = check_policy(snapshot, policy({"idle": 0}), DAY, settings=Settings(consumer_idcs=frozenset({"r1"})))
+    assert [(one.verdict, one.basis) for one in report.judgements] == [("holds", "predicted")]

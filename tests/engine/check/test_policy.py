@@ -1,0 +1,178 @@
+"""A whole policy: which groups and topics a rule is about, waivers by the day, and the outcome."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from rmqlb.engine.check.check import check_policy
+from rmqlb.model.checking import CheckReport
+from rmqlb.model.policy import GROUP, NOTE, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.snapshot import Everything, Unread, Wanted
+from tests.builders import route
+
+from .clusters import DAY, checked, cluster, members, policy
+
+UNEVEN = cluster(members("x y", owners="x x x x"), members("x", name="h"))
+IDLE = {"idle": 0}
+
+
+def verdicts(report: CheckReport) -> list[tuple[str | None, str]]:
+    return [(one.subject, "waived" if one.waiver else one.verdict) for one in report.judgements]
+
+
+def waived(snapshot_day: date, **fields: str) -> CheckReport:
+    waiver = Waiver("known", DAY, **fields)
+    return check_policy(UNEVEN, policy(IDLE, waivers=(waiver,)), snapshot_day)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "exclude", "names"),
+    [
+        (("*",), (), ["g", "h"]),
+        (("g",), (), ["g"]),
+        (("x", "h"), (), ["h"]),
+        (("*",), ("g",), ["h"]),
+        (("[gh]",), ("?",), [None]),
+        (("none-*",), (), [None]),
+    ],
+)
+def test_patterns_name_the_groups(patterns: tuple[str, ...], exclude: tuple[str, ...], names: list[str | None]) -> None:
+    report = checked(UNEVEN, IDLE, *patterns, exclude=exclude)
+    assert [one.subject for one in report.judgements] == names
+
+
+def test_a_rule_that_nothing_fits_is_incomplete() -> None:
+    report = checked(UNEVEN, IDLE, "none-*", "no", exclude=("x",))
+    (one,) = report.judgements
+    assert (one.verdict, one.limit, one.why) == ("incomplete", None, "no group fits none-* or no without x")
+    assert report.outcome == "incomplete"
+
+
+def test_a_rule_whose_limits_apply_nowhere_is_incomplete() -> None:
+    report = checked(cluster(members("x", message_model="BROADCASTING")), IDLE)
+    assert verdicts(report) == [("g", "notApplicable"), (None, "incomplete")]
+    assert report.outcome == "incomplete"
+
+
+def test_a_group_that_could_not_be_read_is_checked_all_the_same() -> None:
+    snapshot = cluster(members("x"), unread=(Unread("group lost", "timeout"), Unread("group other", "x")))
+    report = checked(snapshot, {"minMembers": 1}, "g", "lost")
+    assert [(one.subject, one.verdict, one.why) for one in report.judgements] == [
+        ("g", "holds", ""),
+        ("lost", "incomplete", "the group could not be read: timeout"),
+    ]
+
+
+def test_a_topic_that_could_not_be_read_is_checked_all_the_same() -> None:
+    snapshot = cluster(unread=(Unread("route of topic lost", "it is listed and has no route"),))
+    report = checked(snapshot, {"minBrokers": 1})
+    assert [(one.subject, one.verdict) for one in report.judgements] == [("T", "holds"), ("lost", "incomplete")]
+    assert report.judgements[1].why == "its route could not be read: it is listed and has no route"
+
+
+def test_a_broker_that_did_not_list_its_groups_leaves_every_rule_for_groups_incomplete() -> None:
+    snapshot = cluster(members("x"), unread=(Unread("groups of broker b", "timeout"),))
+    report = checked(snapshot, {"minMembers": 1})
+    assert verdicts(report) == [("g", "holds"), (None, "incomplete")]
+    assert checked(snapshot, {"minBrokers": 1}).outcome == "holds"
+
+
+def test_what_else_could_not_be_read_leaves_only_those_limits_incomplete_that_need_it() -> None:
+    snapshot = cluster(
+        members("x"), unread=(Unread("NameServer s:9876", "timeout"), Unread("member of group g x", "-"))
+    )
+    assert checked(snapshot, {"minMembers": 1}).outcome == "holds"
+
+
+def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
+    names = ("T", "%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC", "a", "c")  # a broker and a cluster are called a and c
+    snapshot = cluster(
+        members("x"), members("x", name="TOOLS_CONSUMER"), routes=tuple(route(name, a=1) for name in names)
+    )
+    assert verdicts(checked(snapshot, {"minBrokers": 1})) == [("T", "holds")]
+    assert verdicts(checked(snapshot, {"minMembers": 1})) == [("g", "holds")]
+
+
+@pytest.mark.parametrize(("day", "state"), [(-1, "waived"), (0, "waived"), (1, "violated")])
+def test_a_waiver_counts_to_the_end_of_its_last_day(day: int, state: str) -> None:
+    report = waived(DAY + timedelta(days=day), group="g")
+    assert verdicts(report) == [("g", state), ("h", "holds")]
+    assert report.outcome == ("holds" if state == "waived" else "violated")
+
+
+def test_an_expired_waiver_is_reported() -> None:
+    report = waived(DAY + timedelta(days=1), group="g", rule="r")
+    assert [(f.code, f.message) for f in report.findings] == [
+        ("expired-waiver", "the waiver for rule r, group g expired after 2026-06-15")
+    ]
+    assert [(use.state, use.waived) for use in report.waivers] == [("expired", 0)]
+
+
+@pytest.mark.parametrize("fields", [{"group": "h"}, {"group": "none"}, {"topic": "g"}, {"group": "g", "limit": "lag"}])
+def test_a_waiver_that_lets_nothing_pass_is_reported(fields: dict[str, str]) -> None:
+    report = waived(DAY, **fields)
+    assert [finding.code for finding in report.findings] == ["unused-waiver"]
+    assert report.outcome == "violated"
+
+
+@pytest.mark.parametrize("fields", [{"group": "[g]"}, {"rule": "r"}, {"rule": "r", "group": "*", "limit": "idle"}])
+def test_a_waiver_may_name_a_rule_a_limit_and_patterns(fields: dict[str, str]) -> None:
+    report = waived(DAY, **fields)
+    assert report.outcome == "holds"
+    assert report.findings == ()
+    assert [(use.state, use.waived) for use in report.waivers] == [("used", 1)]
+
+
+def test_what_cannot_be_told_can_be_waived_and_so_can_a_rule_without_anything_to_check() -> None:
+    waiver = Waiver("to come", DAY, rule="r")
+    assert check_policy(UNEVEN, policy(IDLE, "none", waivers=(waiver,)), DAY).outcome == "holds"
+    of_groups = Waiver("to come", DAY, group="*")
+    assert check_policy(UNEVEN, policy(IDLE, "none", waivers=(of_groups,)), DAY).outcome == "incomplete"
+
+
+def test_a_violation_goes_before_what_is_incomplete() -> None:
+    snapshot = cluster(members("x y", owners="x x x x"), members("x", name="h", topics=None))
+    assert {one.verdict for one in checked(snapshot, IDLE).judgements} == {"violated", "incomplete"}
+    assert checked(snapshot, IDLE).outcome == "violated"
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_from", "outcome"),
+    [
+        (WARNING, "error", "holds"),
+        (WARNING, "warning", "violated"),
+        (NOTE, "warning", "holds"),
+        (NOTE, "note", "violated"),
+    ],
+)
+def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:
+    report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_from=fail_from)
+    assert verdicts(report) == [("g", "violated"), ("h", "holds")]
+    assert report.outcome == outcome
+
+
+def rule(about: About, *patterns: str) -> Rule:
+    return Rule(f"{about}-{patterns}", about, patterns, (Limit("idle" if about == GROUP else "minBrokers", 1),))
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        ([rule(TOPIC, "a*")], Wanted(owners=False, groups=False)),
+        ([rule(GROUP, "a*")], Wanted(everything=Everything((), ("a*",)))),
+        (
+            [rule(GROUP, "a*", "b"), rule(TOPIC, "t"), rule(GROUP, "b")],
+            Wanted(everything=Everything(("t",), ("a*", "b"))),
+        ),
+    ],
+)
+def test_a_source_is_asked_only_for_what_rules_look_at(rules: list[Rule], wanted: Wanted) -> None:
+    assert Policy("p", tuple(rules)).wanted == wanted
+
+
+def test_whoever_watches_is_told_of_each_group() -> None:
+    told: list[tuple[str, int, int]] = []
+    check_policy(UNEVEN, policy(IDLE), DAY, progress=lambda *what: told.append(what))
+    assert told == [("rule r", 0, 2), ("rule r", 1, 2)]

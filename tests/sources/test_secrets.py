@@ -1,0 +1,112 @@
+"""Secrets, read from where they are; each way to fail is one line without the secret."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import SecretPlace, secret_place
+from rmqlb.sources.secrets import read_secret
+
+CANARY = "c4nary-secret"
+WHERE = "config.yaml, line 4, contexts.prod.secret"
+KEYRING = f"""
+class Locked(Exception): pass
+def get_password(service, user):
+    if service == "locked": raise Locked("{CANARY}")
+    return {{("rmqlb", "prod"): "{CANARY}", ("https://h/x", "me"): "{CANARY}", ("rmqlb", "empty"): ""}}.get((service, user))
+"""
+
+
+def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:
+    with pytest.raises(UsageError) as raised:
+        read_secret(secret_place(text, WHERE), WHERE, environment or {})
+    assert CANARY not in raised.value.message + (raised.value.hint or "")
+    return raised.value.message.removeprefix(f"{WHERE}: "), raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("file:/run/secret", "file", "/run/secret"),
+        ("file:a:b", "file", "a:b"),
+        ("env:MQ_SECRET", "env", "MQ_SECRET"),
+        ("keyring:rmqlb/prod", "keyring", "rmqlb/prod"),
+        ("keyring:https://h/x/me", "keyring", "https://h/x/me"),
+    ],
+)
+def test_places(text: str, kind: str, name: str) -> None:
+    place = secret_place(text, WHERE)
+    assert (place.kind, place.name, str(place)) == (kind, name, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""],
+)
+def test_what_is_no_place_is_refused_without_being_shown(text: str) -> None:
+    message, hint = problem(text)
+    assert message == "that is not a place of a secret"
+    assert hint == "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+
+
+def test_a_files_first_line_is_the_secret(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(f"{CANARY}\r\nmore".encode())
+    path.chmod(0o600)
+    assert read_secret(SecretPlace("file", str(path)), WHERE, {}) == CANARY
+    path.chmod(0o640)
+    assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
+
+
+def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text(CANARY)
+    (tmp_path / "secret").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_secret(SecretPlace("file", "~/secret"), WHERE, {}) == CANARY
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    assert problem(f"file:{tmp_path}/none") == (f"file:{tmp_path}/none: No such file or directory", None)
+    assert problem(f"file:{tmp_path}") == (f"file:{tmp_path}: Is a directory", None)
+    (tmp_path / "binary").write_bytes(b"\xff")
+    os.chmod(tmp_path / "binary", 0o600)
+    assert problem(f"file:{tmp_path}/binary") == (f"file:{tmp_path}/binary: it is not UTF-8 text", None)
+
+
+def test_the_environment() -> None:
+    assert read_secret(SecretPlace("env", "MQ"), WHERE, {"MQ": CANARY}) == CANARY
+    assert problem("env:MQ") == ("env:MQ: there is no such variable", "set MQ")
+    assert problem("env:MQ", {"MQ": ""}) == ("env:MQ: there is no such variable", "set MQ")
+
+
+@pytest.fixture
+def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package `keyring`, as far as it is used."""
+    (tmp_path / "keyring.py").write_text(KEYRING)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keyring", raising=False)
+
+
+@pytest.mark.usefixtures("keyring")
+def test_a_keyring() -> None:
+    assert read_secret(SecretPlace("keyring", "rmqlb/prod"), WHERE, {}) == CANARY
+    assert read_secret(SecretPlace("keyring", "https://h/x/me"), WHERE, {}) == CANARY
+    missing = ("keyring:rmqlb/other: the keyring has no such entry", "keyring set rmqlb other")
+    assert problem("keyring:rmqlb/other") == missing
+    assert problem("keyring:rmqlb/empty")[0] == "keyring:rmqlb/empty: the keyring has no such entry"
+    message, hint = problem("keyring:locked/me")
+    assert message == "keyring:locked/me: the keyring does not give it (Locked)"
+    assert hint == "is the keyring unlocked? keyring diagnose tells which one is used"
+    del sys.modules["keyring"]
+
+
+def test_without_the_package_a_keyring_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    message, hint = problem("keyring:rmqlb/prod")
+    assert message == "keyring:rmqlb/prod: the package keyring is not installed"
+    assert hint == "pip install 'rmqlb[keyring]'"

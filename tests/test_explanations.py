@@ -1,0 +1,82 @@
+"""The catalogue of codes is that of the tree, and every code can be explained in every format."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import AllocationError, DataError, EndpointError, ProtocolError, UsageError
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.explanations import Explanation, explanation_report, explanations
+from rmqlb.views.machine import as_csv, as_json, as_yaml, envelope
+from rmqlb.views.people import as_markdown, as_plain
+from tests.codes import used_codes
+from tests.schemas import must_fit
+
+USED = list(used_codes())
+CATALOGUE = explanations()
+SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
+
+
+def of_kind(kind: str) -> dict[str, Explanation]:
+    return {code: one for code, one in CATALOGUE.items() if one.kind == kind}
+
+
+@pytest.mark.parametrize("kind", ["warning", "error"])
+def test_every_code_is_explained_and_every_explanation_is_of_a_code(kind: str) -> None:
+    used = {each.code: each.where for each in USED if each.kind == kind}
+    missing = {code: where for code, where in used.items() if code not in of_kind(kind)}
+    assert missing == {}, "write them into rmqlb/views/explanations.toml"
+    assert set(of_kind(kind)) - set(used) == set(), "nothing has these codes any more"
+
+
+def test_every_exit_code_is_explained() -> None:
+    assert set(of_kind("exit")) == {str(code.value) for code in ExitCode}
+
+
+def test_a_code_means_one_exit_code() -> None:
+    for each in USED:
+        if each.kind == "error":
+            assert CATALOGUE[each.code].exit == each.exit, each.where
+    assert all(one.exit is None for one in CATALOGUE.values() if one.kind != "error")
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_an_explanation_is_whole_sentences_in_a_line(code: str) -> None:
+    one = CATALOGUE[code]
+    assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*" if one.kind != "exit" else r"\d+", code)
+    for text in (one.means, one.why, one.todo):
+        assert SENTENCES.fullmatch(text), text
+        assert "  " not in text
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_every_code_renders_in_every_format(code: str) -> None:
+    one = CATALOGUE[code]
+    told = explanation_report((code,), CATALOGUE, for_people=True).only(())
+    for text in (as_plain(told), as_markdown(told).replace("\\", "")):
+        assert [code in text, one.means in text, one.why in text, one.todo in text] == [True] * 4
+    report = explanation_report((code,), CATALOGUE)
+    assert as_csv(report.table).count("\r\n") == 2
+    value = envelope(report, "explain", ClusterSnapshot("built-in", "rmqlb"), ())
+    must_fit(value)
+    assert as_json(value).startswith("{")
+    assert one.means in as_yaml(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (UsageError, "usage"),
+        (DataError, "data"),
+        (AllocationError, "allocation"),
+        (EndpointError, "endpoint"),
+        (ProtocolError, "protocol"),
+    ],
+)
+def test_an_error_has_the_code_of_its_class_unless_it_has_one_of_its_own(kind: type[DataError], code: str) -> None:
+    assert kind("x").code == code
+    assert kind("x", code="own").code == "own"
+    assert kind("y").code == code

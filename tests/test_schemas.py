@@ -1,0 +1,391 @@
+"""What rmqlb prints as JSON has every key that its schema names, and no other; every command has a schema."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from typer import _click as click
+
+from rmqlb.cli.main import app
+from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
+from rmqlb.model.configuration import ENDPOINT, SETTINGS
+from rmqlb.model.consuming import GroupReport, GroupTrials, Rollout
+from rmqlb.model.finding import Finding
+from rmqlb.model.plan import OwnersReport, RebalancePlan, TriedCondition
+from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.sending import Attempt, KeySpread, SendReport, TrialsReport
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.model.stage import StageReport
+from rmqlb.sources.snapshot_file import to_document
+from rmqlb.views import (
+    check_view,
+    group_data,
+    owners_view,
+    pipeline_view,
+    plan_data,
+    rollout_view,
+    route_view,
+    send_data,
+)
+from rmqlb.views.json_schema import Result, json_schema, shapes_in
+from rmqlb.views.machine import as_json, envelope
+from rmqlb.views.report import FORMATS, Report
+from rmqlb.views.shapes.envelope import Envelope
+from tests.any_value import any_of
+from tests.cli.configured import Desk
+from tests.cli.run import EXAMPLE, run
+from tests.schemas import must_fit, problems, published, schema_of
+from tests.test_golden import GOLDEN, ROOT
+from tests.test_readme import blocks
+
+FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+NAMES = [result.name for result in RESULTS]
+
+
+def leaves(command: click.Command, path: str = "") -> Iterator[str]:
+    """The commands of a tree that do something."""
+    if not isinstance(command, typer.core.TyperGroup):
+        yield path
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from leaves(found, f"{path} {name}".strip())
+
+
+def recorded(ending: str) -> list[Path]:
+    return sorted(GOLDEN.glob(f"*.{ending}.txt"))
+
+
+def printed(path: Path) -> str:
+    """The stdout of a transcript."""
+    _, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    return rest.partition("\n--- stderr\n")[0]
+
+
+def test_every_command_has_a_schema_and_every_schema_is_of_commands() -> None:
+    commands = list(leaves(typer.main.get_command(app)))
+    described = {command for result in RESULTS for command in result.commands}
+    assert set(commands) - described == set(), "give its result a shape and a line in rmqlb/cli/results.py"
+    assert described - set(commands) == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_one_of_json_schema_2020_12(name: str) -> None:
+    schema = schema_of(name)
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"] == name
+    assert json.loads(run("schema", name).stdout) == yaml.safe_load(run("schema", name, "-o", "yaml").stdout) == schema
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: str(result.name))
+def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None:
+    defs = {**json_schema(result)["$defs"], "": json_schema(result)}
+    for name, schema in defs.items():
+        assert schema["description"].endswith("."), name
+        assert all(inner["description"].endswith(".") for inner in schema["properties"].values()), name
+    for name, shape in shapes_in(Envelope, result.shape).items():
+        keys = getattr(shape, "__struct_fields__", None) or shape.__annotations__
+        attributes = (shape.__doc__ or "").partition("Attributes:\n")[2]
+        assert [line for line in attributes.splitlines() if line[8:9] not in ("", " ")] == [
+            line for key in keys for line in attributes.splitlines() if line.startswith(f"        {key}: ")
+        ], f"{name} describes each key once, in order"
+
+
+@pytest.mark.parametrize("path", [*recorded("json"), *recorded("yaml")], ids=lambda path: str(path.name))
+def test_every_recorded_result_fits(path: Path) -> None:
+    value = yaml.safe_load(printed(path))
+    must_fit(value)
+    assert value["command"] in schema_of(value["schema"])["properties"]["command"]["enum"]
+
+
+def test_results_of_every_basic_command_are_recorded() -> None:
+    recordings = {path.name.partition(".")[0] for path in recorded("json")}
+    assert {command for result in RESULTS for command in result.commands if " " not in command} - recordings == set()
+
+
+def test_recorded_lines_fit() -> None:
+    lines = printed(GOLDEN / "send-jsonl.txt").splitlines()
+    assert len(lines) > 3
+    for line in lines:
+        must_fit(json.loads(line), "rmqlb/attempt")
+
+
+def test_the_example_and_what_is_written_by_hand_are_snapshots() -> None:
+    must_fit(json.loads((ROOT / "examples" / "cluster.json").read_text(encoding="utf-8")), "rmqlb/snapshot")
+    (by_hand,) = blocks("yaml")
+    must_fit(json.loads(json.dumps(yaml.safe_load(by_hand))), "rmqlb/snapshot")
+
+
+@pytest.mark.parametrize("path", recorded("json"), ids=lambda path: str(path.name))
+def test_a_key_more_is_noticed_and_allowed_and_a_key_less_is_not(path: Path) -> None:
+    """Of every object of every recorded result; a snapshot may leave out keys."""
+    value = json.loads(printed(path))
+    name = value["schema"]
+    places = [place for place in objects(value) if not is_map(place)]
+    assert len(places) > 3
+    for place in places[:300]:
+        more = copy.deepcopy(value)
+        at(more, place)["newKey"] = 1
+        assert published(name).is_valid(more), place
+        assert problems(more), place
+        less = copy.deepcopy(value)
+        at(less, place).pop(next(iter(at(less, place))))
+        assert published(name).is_valid(less) <= (name == "rmqlb/snapshot"), place
+
+
+MAPS = {"owners", "reasons", "brokerAddrs", "latency", "lostBy", "counts", "faults", "share", "isolations"}
+
+
+def is_map(place: tuple[str | int, ...]) -> bool:
+    """What stands there is a map by name, whose keys are data."""
+    return bool(place) and place[-1] in MAPS
+
+
+def objects(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The places of all objects that are not empty."""
+    if isinstance(value, dict):
+        if value:
+            yield place
+        for key, inner in value.items():
+            yield from objects(inner, (*place, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value[:2]):
+            yield from objects(inner, (*place, index))
+
+
+def at(value: Any, place: tuple[str | int, ...]) -> Any:
+    for step in place:
+        value = value[step]
+    return value
+
+
+def must_print(name: str, data: Any, command: str) -> None:
+    """Through the envelope and the encoder, as a command prints it."""
+    report = Report(name, data, (), (), {})
+    findings = (Finding("drift", "x"),)
+    must_fit(json.loads(as_json(envelope(report, command, ClusterSnapshot("dump", "x"), findings))))
+
+
+@FEW
+@given(any_of(RebalancePlan), st.lists(any_of(TriedCondition), max_size=2))
+def test_any_plan_fits(plan: RebalancePlan, conditions: list[TriedCondition]) -> None:
+    must_print("rmqlb/plan", plan_data.plan_data(plan, conditions), "plan-rebalance")
+
+
+@FEW
+@given(any_of(OwnersReport))
+def test_any_owners_fit(report: OwnersReport) -> None:
+    must_print("rmqlb/owners", owners_view._data(report), "show-owners")
+
+
+@FEW
+@given(any_of(SendReport), any_of(TrialsReport), any_of(KeySpread), any_of(TriedCondition))
+def test_any_simulation_of_sends_fits(
+    report: SendReport, trials: TrialsReport, keys: KeySpread, tried: TriedCondition
+) -> None:
+    data = send_data.send_data(report, (report, report), (report,), trials, (tried,), keys)
+    must_print("rmqlb/send", data, "simulate-send")
+    must_print("rmqlb/send", send_data.send_data(report, (report,), (), None, (), None), "simulate-send")
+
+
+@FEW
+@given(any_of(Attempt))
+def test_any_attempt_fits(attempt: Attempt) -> None:
+    must_fit(json.loads(as_json_line(attempt)), "rmqlb/attempt")
+
+
+@FEW
+@given(any_of(GroupReport), any_of(GroupTrials), any_of(TriedCondition), st.booleans())
+def test_any_simulation_of_a_group_fits(
+    report: GroupReport, trials: GroupTrials, tried: TriedCondition, explain: bool
+) -> None:
+    data = group_data.group_data(report, trials, (tried,), explain=explain)
+    must_print("rmqlb/simulate-rebalance", data, "simulate-rebalance")
+
+
+@FEW
+@given(any_of(Rollout), any_of(TriedCondition))
+def test_any_rollout_fits(rollout: Rollout, tried: TriedCondition) -> None:
+    must_print("rmqlb/plan-rollout", rollout_view._data(rollout, (tried,)), "plan-rollout")
+
+
+@FEW
+@given(st.lists(any_of(StageReport), max_size=3))
+def test_any_run_of_the_pipeline_fits(stages: list[StageReport]) -> None:
+    must_print("rmqlb/pipeline", pipeline_view.pipeline_report("w", stages).data, "pipeline run")
+
+
+@FEW
+@given(st.lists(any_of(RouteSighting), max_size=3))
+def test_any_route_fits(sightings: list[RouteSighting]) -> None:
+    must_print("rmqlb/route", {"topics": [route_view._data(each) for each in sightings]}, "show-route")
+
+
+@FEW
+@given(any_of(ClusterSnapshot))
+def test_any_snapshot_fits(snapshot: ClusterSnapshot) -> None:
+    must_print("rmqlb/snapshot", to_document(snapshot), "fetch-routes")
+
+
+LIMITS_OF_ANY_KIND = st.builds(Limit, st.sampled_from(list(LIMITS)), any_of(Bound))
+
+
+@st.composite
+def check_reports(draw: st.DrawFn) -> CheckReport:
+    rules = draw(st.lists(st.builds(Rule, any_of(str), any_of(About), st.just(("*",)), st.just(())), max_size=2))
+    judgements = st.builds(
+        Judgement,
+        st.sampled_from(rules) if rules else st.nothing(),
+        any_of(str | None),
+        st.none() | LIMITS_OF_ANY_KIND,
+        *(any_of(each) for each in (Verdict, Bound | None, str, Basis | None, Waiver | None)),
+    )
+    return CheckReport(
+        Policy("p", tuple(rules)),
+        draw(st.dates()),
+        tuple(draw(st.lists(judgements, max_size=4 if rules else 0))),
+        tuple(draw(st.lists(any_of(WaiverUse), max_size=2))),
+        fail_from=draw(any_of(Severity)),
+    )
+
+
+@FEW
+@given(check_reports())
+def test_any_check_fits(report: CheckReport) -> None:
+    must_print("rmqlb/check", check_view.check_report(report).data, "check")
+
+
+EVERY_KEY = """
+context: a
+output: json
+no-color: true
+timeout: 9
+retries: 1
+max-size: 1MB
+contexts:
+  a:
+    source: http://h
+    user: me
+    access-key: k
+    secret: env:X
+    ca-file: /ca
+    client-cert: /cert
+    client-key: /key
+    tls-name: n
+    map-address: ["a:1=b:2"]
+    timeout: 5s
+    retries: 3
+"""
+
+
+def test_contexts_and_settings_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path, monkeypatch)
+    desk.user(EVERY_KEY)
+    written = yaml.safe_load(EVERY_KEY)
+    assert set(written) == {key.name for key in SETTINGS} | {"contexts"}
+    assert set(written["contexts"]["a"]) == {key.name for key in ENDPOINT}
+    for words in ("context show", "context add b -s http://h", "context use b", "context list", "context remove b"):
+        ran = run(*words.split())
+        assert ran.code == 0, ran.stderr
+        must_fit(json.loads(ran.stdout))
+    shown = json.loads(run("context", "show", "a").stdout)["data"]["context"]
+    assert None not in shown.values()
+    ran = run("config", "show", "--context", "a")
+    must_fit(json.loads(ran.stdout))
+    keys = {setting["key"] for setting in json.loads(ran.stdout)["data"]["settings"]}
+    assert keys >= {key.name for key in (*SETTINGS, *ENDPOINT)}
+
+
+def test_a_generated_fleet_fits(tmp_path: Path) -> None:
+    ran = run("pipeline", "generate", str(tmp_path / "f"), "--groups", "4", "--bad-files", "1", "-o", "json")
+    assert ran.code == 0, ran.stderr
+    value = json.loads(ran.stdout)
+    must_fit(value)
+    assert value["data"]["badFiles"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show-route",),
+        ("show-route", "-s", "-", "--timeout", "x"),
+        ("show-route", "--bogus"),
+        ("explain", "x"),
+        ("check", "-p", EXAMPLE, "-s", EXAMPLE),
+        ("context", "use", "x"),
+    ],
+)
+def test_an_error_fits(words: tuple[str, ...]) -> None:
+    ran = run(*words, "-o", "json")
+    assert (ran.stdout, bool(ran.code)) == ("", True)
+    must_fit(json.loads(ran.stderr))
+
+
+def test_the_strict_schema_is_really_strict() -> None:
+    good = {"schema": "rmqlb/error", "formatVersion": "1.0"}
+    error = {"code": "usage", "message": "m", "hint": None, "exitCode": 2}
+    assert not problems({**good, "error": error})
+    assert problems({**good, "error": {**error, "more": 1}})
+    assert published("error").is_valid({**good, "error": {**error, "more": 1}})
+    for key in error:
+        assert not published("error").is_valid({**good, "error": {k: v for k, v in error.items() if k != key}})
+    assert not published("error").is_valid({**good, "schema": "rmqlb/plan", "error": error})
+
+
+@pytest.mark.parametrize("name", known_names())
+def test_a_schema_goes_by_its_commands_and_by_its_own_name(name: str) -> None:
+    ran = run("schema", *name.split())
+    assert (ran.code, ran.stderr) == (0, "")
+    result = result_of(name)
+    assert result is not None
+    assert json.loads(ran.stdout)["title"] == result.name
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_shown_in_every_format(name: str, fmt: str) -> None:
+    ran = run("schema", name, "-o", fmt)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert all(key in ran.stdout for key in schema_of(name)["properties"])
+
+
+def test_a_key_is_listed_with_its_whole_path() -> None:
+    rows = [line.split("\t") for line in run("schema", "plan-rebalance", "-o", "tsv").stdout.splitlines()]
+    assert rows[0] == ["key", "type", "required", "meaning"]
+    assert ["data.topics[].queues[].lag", "integer, or null", "yes", "messages not yet read."] in rows
+    nested = run("schema", "simulate-send", "-o", "tsv").stdout
+    assert "\ndata.trials.share.*.low\tnumber\tyes\t" in nested
+    assert "\ndata.attempts[].atMs\tnumber\tyes\t" in nested
+    optional = [line.split("\t")[:3] for line in run("schema", "snapshot", "-o", "tsv").stdout.splitlines()]
+    assert ["data.groups[].clientIds", "array of string, or null", "no"] in optional
+
+
+def test_a_wrong_name_gets_a_suggestion() -> None:
+    ran = run("schema", "pipeline", "runn")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines()[0] == "error: there is no result pipeline runn [usage]"
+    assert "pipeline run" in ran.stderr.splitlines()[1]
+
+
+def as_json_line(value: Attempt) -> str:
+    from rmqlb.views.machine import JsonLines
+
+    written: list[str] = []
+    lines = JsonLines(written.append)
+    lines.add(value)
+    lines.flush()
+    return "".join(written)

@@ -1,0 +1,106 @@
+"""The wheel: pure, small, whole, without anything that is not for users, and at work on its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from rmqlb import __version__
+from tests.cli.run import EXAMPLE, ROOT, environment
+
+LARGEST = 1_000_000
+"""Bytes; most of today's 600,000 are the modules."""
+BUILD = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-c", BUILD, str(folder)], cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.iterdir()
+    return built
+
+
+def names(wheel: Path) -> set[str]:
+    with ZipFile(wheel) as file:
+        return set(file.namelist())
+
+
+def text(wheel: Path, name: str) -> str:
+    with ZipFile(wheel) as file:
+        return file.read(f"rmqlb-{__version__}.dist-info/{name}").decode()
+
+
+def test_it_is_pure_and_small(wheel: Path) -> None:
+    assert wheel.name == f"rmqlb-{__version__}-py3-none-any.whl"
+    assert "Root-Is-Purelib: true" in text(wheel, "WHEEL")
+    assert wheel.stat().st_size < LARGEST
+
+
+def test_it_has_every_module_and_nothing_that_is_not_for_users(wheel: Path) -> None:
+    found = names(wheel)
+    assert {f"{path.relative_to(ROOT)}" for path in (ROOT / "rmqlb").rglob("*.py")} <= found
+    ours = ("rmqlb/", f"rmqlb-{__version__}.dist-info/", f"rmqlb-{__version__}.data/data/share/")
+    assert not {name for name in found if not name.startswith(ours)}
+    assert not {name for name in found if name.endswith((".so", ".pyc", ".jar", ".class"))}
+
+
+def test_it_brings_the_manual_and_the_completions_to_where_they_are_looked_for(wheel: Path) -> None:
+    share = f"rmqlb-{__version__}.data/data/share"
+    pages = {f"{share}/{path.relative_to(ROOT)}" for path in (ROOT / "man").rglob("*.[157]")}
+    scripts = ("bash-completion/completions/rmqlb", "zsh/site-functions/_rmqlb", "fish/vendor_completions.d/rmqlb.fish")
+    assert {name for name in names(wheel) if name.startswith(share)} == pages | {f"{share}/{name}" for name in scripts}
+
+
+def test_it_says_what_it_is(wheel: Path) -> None:
+    metadata = text(wheel, "METADATA")
+    assert "License-Expression: Apache-2.0" in metadata
+    assert "Requires-Python: >=3.11" in metadata
+    assert f"rmqlb-{__version__}.dist-info/licenses/LICENSE" in names(wheel)
+    assert text(wheel, "entry_points.txt").split() == ["[console_scripts]", "rmqlb", "=", "rmqlb.__main__:run"]
+
+
+def test_what_is_needed_to_run_is_little_and_the_rest_is_asked_for(wheel: Path) -> None:
+    required = [line for line in text(wheel, "METADATA").splitlines() if line.startswith("Requires-Dist: ")]
+    always = {line.split()[1].rstrip("<>=!,.0123456789") for line in required if "extra ==" not in line}
+    assert always == {"typer", "rich", "httpx", "httpcore", "tabulate", "pyyaml", "msgspec", "numpy"}
+
+
+def test_it_is_the_same_each_time(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_it_works_apart_from_this_checkout(wheel: Path, tmp_path: Path) -> None:
+    with ZipFile(wheel) as file:
+        file.extractall(tmp_path)
+    line = [
+        sys.executable,
+        "-m",
+        "rmqlb",
+        "plan-rebalance",
+        "-s",
+        EXAMPLE,
+        "-g",
+        "order-svc",
+        "--add",
+        "x",
+        "-o",
+        "csv",
+    ]
+    env = environment({"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"})
+    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("topic,brokerName,queueId")
+    where = subprocess.run(
+        [sys.executable, "-c", "import rmqlb; print(rmqlb.__file__)"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert where.stdout.startswith(str(tmp_path))
