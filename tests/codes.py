@@ -50,15 +50,21 @@ def used_codes() -> Iterator[Used]:
 def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     keyword = next((each.value for each in node.keywords if each.arg == "code"), None)
     if name == "Finding":
-        yield Used("warning", _literal(keyword or node.args[0], where), None, where)
+        for code in _literals(keyword or node.args[0], where):
+            yield Used("warning", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):
-        yield Used("error", _literal(keyword, where), _exit(error_classes()[name]), where)
+        for code in _literals(keyword, where):
+            yield Used("error", code, _exit(error_classes()[name]), where)
 
 
-def _literal(node: ast.expr, where: str) -> str:
+def _literals(node: ast.expr, where: str) -> Iterator[str]:
+    """A code, or the two between which a condition decides."""
+    if isinstance(node, ast.IfExp):
+        yield from (*_literals(node.body, where), *_literals(node.orelse, where))
+        return
     assert isinstance(node, ast.Constant), f"{where}: a code is written out, so that it can be found"
     assert isinstance(node.value, str), where
-    return node.value
+    yield node.value
 
 
 def _is_anothers(node: ast.expr) -> bool:

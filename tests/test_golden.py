@@ -23,6 +23,10 @@ BASIC = {
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
+    "context-list": "context list",
+    "config-show": "config show --timeout 9s --origin",
+    "schema": "schema",
+    "explain": "explain no-master",
 }
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {
     "plan-explained": f"plan-rebalance {EXAMPLE} --group audit-svc --topic OrderEvents --add 10.0.0.9@1 --add 10.0.0.10@1 --explain",
@@ -62,14 +66,9 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "check.sarif": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o sarif",
     "check-narrow": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o table",
     "help-check": "check --help",
-    "schema.json": "schema -o json",
-    "schema.yaml": "schema -o yaml",
-    "schema.table": "schema -o table",
     "schema-of-the-error": "schema rmqlb/error",
     "schema-keys": "schema pipeline generate -o markdown",
-    "explain.json": "explain no-master -o json",
-    "explain.yaml": "explain 3 -o yaml",
-    "explain.table": "explain shared-client-id -o table",
+    "explain-exit-code": "explain 3",
     "explain-narrow": "explain topic-not-found -o table",
     "explain-unknown": "explain shared-id",
     "help-schema": "schema --help",
@@ -86,6 +85,7 @@ NARROW = 60
 def transcript(command: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     result = CliRunner().invoke(app, shlex.split(command), prog_name="rmqlb")
     parts = [
         f"$ rmqlb {command}",

@@ -136,7 +136,7 @@ def test_a_key_more_is_noticed_and_allowed_and_a_key_less_is_not(path: Path) -> 
     value = json.loads(printed(path))
     name = value["schema"]
     places = [place for place in objects(value) if not is_map(place)]
-    assert len(places) > 3
+    assert len(places) >= 3
     for place in places[:300]:
         more = copy.deepcopy(value)
         at(more, place)["newKey"] = 1

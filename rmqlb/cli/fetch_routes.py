@@ -133,8 +133,11 @@ def _must_be_there(option: str, kind: str, asked: Collection[str], names: Collec
     for name in asked:
         if name not in names and not any(char in name for char in "*?["):
             hint = suggestion(kind, name, names) if names else None
-            code = "topic-not-found" if kind == "topics" else "group-not-found"
-            raise DataError(f"{option} {name}: it is not in {endpoint}", hint=hint, code=code)
+            raise DataError(
+                f"{option} {name}: it is not in {endpoint}",
+                hint=hint,
+                code="topic-not-found" if kind == "topics" else "group-not-found",
+            )
 
 
 def _fits_nothing(kind: str, globs: Collection[str], names: Collection[str], *, told: bool) -> list[Finding]:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 _LIST = (
     Column("", "active"),
-    Column("Context", "context"),
-    Column("Source", "source"),
-    Column("Account", "account"),
-    Column("Secret", "secret"),
-    Column("Line", "line", "number"),
+    Column("context", "context"),
+    Column("source", "source"),
+    Column("account", "account"),
+    Column("secret", "secret"),
+    Column("line", "line", "number"),
 )
-_ONE = (Column("Key", "key"), Column("Value", "value"), Column("Line", "line", "number"))
+_ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
 _ACTIVE = "*"
 
 
@@ -85,10 +85,10 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
         origin: for people too; machines are always told.
     """
     columns = (
-        Column("Setting", "key"),
-        Column("Value", "value"),
-        Column("Layer", "layer", shown=origin),
-        Column("Set by", "origin", shown=origin),
+        Column("setting", "key"),
+        Column("value", "value"),
+        Column("layer", "layer", shown=origin),
+        Column("set by", "origin", shown=origin),
     )
     rows = tuple((setting.key, _cell(setting.value), setting.layer, _origin(setting)) for setting in settings)
     data: ConfigData = {
