@@ -121,6 +121,8 @@ complete -c rmqlb -n '__rmqlb_at fetch-routes' -s t -l topic -r -f -a '(__rmqlb_
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -s g -l group -r -f -a '(__rmqlb_names group)' -d 'Only these consumer groups; repeatable'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l system -d 'RocketMQ\'s own topics and groups too'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l to -r -F -d 'Write to this file, whole or not at all, instead of stdout'
+complete -c rmqlb -n '__rmqlb_at fetch-routes' -l redact -d 'Replace all names and addresses by others that sort as they do, so that the owners stay the same'
+complete -c rmqlb -n '__rmqlb_at fetch-routes' -l redact-map -r -F -d 'With --redact: write which name became which to this file, mode 0600'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at show-route' -s s -l source -r -F -d 'rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin'
 complete -c rmqlb -n '__rmqlb_at show-route' -l context -r -f -a '(__rmqlb_contexts)' -d 'The context whose source is read, instead of the active one; see rmqlb context'
