@@ -12,6 +12,7 @@ import sys
 from rmqlb.cli.option_groups import SourceOptions
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import secret_place
+from rmqlb.views.text import visible
 
 
 def password(user: str, options: SourceOptions) -> str:
@@ -56,7 +57,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 
-        return getpass(f"{what[:1].upper()}{what[1:]}: ", stream=sys.stderr)
+        return getpass(visible(f"{what[:1].upper()}{what[1:]}: "), stream=sys.stderr)
     hint = f"set {variable} or name a {option}"
     if not _environment_counts(options):
         hint = f"name a {option}, give the context a secret, or choose it with --context: {variable} is not for it"

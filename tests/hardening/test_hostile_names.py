@@ -121,6 +121,30 @@ def on_a_terminal(*arguments: str) -> str:
     return b"".join(parts).decode()
 
 
+def test_the_question_for_a_password_has_nothing_raw() -> None:
+    from tests.replay_dashboard import Replay, dashboard
+
+    with dashboard(Replay(login=("admin", "pw"))) as replay:
+        ours, theirs = pty.openpty()
+        line = command("show-route", "-s", replay.url, "-t", "T", "--user", EVIL, "--retries", "0")
+        child = subprocess.Popen(
+            line, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=environment(), start_new_session=True
+        )
+        os.close(theirs)
+        seen = b""
+        while not re.search(rb"assword for .*: $", seen, re.DOTALL):
+            seen += os.read(ours, 1 << 16)
+        os.write(ours, b"pw\n")
+        try:
+            while part := os.read(ours, 1 << 16):
+                seen += part
+        except OSError:
+            pass
+        os.close(ours)
+        assert child.wait(timeout=60) == 5
+    assert raw(seen.decode(), frozenset("\r")) == set()
+
+
 class _Seen(HTMLParser):
     """The tags and attributes of a page."""
 

@@ -121,7 +121,7 @@ def count_writes(steps: Steps) -> None:
 
         return call
 
-    builtins.open, io.open, os.open = opened, opened, os_open  # type: ignore[assignment]
+    builtins.open, io.open, os.open = opened, opened, os_open
     os.fsync, os.replace = counted(os.fsync), counted(os.replace)
 
 

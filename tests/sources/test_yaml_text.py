@@ -155,7 +155,7 @@ def test_more_nodes_than_the_memory_should_hold_are_refused(monkeypatch: pytest.
 class _Plain(yaml.CSafeLoader):
     """PyYAML's own loader with the few kinds of values that are recognised."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
 
 
 for tag, pattern, first in (
