@@ -1,4 +1,4 @@
-"""Every dependency is in docs/dependencies.md, with the licence that the package itself names."""
+"""What docs/ says of dependencies and tests is so: each licence is the package's own, each test is there."""
 
 from __future__ import annotations
 
@@ -110,3 +110,10 @@ def test_the_licence_is_the_one_that_the_package_names(name: str) -> None:
 def test_nothing_at_run_time_asks_rmqlb_to_change_its_own_licence() -> None:
     words = {word.partition("-")[0] for licence in RUN_TIME.values() for word in licence.split()}
     assert words & COPYLEFT == set()
+
+
+def test_every_test_that_the_docs_name_is_there() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|fuzz)/[\w/]+\.py)`", text)
+    assert len(named) > 40
+    assert [path for path in named if not (ROOT / path).is_file()] == []
