@@ -66,10 +66,13 @@ def test_it_is_the_same_every_time() -> None:
 
 def test_the_map_is_for_the_user_alone_and_leads_back(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
-    os.umask(0)
     path.write_text("old")
     path.chmod(0o666)
-    assert run(*FETCH, "--redact-map", str(path)).code == 0
+    before = os.umask(0)
+    try:
+        assert run(*FETCH, "--redact-map", str(path)).code == 0
+    finally:
+        os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     written = json.loads(path.read_text())
     assert written["schema"] == "rmqlb/redact-map"

@@ -25,6 +25,8 @@ EXAMPLE = str(ROOT / "examples" / "cluster.json")
 OLD = "# what was there before\n"
 _PIECE = 16_384
 """A disk takes no more at once, so that a file has several writes."""
+_MOST = 60
+"""More runs than this of one kind mean that none of them came to its end."""
 MARK = 77
 """A child's own exit code: the run had fewer steps."""
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
@@ -202,7 +204,8 @@ def _tell(outcome: Outcome) -> None:
 def main() -> None:
     """All runs."""
     folder = Path(sys.argv[1], "rmqlb")
-    folder.mkdir(mode=0o700)
+    os.umask(0o077)
+    folder.mkdir()
     os.environ["XDG_CONFIG_HOME"] = sys.argv[1]
     import rmqlb.cli.context.add
     import rmqlb.cli.fetch_routes
@@ -211,13 +214,13 @@ def main() -> None:
 
     for name in WRITING:
         for fault, act in WRITE_FAULTS.items():
-            for step in range(1, 1000):
+            for step in range(1, _MOST):
                 outcome = attempt(folder, name, fault, step, count_writes, act)
                 _tell(outcome)
                 if outcome.code == MARK:
                     break
     for name, stride in (("fetch-routes --to", 67), ("simulate-rebalance --svg", 1511)):
-        for step in range(2, 1_000_000, stride):
+        for step in range(2, _MOST * stride, stride):
             outcome = attempt(folder, name, "Ctrl-C at a call", step, count_calls, _interrupted)
             _tell(outcome)
             if outcome.code == MARK:
