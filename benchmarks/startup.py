@@ -87,16 +87,16 @@ def broken(ratios: dict[str, Spread]) -> list[str]:
 
 def import_table(program: Sequence[str]) -> tuple[str, list[str]]:
     """The table of what each command imports, and a line for each hold that is broken."""
-    found = {case.name: imports(program, case.arguments) for case in CASES}
-    rows = [
-        (f"`{case.name}`", *(found[case.name].cell(whose) for whose in SHOWN), f"≤ {case.most_modules}")
-        for case in CASES
-    ]
-    complaints = [
-        f"{case.name}: {found[case.name].modules[OURS]} modules of rmqlb, and at most {case.most_modules} are allowed"
-        for case in CASES
-        if case.most_modules is not None and found[case.name].modules[OURS] > case.most_modules
-    ]
+    rows, complaints = [], []
+    for case in CASES:
+        if case.most_modules is None:
+            continue
+        found = imports(program, case.arguments)
+        rows.append((f"`{case.name}`", *map(found.cell, SHOWN), f"≤ {case.most_modules}"))
+        if found.modules[OURS] > case.most_modules:
+            complaints.append(
+                f"{case.name}: {found.modules[OURS]} modules of rmqlb, and at most {case.most_modules} are allowed"
+            )
     return markdown(("modules (share of the import time)", *SHOWN, "hold on rmqlb's"), rows), complaints
 
 

@@ -29,11 +29,15 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local kind source name names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names
+    local line lines names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names start=${cur#[\'\"]}
     [[ -f $cache && -r $cache ]] || return 0
-    while IFS=$'\t' read -r kind source name; do
-        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
-    done <"$cache"
+    mapfile -t lines <"$cache"
+    start=${start%%\\*}
+    for line in "${lines[@]}"; do
+        [[ $line == "$1"$'\t'*$'\t'"$start"* ]] || continue
+        line=${line##*$'\t'}
+        [[ $line == *[[:cntrl:]]* ]] || names+=("$line")
+    done
     _rmqlb_words "${names[@]}"
 }
 

@@ -79,11 +79,12 @@ def fetch_routes(
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
     snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
-    for option, kind, asked, names in (
-        ("--topic", "topics", everything.topics, snapshot.routes),
-        ("--group", "groups", everything.groups, snapshot.groups),
-    ):
-        _must_be_there(option, kind, asked, names, snapshot.endpoint)
+    for name in _missing(everything.topics, snapshot.routes):
+        hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
+        raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")
+    for name in _missing(everything.groups, snapshot.groups):
+        hint = suggestion("groups", name, snapshot.groups) if snapshot.groups else None
+        raise DataError(f"--group {name}: it is not in {snapshot.endpoint}", hint=hint, code="group-not-found")
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
@@ -124,20 +125,9 @@ def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
     return redacted
 
 
-def _must_be_there(option: str, kind: str, asked: Collection[str], names: Collection[str], endpoint: str) -> None:
-    """A pattern may fit nothing; a name that is not there is a mistake.
-
-    Raises:
-        DataError: there is none of that name.
-    """
-    for name in asked:
-        if name not in names and not any(char in name for char in "*?["):
-            hint = suggestion(kind, name, names) if names else None
-            raise DataError(
-                f"{option} {name}: it is not in {endpoint}",
-                hint=hint,
-                code="topic-not-found" if kind == "topics" else "group-not-found",
-            )
+def _missing(globs: Collection[str], names: Collection[str]) -> list[str]:
+    """The names that are not there; a pattern may fit nothing."""
+    return [name for name in globs if name not in names and not any(char in name for char in "*?[")]
 
 
 def _fits_nothing(kind: str, globs: Collection[str], names: Collection[str], *, told: bool) -> list[Finding]:

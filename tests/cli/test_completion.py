@@ -16,7 +16,7 @@ from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.views.report import FORMATS
 
 from .run import ROOT
-from .shells import SCRIPTS, SHELLS, environment, need, offered, program, typed_in_bash
+from .shells import SCRIPTS, SHELLS, need, offered, program, typed_in_bash
 
 TREE = command_tree()
 HOSTILE = (
@@ -113,8 +113,8 @@ def test_values_are_offered_by_how_they_begin(shell: str, home: Path) -> None:
 
 @each_shell
 def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> None:
-    (answer,) = offered(shell, ["rmqlb show-route --output=y"], home)
-    assert {word.removeprefix("--output=") for word in answer} == {"yaml"}
+    (answer,) = offered(shell, ["rmqlb show-route --output=ma"], home)
+    assert {word.removeprefix("--output=") for word in answer} == {"markdown"}
 
 
 @each_shell
@@ -192,6 +192,6 @@ def test_a_name_with_an_escape_sequence_in_a_cache_of_somebody_elses_making(home
 def test_bash_starts_no_program_for_a_name(home: Path) -> None:
     rmqlb = program(home) / "rmqlb"
     rmqlb.write_text("#!/bin/sh\ntouch started\n")
-    assert offered("bash", ["rmqlb show-route -t Ord", "rmqlb plan-re", "rmqlb show-route -o j"], home) != []
+    answers = offered("bash", ["rmqlb show-route -t Ord", "rmqlb plan-re", "rmqlb show-route -o ma"], home)
+    assert answers == [{PLAIN}, {"plan-rebalance"}, {"markdown"}]
     assert not (home / "started").exists()
-    assert environment(home)["HOME"] == str(home)

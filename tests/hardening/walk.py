@@ -37,7 +37,7 @@ WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "expl
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     "check": (*FORMATS, "junit", "sarif"),
-    "simulate-send": (*FORMATS, "jsonl"),
+    **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
 }
 """Where the formats are not the common ones."""
 CODES = {"fetch-routes": 4, "check": 3}

@@ -42,11 +42,15 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local kind source name names=() cache=CACHE
+    local line lines names=() cache=CACHE start=${cur#[\'\"]}
     [[ -f $cache && -r $cache ]] || return 0
-    while IFS=$'\t' read -r kind source name; do
-        [[ $kind == "$1" && $name != *[[:cntrl:]]* ]] && names+=("$name")
-    done <"$cache"
+    mapfile -t lines <"$cache"
+    start=${start%%\\*}
+    for line in "${lines[@]}"; do
+        [[ $line == "$1"$'\t'*$'\t'"$start"* ]] || continue
+        line=${line##*$'\t'}
+        [[ $line == *[[:cntrl:]]* ]] || names+=("$line")
+    done
     _rmqlb_words "${names[@]}"
 }
 

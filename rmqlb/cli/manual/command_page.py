@@ -13,7 +13,6 @@ _MORE_VARIABLES = (
     ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
-    ("RMQLB_PAGER", "What long tables on a terminal are shown with; else PAGER, else less."),
     ("NO_COLOR", "When it is not empty: no colour."),
     ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
