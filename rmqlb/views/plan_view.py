@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Section, conditions_data
 from rmqlb.views.settling_view import settling_data, settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
@@ -36,7 +36,7 @@ def plan_report(
         *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
         _summary(plan.summary),
     ]
-    tried = [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
+    tried = conditions_data(conditions)
     data = {**_data(plan), "conditions": tried}
     return Report("rmqlb/plan", data, _facts(plan), tuple(sections), labels([c.client_id for c in plan.consumers]))
 
