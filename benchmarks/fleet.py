@@ -8,9 +8,9 @@ Memory is that of the driver's Java and of all Python processes together, looked
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from benchmarks.fleet_parts import Parts
 from benchmarks.fleet_run import CONF
 from benchmarks.fleet_strategies import WITH_CLASS
 from benchmarks.measuring import machine
-from benchmarks.sections import Hold, Section
+from benchmarks.sections import Hold, Section, measure, parser_of
+from benchmarks.sections import broken as sections_broken
 
 HOLDS: Mapping[tuple[str, ...], Hold] = {
     ("memory", "stages"): Hold(most=1),
@@ -35,23 +36,14 @@ them, a row each."""
 
 
 def broken(sections: Sequence[Section]) -> list[str]:
-    """A line for each hold that is broken, and for each thing that was not there to be measured."""
-    complaints = [f"hold not measured: {what}" for section in sections for what in section.missing]
-    for section in sections:
-        for name, spread in section.ratios.items():
-            hold = HOLDS.get(name)
-            if hold is not None and not hold.least <= spread.median <= hold.most:
-                complaints.append(f"hold broken: {', '.join(name)}: {spread.median:.3g}, and {hold} is asked")
-    return complaints
+    """A line for each hold that is broken, and for each thing that was not there to be measured; some have no hold."""
+    return sections_broken(sections, defaultdict(Hold, HOLDS))
 
 
 def main() -> None:
     """Measure, print the tables, and with `--check` end with 1 when a hold is broken or was not measured."""
     names = ("stages", "rows", "jvm", "growth", "cores", "history")
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
-    parser.add_argument("--turns", type=int, default=3, metavar="N", help="turns that count (default: %(default)s)")
-    parser.add_argument("--only", action="append", choices=names, help="repeatable; default: all")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken or not measured")
+    parser = parser_of("benchmarks.fleet", __doc__, names, turns=3)
     parser.add_argument("--queues", type=int, metavar="N", help="of the fleet in each section (default: the section's)")
     parser.add_argument("--days", type=int, default=30, metavar="N", help="of history (default: %(default)s)")
     parser.add_argument("--strategy", action="append", choices=WITH_CLASS, help="of jvm; repeatable; default: all")
@@ -62,7 +54,6 @@ def main() -> None:
     conf = {**CONF, **dict(pair.split("=", 1) for pair in options.conf or ())}
     said = " ".join(f"{key}={value}" for key, value in conf.items())
     sys.stdout.write(f"{machine()}, {options.turns} turns, {said}\n")
-    sections = []
     with tempfile.TemporaryDirectory() as scratch:
         parts = Parts(
             folder=str(options.folder or scratch),
@@ -73,16 +64,8 @@ def main() -> None:
             run=options.run,
             conf=conf,
         )
-        todo: Mapping[str, Callable[[], Section]] = {name: getattr(parts, name) for name in names}
-        for name in options.only or names:
-            sys.stdout.write(f"\n{name}\n\n")
-            sys.stdout.flush()
-            sections.append(todo[name]())
-            sys.stdout.write(f"{sections[-1]}\n")
-            sys.stdout.flush()
-    complaints = broken(sections)
-    sys.stdout.writelines(f"\n{line}\n" for line in complaints)
-    sys.exit(1 if options.check and complaints else 0)
+        todo: Mapping[str, Callable[[], Section]] = {name: getattr(parts, name) for name in options.only or names}
+        measure(todo, broken, check=options.check)
 
 
 if __name__ == "__main__":

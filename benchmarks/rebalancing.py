@@ -6,12 +6,14 @@ ratios to a loop of a million rounds in the same run to compare.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from benchmarks.measuring import machine, ratio
-from benchmarks.sections import Hold, Section, least, loop
+from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
+from benchmarks.sections import broken as sections_broken
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import simulate_group
@@ -108,33 +110,18 @@ def _turns(call: Callable[[], object], turns: int) -> tuple[list[float], list[fl
     return ours, bare
 
 
+def broken(sections: Sequence[Section]) -> list[str]:
+    """A line for each hold that is broken, and for each thing that was not there to be measured; some have no hold."""
+    return sections_broken(sections, defaultdict(Hold, HOLDS))
+
+
 def main() -> None:
     """Measure, print the tables, and with `--check` end with 1 when a hold is broken."""
     parts: dict[str, Callable[[int], Section]] = {"minutes": minutes, "trials": trials}
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rebalancing", description=__doc__)
-    parser.add_argument("--turns", type=int, default=3, metavar="N", help="turns that count (default: %(default)s)")
-    parser.add_argument("--only", action="append", choices=parts, help="repeatable; default: all")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken")
-    options = parser.parse_args()
+    options = parser_of("benchmarks.rebalancing", __doc__, parts, turns=3).parse_args()
     sys.stdout.write(f"{machine()}, {options.turns} turns\n")
-    complaints = []
-    for name, part in parts.items():
-        if name in (options.only or parts):
-            section = part(options.turns)
-            sys.stdout.write(f"\n{name}\n\n{section}\n")
-            sys.stdout.flush()
-            complaints += broken(section)
-    sys.stdout.writelines(f"\n{line}\n" for line in complaints)
-    sys.exit(1 if options.check and complaints else 0)
-
-
-def broken(section: Section) -> list[str]:
-    """A line for each hold that is broken."""
-    return [
-        f"hold broken: {', '.join(name)}: {spread.median:.3g}, and {HOLDS[name]} is asked"
-        for name, spread in section.ratios.items()
-        if name in HOLDS and not HOLDS[name].least <= spread.median <= HOLDS[name].most
-    ]
+    chosen = {name: partial(part, options.turns) for name, part in parts.items() if name in (options.only or parts)}
+    measure(chosen, broken, check=options.check)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ Rule of this file: nothing but the standard library is imported, for the reason 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NoReturn
 
 from benchmarks.measuring import Spread, markdown
 
@@ -48,6 +51,54 @@ class Section:
     def __str__(self) -> str:
         table = markdown(self.headers, self.rows) if self.rows else ""
         return "\n\n".join(text for text in (table, self.remark) if text)
+
+
+def broken(sections: Sequence[Section], holds: Mapping[tuple[str, ...], Hold]) -> list[str]:
+    """A line for each hold that is broken, and for each thing that was not there to be measured.
+
+    Args:
+        sections: what was measured.
+        holds: what each ratio is held to; `Hold()` holds to nothing.
+    """
+    complaints = [f"hold not measured: {what}" for section in sections for what in section.missing]
+    for section in sections:
+        for name, spread in section.ratios.items():
+            hold = holds[name]
+            if not hold.least <= spread.median <= hold.most:
+                complaints.append(f"hold broken: {', '.join(name)}: {spread.median:.3g}, and {hold} is asked")
+    return complaints
+
+
+def parser_of(module: str, description: str | None, names: Iterable[str], turns: int) -> ArgumentParser:
+    """The options that every script of sections has.
+
+    Args:
+        module: its name.
+        description: what it measures.
+        names: of its sections.
+        turns: how many count unless the user says.
+    """
+    parser = ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("--turns", type=int, default=turns, metavar="N", help="turns that count (default: %(default)s)")
+    parser.add_argument("--only", action="append", choices=tuple(names), help="repeatable; default: all")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken or not measured")
+    return parser
+
+
+def measure(
+    parts: Mapping[str, Callable[[], Section]], complain: Callable[[Sequence[Section]], list[str]], *, check: bool
+) -> NoReturn:
+    """Measure and print each part in turn, then what there is to complain of, which with `check` makes exit code 1."""
+    sections = []
+    for name, part in parts.items():
+        sys.stdout.write(f"\n{name}\n\n")
+        sys.stdout.flush()
+        sections.append(part())
+        sys.stdout.write(f"{sections[-1]}\n")
+        sys.stdout.flush()
+    complaints = complain(sections)
+    sys.stdout.writelines(f"\n{line}\n" for line in complaints)
+    sys.exit(1 if check and complaints else 0)
 
 
 def loop(times: int) -> None:

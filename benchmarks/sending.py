@@ -8,14 +8,15 @@ Rule of this file: what imports rmqlb is imported after the traces, for the reas
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import getsource
 
 from benchmarks.installation import ROOT
 from benchmarks.measuring import in_turns, machine, peak_megabytes, ratio, seconds
-from benchmarks.sections import Hold, Section, loop
+from benchmarks.sections import Hold, Section, loop, measure, parser_of
+from benchmarks.sections import broken as sections_broken
 
 HOLDS: Mapping[tuple[str, ...], Hold] = {
     ("picks", "latency fault off"): Hold(least=0.005),
@@ -78,34 +79,16 @@ def _traced(attempts: int, *, latency_fault: bool) -> list[str]:
 
 def broken(sections: Sequence[Section]) -> list[str]:
     """A line for each hold that is broken, and for each thing that was not there to be measured."""
-    complaints = [f"hold not measured: {what}" for section in sections for what in section.missing]
-    for section in sections:
-        for name, spread in section.ratios.items():
-            hold = HOLDS[name]
-            if not hold.least <= spread.median <= hold.most:
-                complaints.append(f"hold broken: {', '.join(name)}: {spread.median:.3g}, and {hold} is asked")
-    return complaints
+    return sections_broken(sections, HOLDS)
 
 
 def main() -> None:
     """Measure, print the tables, and with `--check` end with 1 when a hold is broken or was not measured."""
     parts: dict[str, Callable[[int], Section]] = {"traces": traces, "picks": picks, "totals": totals, "trials": trials}
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sending", description=__doc__)
-    parser.add_argument("--turns", type=int, default=5, metavar="N", help="turns that count (default: %(default)s)")
-    parser.add_argument("--only", action="append", choices=parts, help="repeatable; default: all")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when a hold is broken or not measured")
-    options = parser.parse_args()
+    options = parser_of("benchmarks.sending", __doc__, parts, turns=5).parse_args()
     sys.stdout.write(f"{machine()}, {options.turns} turns\n")
-    sections = []
-    for name, part in parts.items():
-        if name in (options.only or parts):
-            sys.stdout.write(f"\n{name}\n\n")
-            sections.append(part(options.turns))
-            sys.stdout.write(f"{sections[-1]}\n")
-            sys.stdout.flush()
-    complaints = broken(sections)
-    sys.stdout.writelines(f"\n{line}\n" for line in complaints)
-    sys.exit(1 if options.check and complaints else 0)
+    chosen = {name: partial(part, options.turns) for name, part in parts.items() if name in (options.only or parts)}
+    measure(chosen, broken, check=options.check)
 
 
 def picks(turns: int) -> Section:

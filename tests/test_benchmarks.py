@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, producer, sending, startup
+from benchmarks import allocation, memory, producer, rebalancing, sending, startup
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
@@ -232,3 +232,25 @@ def test_missing_trials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sending_is_held(median: float, lines: int) -> None:
     section = Section((), ratios={("trace, peak", producer.ON): Spread(median, 1, 9), ("trials",): Spread(9, 9, 9)})
     assert len(sending.broken([section])) == lines
+
+
+def test_groups_over_time_are_measured_by_their_size() -> None:
+    section = rebalancing.minutes(1, sizes=((2, 8), (3, 12)), length=1)
+    assert [row[:2] for row in section.rows] == [
+        (kind, size) for kind in ("join", "rolling restart") for size in ("2 x 8", "3 x 12")
+    ]
+    assert [row[4] for row in section.rows[::2]] == ["", ""]
+    trials = rebalancing.trials(1, number=2)
+    assert set(trials.ratios) <= set(rebalancing.HOLDS)
+    assert not rebalancing.broken([Section((), ratios=dict(section.ratios))])
+
+
+@pytest.mark.parametrize(("median", "lines"), [(40, 0), (41, 1)])
+def test_groups_over_time_are_held(median: float, lines: int) -> None:
+    section = Section((), ratios={("minutes", "join", "100 x 1,000"): Spread(median, 1, 99)})
+    assert len(rebalancing.broken([section])) == lines
+
+
+def test_a_ratio_without_a_hold_must_be_said_to_have_none() -> None:
+    with pytest.raises(KeyError):
+        sending.broken([Section((), ratios={("unheard of",): Spread(1, 1, 1)})])

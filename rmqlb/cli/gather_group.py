@@ -14,7 +14,7 @@ from rmqlb.cli.group_options import EventOptions, GroupOverTimeOptions, MemberOp
 from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
 from rmqlb.cli.send_values import count, duration_us
 from rmqlb.cli.terminal import Terminal
-from rmqlb.engine.allocate import full_name
+from rmqlb.cli.values import strategy as parse_strategy
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
@@ -96,7 +96,7 @@ def gather(
         DataError: the source does not hold the group, its members or a topic.
         EndpointError: the source cannot be reached.
     """
-    given = _strategy(strategy, strategy_options)
+    given = parse_strategy(strategy, strategy_options.inner)
     scenario = _scenario(configured, seed)
     until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
     if source.source == "-" and configured.rates_since == "-":
@@ -139,13 +139,6 @@ def trials_of(options: TrialOptions) -> tuple[int | None, int]:
     if trials is not None and trial >= trials:
         raise UsageError(f"--trial {options.trial}: there are the trials 0 to {trials - 1}")
     return trials, trial
-
-
-def _strategy(strategy: str | None, options: StrategyOptions) -> str | None:
-    if strategy is None:
-        return None
-    full_name(strategy.upper(), options.inner.upper())
-    return strategy.upper()
 
 
 def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:

@@ -15,7 +15,7 @@ from rmqlb.cli.event_texts import AskedEvent, parse_event
 from rmqlb.cli.gather import made_up_finding
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.changes import made_up
-from rmqlb.engine.consume.events import renamed, restarts
+from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import Event, EventKind
 from rmqlb.model.finding import Finding
@@ -205,7 +205,8 @@ class _Reading:
             return {ids[0]: asked.others["as"]}
         if asked.ids == "same":
             return {}
-        changed = {client_id: self._renamed_free(client_id) for client_id in ids if renamed(client_id) != client_id}
+        changed = renamed_apart(ids, self._ids)
+        self._ids |= set(changed.values())
         if asked.ids == "new" and not changed:
             raise asked.wrong(
                 f"{ids[0]} is an id that the application chose, and stays", "only host@pid#time changes by itself"
@@ -213,14 +214,6 @@ class _Reading:
         if asked.ids is None:
             self._renamed |= changed
         return changed
-
-    def _renamed_free(self, client_id: str) -> str:
-        """The id after a restart that nobody else has."""
-        new = renamed(client_id)
-        while new in self._ids:
-            new = renamed(new)
-        self._ids.add(new)
-        return new
 
     def _strategy(self, text: str, asked: AskedEvent) -> str:
         try:

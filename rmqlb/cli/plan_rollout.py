@@ -76,6 +76,7 @@ def plan_rollout(
     from rmqlb.cli.gather_group import MOST_TRIALS, RATE_HINT, gather
     from rmqlb.cli.judging import conditions, judge, require_known
     from rmqlb.cli.send_values import count, duration_us
+    from rmqlb.cli.values import strategy as parse_strategy
     from rmqlb.engine.consume.group_figures import ROLLOUT_FIGURES, try_on_rollout
     from rmqlb.engine.rollout.plan import plan_rollout as plan
     from rmqlb.views.rollout_view import rollout_report
@@ -86,7 +87,7 @@ def plan_rollout(
     pauses = values.pauses(pause)
     together = values.numbers(at_once)
     number = count(trials, "--trials", most=MOST_TRIALS, least=2)
-    strategy_after = values.strategy(to_strategy, strategy_options.inner)
+    strategy_after = parse_strategy(to_strategy, strategy_options.inner)
     found = gather(
         source,
         which,

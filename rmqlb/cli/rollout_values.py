@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from rmqlb.cli.send_values import duration_us
-from rmqlb.engine.allocate import full_name
-from rmqlb.engine.consume.events import renamed
+from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import sort_client_ids
@@ -38,18 +37,6 @@ def numbers(text: str) -> tuple[int, ...]:
         if not re.fullmatch(r"0*[1-9][0-9]{0,5}", part):
             raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
     return tuple(sorted({int(part) for part in parts}))
-
-
-def strategy(text: str | None, inner: str) -> str | None:
-    """`--to-strategy` in RocketMQ's spelling.
-
-    Raises:
-        UsageError: there is no such strategy.
-    """
-    if text is None:
-        return None
-    full_name(text.upper(), inner.upper())
-    return text.upper()
 
 
 def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
@@ -101,14 +88,7 @@ def becomes(
         raise UsageError(f"--ids {ids}: write new or same")
     if ids is not None and ids.lower() == "same":
         return {}, ()
-    taken, changed = set(client_ids), {}
-    for client_id in members:
-        new = renamed(client_id)
-        while new != client_id and new in taken:
-            new = renamed(new)
-        if new != client_id:
-            taken.add(new)
-            changed[client_id] = new
+    changed = renamed_apart(members, client_ids)
     if ids is not None and members and not changed:
         raise UsageError(
             f"--ids {ids}: {members[0]} is an id that the application chose, and stays",

@@ -37,6 +37,24 @@ def seconds(text: str, option: str) -> float:
     return value
 
 
+def strategy(text: str | None, inner: str) -> str | None:
+    """A strategy's name in RocketMQ's spelling; None stays None.
+
+    Args:
+        text: as typed, or None.
+        inner: the strategy inside, as typed, of a wrapper's name alone.
+
+    Raises:
+        UsageError: there is no such strategy.
+    """
+    if text is None:
+        return None
+    from rmqlb.engine.allocate import full_name
+
+    full_name(text.upper(), inner.upper())
+    return text.upper()
+
+
 def day(text: str, option: str) -> date:
     """A date as `2026-11-01`.
 

@@ -8,7 +8,7 @@ ends. It is *read* from the first pull on, which newer clients send half a secon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -26,7 +26,6 @@ EventKind = Literal[
     "route-change",
     "pull-stall",
 ]
-EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 OwnerState = Literal["gone", "none", "one", "several"]
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 

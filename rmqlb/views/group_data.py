@@ -22,7 +22,7 @@ from rmqlb.model.consuming import (
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_figures_view import figure_key, figures_data, trials_data
-from rmqlb.views.report import milliseconds
+from rmqlb.views.report import conditions_data, milliseconds, milliseconds_if_known
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import group as shapes
@@ -70,13 +70,13 @@ def group_data(
         "consumers": [_part(part) for part in parts(report)],
         "steps": [_step(step) for step in report.steps] if explain else None,
         "trials": None if trials is None else trials_data(trials),
-        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
+        "conditions": conditions_data(conditions),
     }
 
 
 def timers_data(timers: Timers) -> asked.TimersData:
     """Every timer; null is what the client version does."""
-    lengths = {figure_key(field): _ms(getattr(timers, field)) for field in TIMER_NAMES.values()}
+    lengths = {figure_key(field): milliseconds_if_known(getattr(timers, field)) for field in TIMER_NAMES.values()}
     return cast("asked.TimersData", lengths)
 
 
@@ -92,7 +92,7 @@ def _scenario(report: GroupReport) -> asked.GroupScenarioData:
         "latencyMs": milliseconds(s.latency_us),
         "consumeMs": milliseconds(s.consume_us),
         "rates": [{**_queue(queue), "ratePerSecond": rate} for queue, rate in sorted(s.rates.items())],
-        "untilMs": _ms(s.until_us),
+        "untilMs": milliseconds_if_known(s.until_us),
         "patienceMs": milliseconds(s.patience_us),
         "allNew": s.all_new,
         "seed": s.seed,
@@ -139,8 +139,8 @@ def _takeover(takeover: Takeover) -> shapes.TakeoverData:
     return {
         "clientId": takeover.client_id,
         "atMs": milliseconds(takeover.at_us),
-        "readsFromMs": _ms(takeover.reads_from_us),
-        "unreadMs": _ms(takeover.unread_us),
+        "readsFromMs": milliseconds_if_known(takeover.reads_from_us),
+        "unreadMs": milliseconds_if_known(takeover.unread_us),
         "startRule": takeover.start.rule,
         "startOffset": takeover.start.offset,
         "startReason": takeover.start.reason,
@@ -170,7 +170,3 @@ def _step(step: Step) -> shapes.StepData:
 
 def _queue(queue: MessageQueue) -> asked.TopicQueueData:
     return {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else milliseconds(us)

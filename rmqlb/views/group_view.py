@@ -14,7 +14,7 @@ from rmqlb.views.group_strips import SYMBOLS, symbols
 from rmqlb.views.group_timeline import event_marks, timeline_section
 from rmqlb.views.group_windows import Window, windows
 from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section, milliseconds, worst
+from rmqlb.views.report import Cell, Column, Report, Section, milliseconds, milliseconds_if_known, worst
 
 _MOST_WINDOWS = 30
 _MOST_EVENTS = 20
@@ -162,8 +162,8 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
             *_place(timeline.queue),
             one.client_id,
             milliseconds(one.at_us),
-            None if one.reads_from_us is None else milliseconds(one.reads_from_us),
-            None if one.unread_us is None else milliseconds(one.unread_us),
+            milliseconds_if_known(one.reads_from_us),
+            milliseconds_if_known(one.unread_us),
             one.start.rule,
             one.start.offset,
             milliseconds(one.again_us),

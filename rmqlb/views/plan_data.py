@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
+from rmqlb.views.report import conditions_data
 from rmqlb.views.settling_view import settling_data
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def plan_data(plan: RebalancePlan, conditions: Sequence[TriedCondition]) -> Plan
         "summary": _summary_data(plan.summary),
         "settling": settling_data(plan.settling),
         "comparison": [_comparison(comparison) for comparison in plan.comparisons],
-        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
+        "conditions": conditions_data(conditions),
     }
 
 

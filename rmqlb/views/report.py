@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from rmqlb.model.plan import TriedCondition
+    from rmqlb.views.shapes.envelope import ConditionData
 
 Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip"]
 RIGHT = ("number", "label", "ms", "share")
@@ -130,6 +134,16 @@ def milliseconds(us: int) -> float:
     (2, 1.5)
     """
     return us // 1000 if us % 1000 == 0 else us / 1000
+
+
+def milliseconds_if_known(us: int | None) -> float | None:
+    """Likewise; None stays unknown."""
+    return None if us is None else milliseconds(us)
+
+
+def conditions_data(conditions: Sequence[TriedCondition]) -> list[ConditionData]:
+    """What `--fail-on` asked and found, the same in every result."""
+    return [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
 
 
 def worst(badness: Sequence[int], most: int) -> tuple[int, ...] | None:

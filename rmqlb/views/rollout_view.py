@@ -10,7 +10,7 @@ from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_facts import time
 from rmqlb.views.group_figures_view import shown_figure, trials_data
 from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section, milliseconds
+from rmqlb.views.report import Cell, Column, Report, Section, conditions_data, milliseconds, milliseconds_if_known
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.rollout import RolloutChoiceData, RolloutData
@@ -140,7 +140,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
             choice.at_once,
             milliseconds(choice.pause_us),
             milliseconds(choice.down_us),
-            None if choice.takes_us is None else milliseconds(choice.takes_us),
+            milliseconds_if_known(choice.takes_us),
             _p95(choice, "longest_none_us"),
             _worst(choice, "longest_none_us"),
             _p95(choice, "none_us"),
@@ -225,7 +225,7 @@ def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> RolloutData
         ],
         "overlap": rollout.overlap,
         "overlapIsLeast": rollout.overlap_is_least,
-        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
+        "conditions": conditions_data(conditions),
     }
 
 
@@ -236,7 +236,7 @@ def _choice_data(choice: RolloutChoice) -> RolloutChoiceData:
         "atOnce": choice.at_once,
         "pauseMs": milliseconds(choice.pause_us),
         "downMs": milliseconds(choice.down_us),
-        "takesMs": None if choice.takes_us is None else milliseconds(choice.takes_us),
+        "takesMs": milliseconds_if_known(choice.takes_us),
         "best": choice.best,
         **trials_data(choice.trials),
     }

@@ -9,6 +9,7 @@ import msgspec
 
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.sending import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
+from rmqlb.views.report import conditions_data
 from rmqlb.views.send_timeline import timeline_data
 from rmqlb.views.trials_view import trials_data
 
@@ -40,7 +41,7 @@ def send_data(
         "comparison": [_brief_data(each) for each in compared] if len(compared) > 1 else [],
         "clients": [_brief_data(each) for each in clients],
         "trials": None if trials is None else trials_data(trials),
-        "conditions": [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions],
+        "conditions": conditions_data(conditions),
     }
 
 

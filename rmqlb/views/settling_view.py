@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rmqlb.model.plan import RebalancePlan, Settling
-from rmqlb.views.report import duration, milliseconds
+from rmqlb.views.report import duration, milliseconds_if_known
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.plan import SettlingData
@@ -41,13 +41,9 @@ def settling_data(settling: Settling | None) -> SettlingData | None:
     return {
         "trials": settling.trials,
         "settled": settling.settled,
-        "settledMs": _ms(settling.settled_us),
-        "worstSettledMs": _ms(settling.worst_settled_us),
-        "longestNoneMs": _ms(settling.longest_none_us),
-        "longestSeveralMs": _ms(settling.longest_several_us),
-        "unreadMs": _ms(settling.unread_us),
+        "settledMs": milliseconds_if_known(settling.settled_us),
+        "worstSettledMs": milliseconds_if_known(settling.worst_settled_us),
+        "longestNoneMs": milliseconds_if_known(settling.longest_none_us),
+        "longestSeveralMs": milliseconds_if_known(settling.longest_several_us),
+        "unreadMs": milliseconds_if_known(settling.unread_us),
     }
-
-
-def _ms(us: int | None) -> float | None:
-    return None if us is None else milliseconds(us)

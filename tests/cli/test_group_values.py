@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.cli import group_values, rollout_values
+from rmqlb.cli import group_values, rollout_values, values
 from rmqlb.cli.event_texts import EXAMPLES, QUALIFIERS
 from rmqlb.cli.group_events import events
 from rmqlb.engine.consume.events import in_order
@@ -355,7 +355,7 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
         (lambda: rollout_values.pauses("10s,x"), "--pause x: not a time"),
         (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
         (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
-        (lambda: rollout_values.strategy("AVGE", "AVG"), "unknown strategy AVGE"),
+        (lambda: values.strategy("AVGE", "AVG"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
         (lambda: rollout_values.order("x,,y"), "a client id is empty"),
         (lambda: rollout_values.becomes((B,), IDS, "new"), "the application chose"),

@@ -174,14 +174,14 @@ class Broker:
             if self._say:
                 self._say(self, "notice", f"{what}: will tell the group with the next batch")
             return
-        if self._say:
-            self._say(self, "notice", f"{what}: tells " + (", ".join(self.client_ids or ()) or "nobody"))
-        self._tell()
+        self._tell(f"{what}: ")
 
-    def _tell(self) -> None:
+    def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
+        if self._say:
+            self._say(self, "notice", f"{why}tells " + (", ".join(self.client_ids or ()) or "nobody"))
         for channel in self._beats:
-            self._clock.call(self._one_way(self._draws), _Notice(self, channel))
+            self._clock.call(self._one_way(self._draws), channel.notice, self)
 
     def _scan(self) -> Steps:
         """`ConsumerManager.scanNotActiveChannel`: it tells nobody."""
@@ -199,20 +199,5 @@ class Broker:
         while True:
             if self._unsent:
                 self._unsent = False
-                if self._say:
-                    self._say(self, "notice", "tells " + (", ".join(self.client_ids or ()) or "nobody"))
                 self._tell()
             yield self._timers.notify_batch_us
-
-
-class _Notice:
-    """A notice on its way."""
-
-    __slots__ = ("_broker", "_channel")
-
-    def __init__(self, broker: Broker, channel: Channel) -> None:
-        self._broker = broker
-        self._channel = channel
-
-    def __call__(self, _: int) -> None:
-        self._channel.notice(self._broker)

@@ -21,6 +21,7 @@ from rmqlb.engine.consume.ticks import (
     FIRST_POLL_US,
     first_tick,
     last_tick,
+    until_next_tick,
 )
 from rmqlb.engine.consume.world import World
 from rmqlb.model.consuming import SECOND_US
@@ -94,7 +95,7 @@ class Client:
         self.queues.drop_all(persisted=False)
         for broker in self.connections.connected:
             late = self.draws.below(self.world.timers.close_us + 1)
-            self.world.clock.call(late + self.world.one_way(self.draws), self.connections.closes(broker))
+            self.world.clock.call(late + self.world.one_way(self.draws), self.connections.found_closed, broker)
 
     def lose_host(self) -> None:
         """Its machine falls silent: nobody is told."""
@@ -103,7 +104,7 @@ class Client:
         idle = {broker: self._last_traffic(broker) for broker in self.connections.connected}
         self.queues.drop_all(persisted=False)
         for broker, last in idle.items():
-            self.world.clock.call(max(last + timers.socket_idle_us - now, 0), self.connections.closes(broker))
+            self.world.clock.call(max(last + timers.socket_idle_us - now, 0), self.connections.found_closed, broker)
 
     def lose_broker(self, broker: Broker) -> None:
         """The connection to a broker is gone."""
@@ -116,7 +117,7 @@ class Client:
                 self.world.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
             self.rebalance_immediately()
 
-    def rebalance_immediately(self, _: int = 0) -> None:
+    def rebalance_immediately(self) -> None:
         """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop up."""
         self._bell.ring()
 
@@ -215,7 +216,7 @@ class Client:
             for topic in self.topics:
                 yield 2 * self.world.one_way(self.draws)
                 self._poll(topic)
-            yield max(every - (clock.now - begin) % every, 0)
+            yield until_next_tick(begin, every, clock.now)
 
     def _poll(self, topic: str) -> None:
         """A topic without a route any more keeps the one that is known."""
@@ -237,7 +238,7 @@ class Client:
         begin = clock.now
         while True:
             yield from self.connections.heartbeats()
-            yield max(every - (clock.now - begin) % every, 0)
+            yield until_next_tick(begin, every, clock.now)
 
     def _pull_again(self, broker: Broker) -> Steps:
         yield from self.connections.request(broker)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
+from typing import Any
 
 Steps = Generator[int, None, None]
 
@@ -23,13 +24,13 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 0
-        self._due: list[tuple[int, int, Callable[[int], None], int]] = []
+        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
 
-    def call(self, delay_us: int, action: Callable[[int], None], argument: int = 0) -> None:
-        """Let an action happen later; it is given the argument."""
+    def call(self, delay_us: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Let an action happen later, with these arguments."""
         self._count += 1
-        heappush(self._due, (self.now + delay_us, self._count, action, argument))
+        heappush(self._due, (self.now + delay_us, self._count, action, arguments))
 
     def start(self, steps: Steps, delay_us: int = 0) -> Process:
         """Let a process run its first step later."""
@@ -41,8 +42,8 @@ class Clock:
         """Do the next thing that is due by then; False when nothing is."""
         if not self._due or self._due[0][0] > until_us:
             return False
-        self.now, _, action, argument = heappop(self._due)
-        action(argument)
+        self.now, _, action, arguments = heappop(self._due)
+        action(*arguments)
         return True
 
 
@@ -91,7 +92,7 @@ class Bell:
         """Name the process that waits."""
         self._sleeper = process
 
-    def ring(self, _: int = 0) -> None:
+    def ring(self) -> None:
         """Wake the sleeper, or let its next wait not begin."""
         if self._waiting and self._sleeper is not None:
             self._waiting = False

@@ -108,14 +108,10 @@ class Connections:
                 broker.forget(self._channel, f"is told that {client_id} goes")
                 yield self.answer()
 
-    def closes(self, broker: Broker) -> Callable[[int], None]:
-        """What a broker does once it finds the connection closed."""
-
-        def closed(_: int) -> None:
-            if broker.up:
-                broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
-
-        return closed
+    def found_closed(self, broker: Broker) -> None:
+        """A broker finds the connection closed."""
+        if broker.up:
+            broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
     def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
         if not (yield from self.request(broker)):

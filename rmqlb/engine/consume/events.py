@@ -66,6 +66,29 @@ def renamed(client_id: str) -> str:
     return client_id if match is None else f"{match['host']}{int(match['nanos']) + 1:0{len(match['nanos'])}d}"
 
 
+def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Client id → its id after a restart, of those that change; no two processes get the same.
+
+    Args:
+        client_ids: those that restart.
+        taken: ids that others have.
+
+    >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
+    {'h@1#7': 'h@1#9'}
+    """
+    nobodys_no_more = set(taken)
+    changed: dict[str, str] = {}
+    for client_id in client_ids:
+        new = renamed(client_id)
+        if new == client_id:
+            continue
+        while new in nobodys_no_more:
+            new = renamed(new)
+        nobodys_no_more.add(new)
+        changed[client_id] = new
+    return changed
+
+
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
     """The events in the order of time, when they can happen one after the other.
 

@@ -56,7 +56,7 @@ class Member(Channel, Protocol):
     def pulls_again(self, broker: Broker) -> None:
         """A broker is back whose queues it still pulls."""
 
-    def rebalance_immediately(self, _: int = 0) -> None:
+    def rebalance_immediately(self) -> None:
         """Wake the rebalance loop up."""
 
     def last_lock_tick(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client import Client
@@ -43,7 +43,7 @@ class Population:
         """Let these events happen in their time."""
         self._world.events_left = len(events)
         for event in events:
-            self._world.clock.call(event.at_us, self._happening(event))
+            self._world.clock.call(event.at_us, self._happen, event)
 
     def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
         members, topics = self._members, self._topics
@@ -72,22 +72,19 @@ class Population:
                 client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
             world.check(client)
 
-    def _happening(self, event: Event) -> Callable[[int], None]:
-        def happens(_: int) -> None:
-            world = self._world
-            world.events_left -= 1
-            world.say(event.subject, "event", event.text)
-            if event.kind == "broker-up":
-                world.bring_up(event)
-            elif event.kind in ("broker-down", "broker-loss"):
-                world.take_down(event)
-            elif event.kind == "route-change":
-                world.change_route(event)
-            else:
-                self._befall(event)
-                world.truth_changed()
-
-        return happens
+    def _happen(self, event: Event) -> None:
+        world = self._world
+        world.events_left -= 1
+        world.say(event.subject, "event", event.text)
+        if event.kind == "broker-up":
+            world.bring_up(event)
+        elif event.kind in ("broker-down", "broker-loss"):
+            world.take_down(event)
+        elif event.kind == "route-change":
+            world.change_route(event)
+        else:
+            self._befall(event)
+            world.truth_changed()
 
     def _befall(self, event: Event) -> None:
         if event.kind == "join":

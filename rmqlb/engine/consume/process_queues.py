@@ -13,6 +13,7 @@ from rmqlb.engine.consume.connections import Connections
 from rmqlb.engine.consume.member import Member
 from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import Share
+from rmqlb.engine.consume.ticks import until_next_tick
 from rmqlb.engine.consume.world import World
 from rmqlb.model.message_queue import MessageQueue
 
@@ -140,7 +141,7 @@ class ProcessQueues:
                         if broker.try_lock(held.queue, client.client_id):
                             held.renewed_us = world.clock.now
                     yield self._connections.answer()
-            yield max(every - (world.clock.now - begin) % every, 0)
+            yield until_next_tick(begin, every, world.clock.now)
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
@@ -218,10 +219,10 @@ class ProcessQueues:
         if world.record.explain:
             text = f"unlocks {_queues([held])}" + (" in a while: messages are cached" if delay else "")
             self._say("unlock", text, [held.queue])
-        world.clock.call(delay + world.one_way(self._client.draws), _Unlock(self, held.queue))
+        world.clock.call(delay + world.one_way(self._client.draws), self._unlock, held.queue)
         return True
 
-    def unlock(self, queue: MessageQueue) -> None:
+    def _unlock(self, queue: MessageQueue) -> None:
         """The request to give a lock back reaches the broker; a late one frees a lock that was taken anew since."""
         broker = self._world.master(queue.broker_name)
         if broker is not None and broker.up:
@@ -256,7 +257,17 @@ class ProcessQueues:
         """`RebalancePushImpl.dispatchPullRequest`."""
         world = self._world
         world.record.waiting_pulls += len(taken)
-        world.clock.call(world.pull_delay_us, _FirstPulls(world, self._client.client_id, taken))
+        world.clock.call(world.pull_delay_us, self._pull_first, taken)
+
+    def _pull_first(self, taken: list[ProcessQueue]) -> None:
+        """The pull requests of the queues that one pass has taken, as far as they are still owned."""
+        world = self._world
+        world.record.waiting_pulls -= len(taken)
+        pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
+        for held in pulled:
+            held.hold.reads_from_us = world.clock.now
+        if pulled and world.record.explain:
+            self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
 
     def _listener_us(self, queue: MessageQueue) -> int:
         """For how long the listener still holds a queue that is given up: the rest of one message's time."""
@@ -269,40 +280,6 @@ class ProcessQueues:
 
     def _say(self, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         self._world.say(self._client.client_id, what, text, queues)
-
-
-class _FirstPulls:
-    """The pull requests of the queues that one pass has taken."""
-
-    __slots__ = ("_client_id", "_taken", "_world")
-
-    def __init__(self, world: World, client_id: str, taken: list[ProcessQueue]) -> None:
-        self._world = world
-        self._client_id = client_id
-        self._taken = taken
-
-    def __call__(self, _: int) -> None:
-        world = self._world
-        world.record.waiting_pulls -= len(self._taken)
-        pulled = [held for held in self._taken if not held.dropped and held.hold.to_us is None]
-        for held in pulled:
-            held.hold.reads_from_us = world.clock.now
-        if pulled and world.record.explain:
-            queues = [held.queue for held in pulled]
-            world.say(self._client_id, "pull", f"pulls {_queues(pulled)} for the first time", queues)
-
-
-class _Unlock:
-    """An unlock request on its way."""
-
-    __slots__ = ("_queue", "_queues")
-
-    def __init__(self, queues: ProcessQueues, queue: MessageQueue) -> None:
-        self._queues = queues
-        self._queue = queue
-
-    def __call__(self, _: int) -> None:
-        self._queues.unlock(self._queue)
 
 
 def _queues(held: list[ProcessQueue]) -> str:

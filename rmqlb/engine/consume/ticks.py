@@ -26,3 +26,8 @@ def first_tick(first: int, every: int, since: int) -> int:
 def last_tick(first: int, every: int, until: int) -> int:
     """The last time of a timer at or before a moment; it has begun by then."""
     return first + (until - first) // every * every
+
+
+def until_next_tick(begin: int, every: int, now: int) -> int:
+    """How long until the next time of a timer that began at a moment; one that is due now has just been."""
+    return every - (now - begin) % every

@@ -173,7 +173,7 @@ class World:
                 client.lose_broker(broker)
         lost = (queue for queue in sorted(self.name_server.queues()) if queue.broker_name == name)
         self.record.reach(lost, self.clock.now, there=False)
-        self.clock.call(self._until_dropped(silent), self._drop_from_routes(event))
+        self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
         self.truth_changed()
 
     def change_route(self, event: Event) -> None:
@@ -270,22 +270,9 @@ class World:
         expiry = self.timers.nameserver_expiry_us - draws.below(self.timers.registration_us)
         return expiry + draws.below(self.timers.nameserver_scan_us)
 
-    def _drop_from_routes(self, event: Event) -> _Dropped:
-        return _Dropped(self, event)
-
-
-class _Dropped:
-    """The NameServers drop a broker, unless it is back by then."""
-
-    __slots__ = ("_event", "_world")
-
-    def __init__(self, world: World, event: Event) -> None:
-        self._event = event
-        self._world = world
-
-    def __call__(self, _: int) -> None:
-        world, name = self._world, self._event.subject
-        if not any(broker.up for broker in world.addresses([name])):
-            world.name_server.drop(name)
-            world.say("NameServer", "route", f"drops broker {name} from its routes")
-            world.truth_changed()
+    def _drop_from_routes(self, name: str) -> None:
+        """The NameServers drop a broker, unless it is back by then."""
+        if not any(broker.up for broker in self.addresses([name])):
+            self.name_server.drop(name)
+            self.say("NameServer", "route", f"drops broker {name} from its routes")
+            self.truth_changed()

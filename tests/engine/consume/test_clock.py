@@ -22,7 +22,7 @@ def test_things_happen_in_the_order_of_time_and_then_of_asking() -> None:
 
 def test_nothing_happens_beyond_the_end() -> None:
     clock = Clock()
-    clock.call(7, lambda _: None)
+    clock.call(7, lambda: None)
     assert not clock.run(6)
     assert clock.now == 0
     assert clock.run(7)
