@@ -96,9 +96,8 @@ def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> N
         )
 
 
-def too_large(where: str, limit: int) -> DocumentError:
-    """The error for a body above the limit, in bytes."""
+def too_large(where: str, limit: int, detail: str = "") -> DocumentError:
+    """The error for a body above the limit, in bytes; the detail says why the limit is what it is."""
     size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
-    return DocumentError(
-        f"{where}: larger than {size}", hint="if that is right, raise the limit with --max-size", code="too-large"
-    )
+    problem = f"{where}: larger than {size}" + (f", {detail}" if detail else "")
+    return DocumentError(problem, hint="if that is right, raise the limit with --max-size", code="too-large")

@@ -152,6 +152,27 @@ def test_more_nodes_than_the_memory_should_hold_are_refused(monkeypatch: pytest.
     assert read_yaml("[1, 2]", "dump.yaml") == [1, 2]
 
 
+def test_a_yaml_snapshot_of_a_large_cluster_is_read() -> None:
+    queue = "  - {topic: OrderEvents, brokerName: broker-a, queueId: 0, owners: [10.0.0.1@1], brokerOffset: 1, consumerOffset: 0, lastTimestamp: null}\n"
+    read = read_yaml("queues:\n" + queue * 50_000, "dump.yaml")
+    assert isinstance(read, dict)
+    assert len(read["queues"]) == 50_000
+
+
+@pytest.mark.parametrize("limit", ["_MAX_NODES", "_MAX_CHARACTERS"])
+def test_what_is_too_large_for_yaml_is_led_to_json(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, limit, 9)
+    with pytest.raises(DocumentError) as caught:
+        read_yaml("[1, 2, 3, 4, 5, 6]", "dump.yaml")
+    assert caught.value.hint == "large snapshots are written in JSON: rmqlb fetch-routes -o json"
+
+
+def test_a_text_beyond_the_size_for_yaml_is_not_even_begun() -> None:
+    size = yaml_text._MAX_CHARACTERS
+    assert read_yaml("#" * size, "dump.yaml") is None
+    assert problem("#" * (size + 1)) == "dump.yaml: no JSON, and larger than the 12 MB for YAML"
+
+
 class _Plain(yaml.CSafeLoader):
     """PyYAML's own loader with the few kinds of values that are recognised."""
 
