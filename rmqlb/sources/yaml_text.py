@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,8 @@ _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
 _NUMERIC = frozenset("-+0123456789")
 _MERGE = "<<"
+_SAME_HASHES = sys.hash_info.modulus
+"""From here on integers share their hashes with others, so that a mapping of them could take hours."""
 _NO_KEY: Any = object()
 
 
@@ -103,6 +106,8 @@ class _Values:
             return object()
         if event.implicit[0] and event.value == _MERGE:
             raise _error("YAML merge keys are not read", event)
+        if type(value) is int and abs(value) >= _SAME_HASHES:
+            raise _error("a number too large for a key", event)
         if value in mapping:
             raise _error(f"the key {str(event.value)[:80]!r} stands twice", event)
         return value

@@ -14,6 +14,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import ROOT, command, environment
+from tests.replay_dashboard import Replay, dashboard, giving
 
 MB = 1 << 20
 GB = 1 << 30
@@ -63,6 +64,11 @@ def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
         yield end
 
     return pieces
+
+
+def colliding(number: int) -> Pieces:
+    """Mappings of integers that all have the same hash."""
+    return lambda: iter([b"0: x\n", *(b"%d: x\n" % (place * sys.hash_info.modulus) for place in range(1, number))])
 
 
 def read(pieces: Pieces, scratch: Path, *more: str, source: str = "-") -> Ended:
@@ -123,6 +129,7 @@ HOSTILE: dict[str, tuple[Pieces, str]] = {
     "keys in the dialect, just within": (counted(b"{", b"k%050d:1,", b"z:1}", 450_000), UNKNOWN),
     "brokers": (repeated(SNAPSHOT + b'"topics":[{"topic":"T","route":{"queueDatas":[{"brokerName":"a"}', b',{"brokerName":"a"}', b"]}}]}}", 18 * MB), "brokers in one route, more than 20000"),
     "YAML keys, just within": (counted(b"", b"kkkkkk%06d: 'vvv'\n", b"", 450_000), UNKNOWN),
+    "YAML keys with one hash": (colliding(20_000), "line 2, column 1: a number too large for a key"),
     "YAML items": (repeated(b"a:\n", b"- 1.5\n", b"", 8 * MB), TOO_MANY_NODES),
     "YAML text": (repeated(b"a: |\n", b" xxxxxxxx\n", b"", 31 * MB), NO_YAML),
     "YAML text, just within": (repeated("a: '\U0001f600".encode(), b"x", b"'", 11 * MB), UNKNOWN),
@@ -162,6 +169,16 @@ def test_a_packed_bomb_is_one_line_within_bounded_memory(size: int, problem: str
     assert ended.code == ExitCode.DATA
     assert problem in ended.stderr
     assert ended.peak_mb < HOLD_MB
+
+
+def test_a_bomb_from_a_server_is_one_line_within_bounded_memory(tmp_path: Path) -> None:
+    packed = gzip.compress(bytes(300 * MB), compresslevel=9)
+    assert len(packed) < 310_000
+    with dashboard(Replay(faults={"*": giving(packed, headers={"Content-Encoding": "gzip"})})) as replay:
+        ended = read(repeated(b"", b"x", b"", 0), tmp_path, "-t", "T", source=replay.url)
+    assert ended.code == ExitCode.ENDPOINT
+    assert TOO_LARGE in ended.stderr
+    assert ended.peak_mb < 60
 
 
 def test_the_measure_sees_what_a_process_takes(tmp_path: Path) -> None:

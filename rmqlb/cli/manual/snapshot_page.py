@@ -70,8 +70,8 @@ def snapshot_page() -> Page:
         "be looked at later, elsewhere, or before and after a change. It may be written by hand."
     )
     page.paragraph(
-        "JSON is the form for large clusters, up to 64 MB (`--max-size`). YAML may have 12 MB and a million nodes, which "
-        "is some 50,000 queues with their offsets."
+        "JSON is the form for large clusters, up to 64 MB (`--max-size`). YAML may have 12 MB and a million nodes, "
+        "which is some 50,000 queues with their offsets."
     )
     page.paragraph(
         f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a "
