@@ -81,6 +81,13 @@ def test_consistent_hash_names_the_next_entry_and_whether_it_is_past_the_end() -
     assert 0 < sum(passed) < len(passed)
 
 
+def test_an_entry_with_a_queues_own_hash_takes_it_and_is_not_past_the_end() -> None:
+    queue, member = MessageQueue("T", "broker-a", 46067), "10.0.0.1@32657"
+    assert ring_hash(str(queue)) == ring_hash(f"{member}-0") == 851741760
+    prepared = prepare("CONSISTENT_HASH", [queue], [member], Settings(virtual_nodes=1))
+    assert prepared.why(queue) == f"hash 851741760, next on the ring is 851741760, entry 0 of {member}"
+
+
 def test_consistent_hash_counts_the_entries_that_are_a_members_own() -> None:
     prepared = prepare("CONSISTENT_HASH", queues(1), ["x", "y"], Settings(virtual_nodes=7))
     assert prepared.why_idle("y") == "none of 1 queues meets one of its 7 entries on the ring first"
