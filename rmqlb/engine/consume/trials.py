@@ -33,7 +33,7 @@ def simulate_group_trials(
         progress: is told how many are done.
 
     Raises:
-        UsageError: the events contradict each other or the group.
+        UsageError: as in `simulate_group`, or there is no trial.
     """
     if trials < 1:
         raise UsageError(f"{trials} trials: at least one is needed")
