@@ -9,6 +9,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from rmqlb.engine.allocate import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.balance import Owners, spread
@@ -186,7 +187,7 @@ class GroupFacts:
 
 
 def _must_be_set(strategy: str, settings: Settings) -> None:
-    """Refuse to predict a strategy without the settings that decide what it does.
+    """Refuse to predict a strategy without the settings that decide what it and those inside it do.
 
     Raises:
         DataError: they were not given.
@@ -197,6 +198,8 @@ def _must_be_set(strategy: str, settings: Settings) -> None:
         "MACHINE_ROOM_NEARBY": ("--broker-zone and --client-zone", settings.broker_zones and settings.client_zones),
         "PIN": ("--host", settings.hosts),
     }
-    options, given = needed.get(strategy, ("", True))
-    if given is None:
-        raise DataError(f"its members run {strategy}, whose settings are not known ({options} says them)")
+    inside = settings.inner.split("-") if strategy in WRAPPERS else ()
+    for name in (strategy, *inside):
+        options, given = needed.get(name, ("", True))
+        if given is None:
+            raise DataError(f"its members run {name}, whose settings are not known ({options} says them)")
