@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assign import Members, owners_at_rest
 from rmqlb.engine.balance import Owners, spread
 from rmqlb.engine.check.subjects import Gaps
 from rmqlb.engine.detect import detect_strategy
@@ -19,7 +19,6 @@ from rmqlb.engine.members import is_grpc, must_rebalance
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Spread
 from rmqlb.model.route import TopicRouteData
@@ -134,9 +133,9 @@ class GroupFacts:
     def seen_owners(self) -> Owners:
         """The owners of the queues that were looked at."""
         return {
-            queue: tuple(sorted(state.owners, key=sort_key))
+            queue: owners
             for queue, state in self.group.queues.items()
-            if state.owners is not None and not queue.topic.startswith(RETRY_PREFIX)
+            if (owners := state.sorted_owners) is not None and not queue.topic.startswith(RETRY_PREFIX)
         }
 
     @cached_property
@@ -182,7 +181,7 @@ class GroupFacts:
             owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
             return Dealt(owners, "seen", spread(owners, ids))
         members, basis = self.members
-        owners = {queue: its for route in self.routes for queue, its in assign(route, members).owners.items()}
+        owners = owners_at_rest(self.routes, members)
         return Dealt(owners, basis, spread(owners, ids))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
@@ -14,11 +14,10 @@ from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.world import World
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import SECOND_US, TIMER_NAMES, Event, GroupReport, GroupScenario
-from rmqlb.model.group import QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.group import States
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 
-States = Mapping[MessageQueue, QueueState]
 _TAIL_US = SECOND_US
 _PERIODS = ("route_poll_us", "heartbeat_us", "persist_us", "lock_renewal_us", "broker_scan_us")
 """Timers that run at a fixed rate."""
