@@ -13,9 +13,16 @@ from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
 from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash
 from rmqlb.engine.allocate.machine_room import ByMachineRoom
-from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby, StrategyClass
+from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
 from rmqlb.engine.allocate.pin import Pin
-from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, ConfigLists, Settings, Strategy, Zones
+from rmqlb.engine.allocate.strategy import (
+    DEFAULT_VIRTUAL_NODES,
+    ConfigLists,
+    Settings,
+    Strategy,
+    StrategyClass,
+    Zones,
+)
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 

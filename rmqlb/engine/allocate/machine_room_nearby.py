@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from rmqlb.engine.allocate.config import ByConfig
-from rmqlb.engine.allocate.strategy import Settings, Strategy, Zones, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, Zones, first_indexes, takes_part
 from rmqlb.errors import AllocationError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
-
-StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
 
 
 class MachineRoomNearby:
