@@ -138,12 +138,12 @@ def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
     """Until the group has settled, or the time is over; where the time axis ends."""
     clock = world.clock
     if scenario.until_us is not None:
-        while clock.run(scenario.until_us):
+        while clock.do_next(scenario.until_us):
             pass
         return scenario.until_us
     last = events[-1].at_us if events else 0
     longest = last + scenario.patience_us
     while not world.has_settled():
-        if not clock.run(longest):
+        if not clock.do_next(longest):
             return longest
     return clock.now + max(_TAIL_US, (clock.now - (events[0].at_us if events else 0)) // 20)
