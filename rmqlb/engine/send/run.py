@@ -338,9 +338,8 @@ def silent(reaction: Reaction | None) -> bool:
     """The detector's question gets no answer in its 200 ms."""
     if reaction is None:
         return False
-    return reaction.kind in ("refused", "timeout") or (
-        reaction.kind == "slow" and reaction.cost_us > _DETECT_TIMEOUT_US
-    )
+    too_slow = reaction.kind == "slow" and reaction.cost_us > _DETECT_TIMEOUT_US
+    return too_slow or reaction.kind in ("refused", "timeout")
 
 
 def _first_poll_us(scenario: SendScenario, trial: int) -> int:
