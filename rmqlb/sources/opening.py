@@ -121,6 +121,7 @@ def _address_server(url: str, access: Access) -> Source:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
     from rmqlb.sources.http import HttpClient, HttpSettings
 
+    url, _ = _without_login(url)
     http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
     try:
         answer = http.get("")
@@ -138,18 +139,33 @@ def _address_server(url: str, access: Access) -> Source:
 
 
 def _dashboard(text: str, access: Access) -> Source:
-    from urllib.parse import unquote, urlsplit, urlunsplit
-
     from rmqlb.sources.dashboard import DashboardReads
     from rmqlb.sources.http import HttpSettings
     from rmqlb.sources.live import LiveSource
     from rmqlb.sources.login import Credentials
 
+    url, named = _without_login(text)
+    user, password = named or access.user, access.password
+    credentials = Credentials(user, lambda: password(user)) if user and password else None
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
+    return LiveSource(DashboardReads(url, settings, credentials))
+
+
+def _without_login(text: str) -> tuple[str, str | None]:
+    """A URL up to its path, without user and password, and the user that it names.
+
+    Raises:
+        UsageError: it is no URL, names no host, or holds a password, which the message does not repeat.
+    """
+    from urllib.parse import unquote, urlsplit, urlunsplit
+
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UsageError(f"the source is not a URL: {error}") from None
+        # What is mistyped before an @ may be a password: one with a slash in it looks like a port.
+        problem = "its login, host or port is malformed" if "@" in text else error
+        raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
         raise UsageError(f"the source {scheme_only(text)} names no host", hint="write http://HOST:8082")
     if parts.password is not None:
@@ -159,12 +175,8 @@ def _dashboard(text: str, access: Access) -> Source:
             code="password-in-url",
         )
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-    user = unquote(parts.username) if parts.username else access.user
-    password = access.password
-    credentials = Credentials(user, lambda: password(user)) if user and password else None
-    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
-    url = urlunsplit((parts.scheme, netloc, parts.path, "", ""))
-    return LiveSource(DashboardReads(url, settings, credentials))
+    user = unquote(parts.username) if parts.username else None
+    return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
 
 
 def scheme_only(text: str) -> str:

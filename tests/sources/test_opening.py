@@ -51,6 +51,9 @@ def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
         ("rocketmq://", "names no NameServer"),
         ("rocketmq://u:s3cret@h", "the source names a user"),
         ("http://me:s3cret@h", "holds a password"),
+        ("http://me:s3cret@h/rocketmq/nsaddr", "holds a password"),
+        ("http://me:s3cret/x@h", "its login, host or port is malformed"),
+        ("http://me:s3cret\uff0fx@h", "its login, host or port is malformed"),
         ("http://", "names no host"),
     ],
 )
@@ -73,6 +76,13 @@ def test_an_address_server_leads_to_its_name_servers() -> None:
         assert isinstance(source, LiveSource)
         assert isinstance(source.reads, NameServerReads)
         assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
+
+
+def test_an_address_server_is_not_told_the_user_of_its_url() -> None:
+    with remoting() as server, dashboard(HttpReplay()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
+        url = http.url.replace("://", "://me@")
+        assert endpoint(f"{url}/rocketmq/nsaddr") == f"rocketmq://{server.address}"
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"", 200), (b"<html>", 200), (b'{"status":0}', 200), (b"x", 404)])
