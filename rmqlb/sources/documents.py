@@ -26,7 +26,7 @@ MOST_BROKERS = 20_000
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
 """How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
-_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?\d+)\]", re.DOTALL)
+_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]", re.DOTALL)
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -283,6 +283,18 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
     return read_loose(text_of(body, where), where)
 
 
+def parse_document(body: bytes, where: str) -> object:
+    """The one JSON document of a body, strict or in RocketMQ's dialect.
+
+    Raises:
+        DocumentError: it is neither, or not one document.
+    """
+    documents, _ = parse_documents(body, where)
+    if len(documents) != 1:
+        raise DocumentError(f"{where}: expected one document, found {len(documents)}")
+    return documents[0]
+
+
 def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
     """A route document as a NameServer, `mqadmin topicRoute` or the Dashboard writes it.
 
@@ -297,10 +309,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
     value: object = document
     if isinstance(document, str | bytes):
         body = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
-        documents, _ = parse_documents(body, where)
-        if len(documents) != 1:
-            raise DocumentError(f"{where}: expected one document, found {len(documents)}")
-        value = documents[0]
+        value = parse_document(body, where)
     if isinstance(value, dict) and {"status", "data"} <= value.keys():
         value = open_envelope(value, where)
     if not is_route(value):
@@ -372,7 +381,7 @@ def route_topic(document: RouteDocument) -> str | None:
 def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
     """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
     return tuple(
-        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_text(item.version))
+        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_name(item.version))
         for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
     )
 
@@ -462,8 +471,13 @@ def _simple_class(text: str | None) -> str | None:
     return text.partition("@")[0].rpartition(".")[2] if text else None
 
 
-def _version_text(version: int | str | None) -> str | None:
-    return None if version is None else str(version)
+def _version_name(version: int | str | None) -> str | None:
+    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
+    from rmqlb.remoting.version import version_text
+
+    if not isinstance(version, int):
+        return version
+    return version_text(version) if version >= 0 else str(version)
 
 
 def _plain(error: Exception) -> str:
