@@ -54,7 +54,7 @@ def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) ->
     Raises:
         UsageError: it is none, or out of bounds.
     """
-    match = re.fullmatch(r"(\d[\d_]{0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
+    match = re.fullmatch(r"(\d(?:_?\d){0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
     factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
     if not least <= value <= most:

@@ -367,6 +367,7 @@ def test_a_name_with_commas_and_brackets_stays_whole() -> None:
     "key",
     [
         "MessageQueue [topic=T, brokerName=a]",
+        f"MessageQueue [topic=T, brokerName=a, queueId={'9' * 5000}]",
         "T:a:3",
         3,
         ObjectKey((("topic", "T"),)),
