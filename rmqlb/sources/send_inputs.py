@@ -95,7 +95,7 @@ def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, l
             if is_heading:
                 continue
         broker, latency = columns
-        value = _latency_us(row[latency]) if len(row) > latency else None
+        value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
         if value is None or (broker is not None and not row[broker].strip()):
             bad.append(f"{number} ({','.join(row)[:40]})")
             continue
