@@ -103,11 +103,16 @@ class _Values:
 
 def _read(text: str, where: str) -> object:
     values = _Values()
+    anchors: set[str] = set()
     documents = 0
     for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
         problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event)
         if problem is not None:
             raise DocumentError(f"{_place(where, event)}: {problem}")
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            if event.anchor in anchors:  # `lines_of` could not read it
+                raise _error(f"the anchor {event.anchor[:80]!r} stands twice", event)
+            anchors.add(event.anchor)
         if isinstance(event, yaml.ScalarEvent):
             values.add(_scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
