@@ -48,6 +48,18 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     return value
 
 
+def whole_ms(text: str, option: str) -> int:
+    """A time in milliseconds, as the client's settings have it.
+
+    Raises:
+        UsageError: it is none, or has a fraction of a millisecond.
+    """
+    us = duration_us(text, option)
+    if us % 1000:
+        raise UsageError(f"{option} {text}: the client counts whole milliseconds")
+    return us // 1000
+
+
 def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) -> int:
     """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
 
