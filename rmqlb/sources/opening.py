@@ -167,18 +167,13 @@ def _without_login(text: str) -> tuple[str, str | None]:
         problem = "its login, host or port is malformed" if "@" in text else error
         raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
-        raise UsageError(f"the source {scheme_only(text)} names no host", hint="write http://HOST:8082")
+        raise UsageError(f"the source {parts.scheme}://… names no host", hint="write http://HOST:8082")
     if parts.password is not None:
         raise UsageError(
             "the source's URL holds a password, which others can see in the process list and the shell's history",
             hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
             code="password-in-url",
         )
-    netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
     user = unquote(parts.username) if parts.username else None
     return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
-
-
-def scheme_only(text: str) -> str:
-    """The start of a URL, without anything that might be secret."""
-    return text.partition("://")[0] + "://…"

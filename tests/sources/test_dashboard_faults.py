@@ -152,6 +152,13 @@ def test_a_name_that_does_not_resolve_is_told() -> None:
     assert error.message.startswith("GET http://nowhere.invalid:8082/topic/route.query: cannot connect: ")
 
 
+@pytest.mark.parametrize("host", ["a" * 70 + ".example", "..", ".a", "xn--"])
+def test_a_name_that_no_host_can_have_is_one_line(host: str) -> None:
+    error = error_of(f"http://{host}", SKEWED)
+    assert isinstance(error, EndpointError)
+    assert error.message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
+
+
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
     with dashboard(Replay(faults={"*": endless})) as replay:
         error = error_of(replay.url, SKEWED, timeout=0.3, retries=0, max_bytes=1 << 40)

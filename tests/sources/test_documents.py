@@ -115,7 +115,9 @@ def test_two_processes_with_one_id_are_two_connections() -> None:
         ({}, None),
     ],
 )
-def test_a_connections_version_has_the_name_that_rocketmq_gives_it(told: dict[str, object], version: str | None) -> None:
+def test_a_connections_version_has_the_name_that_rocketmq_gives_it(
+    told: dict[str, object], version: str | None
+) -> None:
     document = docs.convert({"connectionSet": [{"clientId": "a", **told}]}, docs.ConnectionsDocument, "x")
     assert [connection.version for connection in docs.connections(document)] == [version]
 

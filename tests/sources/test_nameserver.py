@@ -203,7 +203,7 @@ def test_the_versions_that_brokers_tell_are_those_that_a_simulation_follows(brok
 def test_a_body_that_is_not_one_document_is_refused(answered: bytes) -> None:
     with remoting(Replay()) as server, closing(reads([server.address])) as source:
         server.answers[ROUTE, "topic=OrderEvents"] = success(answered)
-        with pytest.raises(DocumentError, match="expected one document, found [02]"):
+        with pytest.raises(DocumentError, match=r"expected one document, found [02]"):
             source.route("OrderEvents")
 
 

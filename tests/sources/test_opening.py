@@ -37,6 +37,7 @@ def test_what_is_no_url_is_a_dump(text: str) -> None:
         ("rocketmq://[::1]:9876", "rocketmq://[::1]:9876"),
         ("rocketmqs://a", "rocketmqs://a:9876"),
         ("http://me@h:8082/ctx/", "http://h:8082/ctx"),
+        ("http://h:0", "http://h:0"),
     ],
 )
 def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:

@@ -40,7 +40,7 @@ def test_an_anchor_alone_does_no_harm() -> None:
 
 
 def test_an_anchor_that_stands_twice_is_refused_before_lines_are_looked_for() -> None:
-    assert problem("a: &x 1\nb: &x 2") == "dump.yaml, line 2, column 4: the anchor 'x' stands twice"
+    assert problem("a: &x 1\nb: &x 2") == "dump.yaml, line 2: the anchor 'x' stands twice"
 
 
 @pytest.mark.parametrize(

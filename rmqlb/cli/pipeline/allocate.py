@@ -8,7 +8,14 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.option_groups import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import WHICH, AsOfOptions, OnlyOptions, SparkOptions, StrategiesOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import (
+    WHICH,
+    AsOfOptions,
+    OnlyOptions,
+    SparkOptions,
+    StrategiesOptions,
+    WarehouseOptions,
+)
 
 
 @command
