@@ -134,12 +134,17 @@ def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None)
         UsageError: it is malformed, no broker fits, or the window ends before it starts.
     """
     pattern = failure(text, brokers, notices)
-    name = pattern.broker_name
+    fitting = _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
+    return [replace(pattern, broker_name=broker) for broker in fitting]
+
+
+def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
+    """The brokers of that name, or that fit it as a pattern."""
     fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
     if not fitting:
         hint = suggestion("brokers", name, brokers)
-        raise UsageError(f"--fail {text}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
-    return [replace(pattern, broker_name=broker) for broker in fitting]
+        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
+    return fitting
 
 
 def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
@@ -256,14 +261,7 @@ def latency_options(
             single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
             _must_have(by_broker, brokers, topic, option)
             continue
-        fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
-        if not fitting:
-            raise UsageError(
-                f"{option}: topic {topic} has no broker {name}",
-                hint=suggestion("brokers", name, brokers),
-                code="unknown-broker",
-            )
-        for broker in fitting:
+        for broker in _fitting(name, brokers, topic, option):
             found = by_broker.get(broker, by_broker.get(None))
             if found is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
