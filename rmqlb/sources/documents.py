@@ -119,6 +119,8 @@ class RouteDocument(CamelStruct, frozen=True):
 
 
 class ConnectionItem(CamelStruct, frozen=True):
+    """A process that a broker knows, as RocketMQ's `Connection`; the Dashboard adds `versionDesc`."""
+
     client_id: str
     client_addr: str | None = None
     language: str | None = None
@@ -127,6 +129,8 @@ class ConnectionItem(CamelStruct, frozen=True):
 
 
 class ConnectionsDocument(CamelStruct, frozen=True):
+    """A group's processes and subscriptions at one broker, as RocketMQ's `ConsumerConnection`."""
+
     connection_set: list[ConnectionItem]
     subscription_table: dict[str, Any] | None = None
     consume_type: str | None = None
@@ -135,6 +139,8 @@ class ConnectionsDocument(CamelStruct, frozen=True):
 
 
 class QueueStatItem(CamelStruct, frozen=True):
+    """A queue's offsets and owner, as the Dashboard's `QueueStatInfo`."""
+
     broker_name: str
     queue_id: int
     broker_offset: int | None = None
@@ -144,43 +150,61 @@ class QueueStatItem(CamelStruct, frozen=True):
 
 
 class TopicConsumerDocument(CamelStruct, frozen=True):
+    """How far a group has read a topic, as the Dashboard's `TopicConsumerInfo`."""
+
     topic: str
     queue_stat_info_list: list[QueueStatItem]
 
 
 class SubscriptionItem(CamelStruct, frozen=True):
+    """A subscription, as RocketMQ's `SubscriptionData`."""
+
     topic: str
 
 
 class RunningInfoDocument(CamelStruct, frozen=True):
+    """What a member says of itself, as RocketMQ's `ConsumerRunningInfo`."""
+
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     subscription_set: list[SubscriptionItem] | None = None
 
 
 class ClusterInfoDocument(CamelStruct, frozen=True):
+    """All brokers, as RocketMQ's `ClusterInfo`: broker name to its addresses."""
+
     broker_addr_table: dict[str, BrokerDataDocument]
 
 
 class OffsetItem(CamelStruct, frozen=True):
+    """A queue's offsets, as RocketMQ's `OffsetWrapper`; the timestamp is in milliseconds since 1970."""
+
     broker_offset: int | None = None
     consumer_offset: int | None = None
     last_timestamp: int | None = None
 
 
 class ConsumeStatsDocument(CamelStruct, frozen=True):
+    """A group's offsets at one broker, as RocketMQ's `ConsumeStats`."""
+
     offset_table: dict[Any, OffsetItem]
 
 
 class SubscriptionGroupsDocument(CamelStruct, frozen=True):
+    """A broker's groups, as RocketMQ's `SubscriptionGroupWrapper`: group to its configuration."""
+
     subscription_group_table: dict[str, Any]
 
 
 class ClusterListDocument(CamelStruct, frozen=True):
+    """The Dashboard's answer about the cluster, of which only the brokers are read."""
+
     cluster_info: ClusterInfoDocument
 
 
 class GroupItem(CamelStruct, frozen=True):
+    """A group in the Dashboard's list, its `GroupConsumeInfo`; `count` is of members."""
+
     group: str
     count: int | None = None
     consume_type: str | None = None
@@ -188,6 +212,8 @@ class GroupItem(CamelStruct, frozen=True):
 
 
 class TopicListDocument(CamelStruct, frozen=True):
+    """The names of topics, as RocketMQ's `TopicList`."""
+
     topic_list: list[str]
 
 

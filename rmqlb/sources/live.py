@@ -132,7 +132,7 @@ class _Reading:
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
 
-    def routes(self, topics: Iterable[str], *, tolerant: bool = False) -> list[RouteSighting]:
+    def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         """The routes of the topics; those read before are not read again.
 
         Raises:

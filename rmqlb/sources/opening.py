@@ -73,7 +73,7 @@ def open_source(text: str, access: Access) -> Source:
     if kind in ("http", "https"):
         return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
     if kind in ("rocketmq", "rocketmqs"):
-        return _name_servers(text[scheme.end() :], access, tls=kind == "rocketmqs")
+        return _native(_name_servers(text[scheme.end() :]), access, tls=kind == "rocketmqs")
     raise UsageError(
         f"cannot read {scheme[1]}:// sources",
         hint="-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
@@ -81,12 +81,13 @@ def open_source(text: str, access: Access) -> Source:
     )
 
 
-def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
-    from rmqlb.remoting.acl import Credentials
-    from rmqlb.sources.address_map import parse_address_map
-    from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.nameserver import NameServerReads
-    from rmqlb.sources.wire import WireSettings, parse_address, tls_context
+def _name_servers(hosts: str) -> list[str]:
+    """`host:port` of each NameServer in a list of them.
+
+    Raises:
+        UsageError: there is none, one is malformed, or the list names a user.
+    """
+    from rmqlb.sources.wire import parse_address
 
     if "@" in hosts:
         raise UsageError(
@@ -98,6 +99,16 @@ def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
     ]
     if not servers:
         raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
+    return servers
+
+
+def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
+    from rmqlb.remoting.acl import Credentials
+    from rmqlb.sources.address_map import parse_address_map
+    from rmqlb.sources.live import LiveSource
+    from rmqlb.sources.nameserver import NameServerReads
+    from rmqlb.sources.wire import WireSettings, tls_context
+
     credentials = None
     if access.access_key is not None:
         secret = access.secret_key() if access.secret_key else ""
@@ -110,7 +121,7 @@ def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
         credentials=credentials,
         addresses=parse_address_map(access.map_address),
     )
-    return LiveSource(NameServerReads(servers, settings))
+    return LiveSource(NameServerReads(name_servers, settings))
 
 
 def _address(host: str, port: int) -> str:
@@ -130,12 +141,14 @@ def _address_server(url: str, access: Access) -> Source:
     if answer.status != _HTTP_OK:
         raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
     text = answer.body.decode("utf-8", "replace").strip()
-    if not text or any(char in text for char in "<>{} \t\n"):
+    try:
+        servers = _name_servers(text)
+    except UsageError:
         raise EndpointError(
             f"{answer.where}: not a list of NameServers: {text[:60]!r}",
             hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
-        )
-    return _name_servers(text, access, tls=False)
+        ) from None
+    return _native(servers, access, tls=False)
 
 
 def _dashboard(text: str, access: Access) -> Source:

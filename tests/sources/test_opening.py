@@ -86,7 +86,18 @@ def test_an_address_server_is_not_told_the_user_of_its_url() -> None:
         assert endpoint(f"{url}/rocketmq/nsaddr") == f"rocketmq://{server.address}"
 
 
-@pytest.mark.parametrize(("body", "status"), [(b"", 200), (b"<html>", 200), (b'{"status":0}', 200), (b"x", 404)])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 200),
+        (b"<html>", 200),
+        (b'{"status":0}', 200),
+        (b"x", 404),
+        (b"a:9876;b:c", 200),
+        (b"u@h:1", 200),
+        (b";", 200),
+    ],
+)
 def test_an_address_server_that_lists_nothing_is_an_error(body: bytes, status: int) -> None:
     with dashboard(HttpReplay()) as http:
         http.faults["/rocketmq/nsaddr"] = giving(body, status)
