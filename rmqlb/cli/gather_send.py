@@ -199,7 +199,7 @@ def write(
         try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
         for condition in asked
     ]
-    require_known(tried)
+    require_known(tried, "leave the condition out to see the simulation")
     shown = send_report(
         report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
     )

@@ -116,7 +116,7 @@ def plan_rebalance(
             progress(found.title, 0, 0)
             plan = _plan(found, changes, given, strategy_options, which.explain)
         tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
-        require_known(tried)
+        require_known(tried, "leave the condition out to see the plan")
         return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
 
     show(look, watching, terminal)

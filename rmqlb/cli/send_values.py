@@ -224,7 +224,7 @@ def _reaction(kind: str | None, option: str) -> Reaction:
         return Reaction("timeout", lower)
     if lower in ("read-only", "readonly"):
         return Reaction("read-only", "read-only")
-    code = response_code(name)
+    code = response_code(name, option)
     if code is None:
         raise unknown_kind(name, option)
     return Reaction("status" if code[0] in STATUSES else "code", *code)

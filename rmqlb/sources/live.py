@@ -222,7 +222,9 @@ class _Reading:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            reason = self.unread[-1].reason if self.unread else "there is no broker to ask"
+            asked = f"members of group {group} at broker "
+            refusals = [part.reason for part in self.unread if part.what.startswith(asked)]
+            reason = refusals[-1] if refusals else "there is no broker to ask"
             raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
         if not self._reads.has_group(group):
             raise DataError(

@@ -18,7 +18,7 @@ _LONGEST_MS = 24 * 3600 * 1000
 _SHOWN = 5
 
 
-def response_code(text: str) -> tuple[str, int] | None:
+def response_code(text: str, option: str) -> tuple[str, int] | None:
     """A broker's response code by RocketMQ's name or by number: its name and number, or None.
 
     Raises:
@@ -34,7 +34,7 @@ def response_code(text: str) -> tuple[str, int] | None:
     else:
         return None
     if number == ResponseCode.SUCCESS:
-        raise UsageError(f"{text}: SUCCESS is no failure")
+        raise UsageError(f"{option}: SUCCESS is no failure")
     return name, number
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rmqlb.errors import EndpointError, ProtocolError
-from rmqlb.model.snapshot import Wanted
+from rmqlb.model.snapshot import Everything, Wanted
 from tests.replay_dashboard import (
     Fault,
     Replay,
@@ -298,3 +298,15 @@ def test_a_list_of_groups_of_another_shape_is_told() -> None:
     with dashboard(Replay(faults={GROUPS: giving(envelope({"a": 1}))})) as replay:
         error = error_of(replay.url, Wanted(group="nope"), **QUICK)
     assert error.message == f"{replay.url}{GROUPS}: Expected array, got object"
+
+
+def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> None:
+    nobody: dict[str, object] = {"clusterInfo": {"brokerAddrTable": {}}}
+    answers = {TOPICS: {"topicList": ["Gone"]}, GROUPS: [{"group": "g"}], CLUSTER: nobody}
+    faults: dict[str, Fault] = {path: giving(envelope(data)) for path, data in answers.items()}
+    with dashboard(Replay(faults=faults | {ROUTE: giving(failure("CODE: 17  DESC: no route"))})) as replay:
+        unread = fetch(replay, Wanted(everything=Everything())).unread
+    assert [part.reason.removeprefix(replay.url) for part in unread] == [
+        "it is listed and has no route",
+        ": no broker tells the members of group g: there is no broker to ask",
+    ]
