@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -367,3 +369,9 @@ def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None: 
     with pytest.raises(UsageError) as raised:
         call()
     assert error in raised.value.message
+
+
+def test_a_pattern_of_zones_is_taken_without_pythons_doubts() -> None:
+    zone = values.zones(["([[a]+)-"], "--broker-zone")
+    assert isinstance(zone, re.Pattern)
+    assert zone.groups == 1
