@@ -65,6 +65,14 @@ def test_machine_room_names_the_block_or_whom_the_rest_is_for() -> None:
     ]
 
 
+def test_machine_room_without_a_whole_block_names_whom_each_queue_is_for() -> None:
+    mqs = queues(2, "r@a")
+    assert reasons(prepare("MACHINE_ROOM", mqs, ["x", "y", "z"], ROOMS), mqs) == [
+        "queue 0 of the listed rooms is left over, for consumer 0",
+        "queue 1 of the listed rooms is left over, for consumer 1",
+    ]
+
+
 def test_consistent_hash_names_the_next_entry_and_whether_it_is_past_the_end() -> None:
     ids, mqs = ["x", "y"], queues(24)
     prepared = prepare("CONSISTENT_HASH", mqs, ids, Settings(virtual_nodes=3))
