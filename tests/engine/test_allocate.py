@@ -54,8 +54,8 @@ def test_an_entry_that_another_members_entry_displaced_is_made_again_by_a_second
     one, other = "10.0.0.1@22", "10.0.0.1@107015"
     assert ring_hash(f"{one}-0") == ring_hash(f"{other}-0")
     given = {"presorted": True, "virtual_nodes": 1}
-    assert allocate("CONSISTENT_HASH", queues(2), [one, other], **given) == {one: [], other: queues(2)}  # type: ignore[arg-type]
-    assert allocate("CONSISTENT_HASH", queues(2), [one, other, one], **given) == {one: queues(2), other: []}  # type: ignore[arg-type]
+    assert allocate("CONSISTENT_HASH", queues(40), [one, other], **given) == {one: [], other: queues(40)}  # type: ignore[arg-type]
+    assert allocate("CONSISTENT_HASH", queues(40), [one, other, one], **given) == {one: queues(40), other: []}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("given", [("AVG", queues(2), ["a"], True), ("AVG", queues(2), ["a"], True, 10)])
