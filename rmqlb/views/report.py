@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rmqlb.model.plan import TriedCondition
     from rmqlb.views.shapes.envelope import ConditionData
 
@@ -16,6 +18,8 @@ Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "b
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 Cell = str | int | float | tuple[str, ...] | None
+NOT_THERE: Cell = ("-",)
+"""In a column of client ids: of something that does not exist, and so has no owner that could be known."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 
 
@@ -38,6 +42,14 @@ class Column(Struct, frozen=True):
     kind: Kind = "text"
     quiet: bool = False
     shown: bool = True
+
+
+QUEUE_COLUMNS = (
+    Column("topic", "topic", quiet=True),
+    Column("broker", "brokerName"),
+    Column("queue", "queueId", "number"),
+)
+"""What names a queue, the same in every section."""
 
 
 class Section(Struct, frozen=True):
@@ -89,7 +101,7 @@ class Report(Struct, frozen=True):
         schema: name of the JSON result.
         data: the result for machines.
         facts: lines above the tables.
-        sections: the tables, the most detailed first.
+        sections: the tables, in the order in which people see them; CSV has the first that is no picture.
         labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
         rows: what `-o jsonl` shows, or None when the result is no list of rows.
     """
@@ -139,6 +151,16 @@ def milliseconds(us: int) -> float:
 def milliseconds_if_known(us: int | None) -> float | None:
     """Likewise; None stays unknown."""
     return None if us is None else milliseconds(us)
+
+
+def utc_text(at: datetime | None) -> str | None:
+    """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def labels(client_ids: Iterable[str]) -> dict[str, str]:
+    """Client id → the short label that a narrow table shows: its place among the ids, all of them different."""
+    return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
 
 
 def conditions_data(conditions: Sequence[TriedCondition]) -> list[ConditionData]:

@@ -9,8 +9,17 @@ from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoi
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_facts import time
 from rmqlb.views.group_figures_view import shown_figure, trials_data
-from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section, conditions_data, milliseconds, milliseconds_if_known
+from rmqlb.views.report import (
+    NOT_THERE,
+    Cell,
+    Column,
+    Report,
+    Section,
+    conditions_data,
+    labels,
+    milliseconds,
+    milliseconds_if_known,
+)
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.rollout import RolloutChoiceData, RolloutData
@@ -32,9 +41,7 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
         *([_stages(rollout)] if rollout.stages else ()),
         _choices(rollout.choices),
     )
-    return Report(
-        "rmqlb/plan-rollout", _data(rollout, conditions), _facts(rollout), sections, labels([*rollout.members])
-    )
+    return Report("rmqlb/plan-rollout", _data(rollout, conditions), _facts(rollout), sections, labels(rollout.members))
 
 
 def _facts(rollout: Rollout) -> tuple[str, ...]:
@@ -209,7 +216,7 @@ def _stages(rollout: Rollout) -> Section:
 
 
 def _next(stage: MixedStage) -> Cell:
-    return ("-",) if stage.next_id is None else stage.next_id
+    return NOT_THERE if stage.next_id is None else stage.next_id
 
 
 def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> RolloutData:
