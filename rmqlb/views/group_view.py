@@ -101,9 +101,7 @@ def _windows(report: GroupReport) -> Section:
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
     title = "windows without owner" if report.scenario.broadcasting else "windows without owner or with several"
-    if brief is not None:
-        title += f", the {_MOST_WINDOWS} longest"
-    return Section("windows", title, columns, rows, heads=3, brief=brief)
+    return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
 
 
 def _times(interval: Interval | Window) -> tuple[float, float, float]:

@@ -64,6 +64,7 @@ class Section(Struct, frozen=True):
         heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
             does that.
         brief: the rows, by their places, that people see unless `--section` names it; None is all of them.
+        chosen: which rows those are, in a few words that follow the title as long as they alone are seen.
         draw: of a picture: what it is with strips of so many characters; its `rows` are for where no width is given.
     """
 
@@ -74,6 +75,7 @@ class Section(Struct, frozen=True):
     heads: int = 0
     named_only: bool = False
     brief: tuple[int, ...] | None = None
+    chosen: str = ""
     draw: Callable[[int], Section] | None = None
 
     def whole(self) -> Section:
@@ -208,14 +210,16 @@ def duration(ms: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as people read it.
+    """A fraction as people read it; only nothing is 0%, and only the whole is 100%.
 
     >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
     ('0%', '33.3%', '0.002%', '99.999%', '100%')
+    >>> percent(0.9999999)
+    '99.999%'
     """
     value = 100 * share
     if value in (0, 100):
         return f"{value:.0f}%"
     if value < 0.1:
         return f"{value:.1g}%"
-    return f"{value:.3f}%" if value > 99.9 else f"{value:.1f}%"
+    return f"{min(value, 99.999):.3f}%" if value > 99.9 else f"{value:.1f}%"
