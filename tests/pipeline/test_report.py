@@ -416,7 +416,10 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
         top=1,
         moves=[{"cluster": cluster, "date": DAY, "group": "g", **counts} for cluster in ("east", "west")]
         + [{"cluster": "east", "date": before, "group": "g", **counts}],
-        churn=[{"cluster": "east", "date": DAY, "group": "g", "joined": 1, "left": None}],
+        churn=[
+            {"cluster": "east", "date": DAY, "group": "g", "joined": 1, "left": 0},
+            {"cluster": "east", "date": before, "group": "g", "joined": None, "left": None},
+        ],
         flapping=[
             {**restless, "group": "calm", "returns": 0, "flaps": False},
             {**restless, "group": "restless", "returns": 3, "flaps": True},

@@ -30,7 +30,8 @@ def history(tables: Tables, top: int) -> dict[str, Any]:
         order = (down("returns"), down("moves"), "cluster", "group")
         found["flapping"] = first(Flapping, flaps, top, *order)
     if churn is not None:
-        days = churn.groupBy("date").agg(total("joined").alias("joined"), total("left").alias("left"))
+        compared = churn.where("joined is not null")  # else it is a group's first observation, from which nothing came
+        days = compared.groupBy("date").agg(total("joined").alias("joined"), total("left").alias("left"))
         found["churn"] = _last_days(ChurnDay, days)
     if trend is not None:
         found["trend"] = _trend(trend)
