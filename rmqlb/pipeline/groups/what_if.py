@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
@@ -53,32 +53,32 @@ def broker_losses(topics: DataFrame) -> DataFrame:
     writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
     both = reads.join(writes, [*KEY, "topic", "brokerName"], "full")
     total = topics.select(*KEY, "topic", _total("subscribe").alias("allReads"), _total("publish").alias("allWrites"))
-    none = sql.lit(0)
+    none = fn.lit(0)
     return (
         both.join(total, [*KEY, "topic"])
         .select(
             *KEY,
             "brokerName",
             "topic",
-            sql.col("allReads").alias("readQueuesBefore"),
-            (sql.col("allReads") - sql.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
-            sql.col("allWrites").alias("writeQueuesBefore"),
-            (sql.col("allWrites") - sql.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
+            fn.col("allReads").alias("readQueuesBefore"),
+            (fn.col("allReads") - fn.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
+            fn.col("allWrites").alias("writeQueuesBefore"),
+            (fn.col("allWrites") - fn.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
         )
         .select(*BROKER_LOSSES.columns)
     )
 
 
 def _by_broker(topics: DataFrame, column: str) -> DataFrame:
-    runs = topics.select(*KEY, "topic", sql.explode(column).alias("run"))
-    return runs.groupBy(*KEY, "topic", sql.col("run.brokerName").alias("brokerName")).agg(
-        sql.sum("run.queues").cast("int").alias("queues")
+    runs = topics.select(*KEY, "topic", fn.explode(column).alias("run"))
+    return runs.groupBy(*KEY, "topic", fn.col("run.brokerName").alias("brokerName")).agg(
+        fn.sum("run.queues").cast("int").alias("queues")
     )
 
 
 def _total(column: str) -> Column:
     """Queues in all runs; null when the list is not known."""
-    return sql.aggregate(column, sql.lit(0), lambda total, run: total + run["queues"])
+    return fn.aggregate(column, fn.lit(0), lambda total, run: total + run["queues"])
 
 
 def _sweep(

@@ -78,9 +78,9 @@ def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
 
 def send_shares(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
     """TOPICS and OUTCOMES → SEND_SHARES: a row for each topic, scenario and broker, where anything was simulated."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as fn
 
-    broker = F.explode("shares").alias("broker")
+    broker = fn.explode("shares").alias("broker")
     rows = _by_topic(topics, outcomes).select(*KEY, "topic", "scenario", "latencyFault", broker)
     return rows.select(*KEY, "topic", "scenario", "latencyFault", "broker.*").select(*SEND_SHARES.columns)
 
@@ -117,16 +117,16 @@ def write_sends(
 
 def _shape() -> Column:
     """A topic's `SendShape` as JSON, equal for equal shapes; a null list of queues is left out."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as fn
 
-    none = F.array().cast("array<string>")
-    publish, subscribe = (F.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
-    is_ordered = F.coalesce(F.col("orderTopicConf") != "", F.lit(False))  # noqa: FBT003
-    is_static = F.col("isStatic") & F.col("orderTopicConf").isNull()
-    return F.to_json(
-        F.struct(
+    none = fn.array().cast("array<string>")
+    publish, subscribe = (fn.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
+    is_ordered = fn.coalesce(fn.col("orderTopicConf") != "", fn.lit(False))  # noqa: FBT003
+    is_static = fn.col("isStatic") & fn.col("orderTopicConf").isNull()
+    return fn.to_json(
+        fn.struct(
             "publish",
-            F.when(is_static, none).otherwise(F.array_except(subscribe, publish)).alias("others"),
+            fn.when(is_static, none).otherwise(fn.array_except(subscribe, publish)).alias("others"),
             (is_ordered | is_static).alias("fixed"),
             is_static.alias("isStatic"),
         )
