@@ -18,9 +18,9 @@ from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.kernels.lanes import Ints
+from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.pairs import among
-from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
+from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
@@ -127,7 +127,7 @@ class _Swept:
                     yield self._case(name, other, "strategy", subject, self._now)
 
     def _case(
-        self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Any = True
+        self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Bools | bool = True
     ) -> pa.RecordBatch:
         after = self._before[other] if cases is self._now else self._dealing.places(other, cases.pairs)
         was, becomes = self._spread[name], self._spreads(cases, after)
@@ -146,12 +146,13 @@ class _Swept:
             "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
             **figures(self._batch, cases, self._before[name], after),
         }
-        whole = rows_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
+        whole = batch_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
         return whole.filter(pa.array(keep))
 
     def _spreads(self, cases: Cases, places: Ints) -> Spreads:
         return spreads(cases, places, self._roster.is_id)
 
-    def _refuses(self, name: str, cases: Cases) -> Any:
+    def _refuses(self, name: str, cases: Cases) -> Bools:
+        """The cases in which some pair's clients throw."""
         return cases.having(self._dealing.refused(name, cases.pairs))
