@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
 
@@ -141,7 +142,7 @@ def _job_maker(schedule: SendSchedule) -> Callable[[Batches], Batches]:
     def make(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        kind = pa.schema({"shape": pa.string(), "scenario": pa.string()})
+        kind = arrow_schema(JOBS.columns)
         for batch in batches:
             rows = [row for text in batch.column("shape").to_pylist() for row in jobs_of(text, schedule)]
             yield pa.RecordBatch.from_pylist(rows, kind)
@@ -155,19 +156,9 @@ def _simulator(schedule: SendSchedule) -> Callable[[Batches], Batches]:
     def simulate(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        kind = _outcome_kind()
+        kind = arrow_schema(OUTCOMES.columns)
         for batch in batches:
             for job in batch.to_pylist():
                 yield pa.RecordBatch.from_pylist([outcome_of(job["shape"], job["scenario"], schedule)], kind)
 
     return simulate
-
-
-def _outcome_kind() -> pa.Schema:
-    """`OUTCOMES` as Arrow has it."""
-    import pyarrow as pa
-
-    of = {"string": pa.string(), "boolean": pa.bool_(), "int": pa.int32(), "double": pa.float64()}
-    share = [(name, of[SEND_SHARES.columns[name]]) for name in ("brokerName", "attempts", "failures", "share")]
-    shares = pa.list_(pa.struct(share))
-    return pa.schema([(name, of.get(kind, shares)) for name, kind in OUTCOMES.columns.items()])

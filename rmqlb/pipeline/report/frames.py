@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 class Tables:
     """The tables that a report reads.
 
-    Args:
+    Attributes:
         spark: a session.
         warehouse: where they are.
     """
