@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_facts import time
-from rmqlb.views.group_figures_view import shown_figure, trials_data
+from rmqlb.views.group_figures_view import figure_value, shown_figure, trials_data
 from rmqlb.views.report import (
     NOT_THERE,
     Cell,
@@ -168,17 +168,12 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
 
 def _p95(choice: RolloutChoice, field: str) -> float | None:
     spread = choice.trials.spreads.get(field)
-    return None if spread is None else _cell(field, spread.p95)
+    return None if spread is None else figure_value(field, spread.p95)
 
 
 def _worst(choice: RolloutChoice, field: str) -> float | None:
     spread = choice.trials.spreads.get(field)
-    return None if spread is None else _cell(field, spread.worst)
-
-
-def _cell(field: str, value: float) -> float:
-    """Microseconds as milliseconds; other figures are whole numbers."""
-    return milliseconds(round(value)) if field.endswith("_us") else int(value)
+    return None if spread is None else figure_value(field, spread.worst)
 
 
 def _order(rollout: Rollout) -> Section:
