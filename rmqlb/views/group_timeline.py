@@ -93,14 +93,14 @@ def _edged(shown: str) -> str:
 
 
 def _ruler(edges: Sequence[int]) -> str:
-    """Times, each beginning at the slice that begins with it."""
+    """Times, each beginning at the slice that begins with it, with a blank at least between two."""
     width = len(edges) - 1
-    ruler = " " * width
+    ruler = ""
     for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
         place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
-        if place + len(label) <= width:
-            ruler = ruler[:place] + label + ruler[place + len(label) :]
-    return ruler
+        if place >= len(ruler) + bool(ruler) and place + len(label) <= width:
+            ruler = ruler.ljust(place) + label
+    return ruler.ljust(width)
 
 
 def _marked(events: Sequence[Event], edges: Sequence[int]) -> str:
