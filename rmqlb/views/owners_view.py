@@ -42,7 +42,7 @@ def _queues(report: OwnersReport) -> Section:
             queue.queue_id,
             report.observed.get(queue),
             report.lag.get(queue),
-            *(s.owners.get(queue) for s in report.strategies),
+            *(s.owners.get(queue, ()) for s in report.strategies),
         )
         for queue in _all_queues(report)
     ]
