@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from benchmarks.measuring import NOT_INHERITED
 
 OURS, STANDARD, OTHERS = "rmqlb", "standard library", "others"
-SHOWN = (OURS, "typer", "rich", "msgspec", "tabulate", STANDARD, OTHERS)
+SHOWN = (OURS, "typer", "rich", "msgspec", "tabulate", "yaml", STANDARD, OTHERS)
 _PREFIX = "import time:"
 
 
