@@ -88,6 +88,13 @@ def test_a_key_that_stands_twice_is_refused(text: str, place: str) -> None:
     assert problem(text) == f"dump.yaml, {place} stands twice"
 
 
+@pytest.mark.parametrize("number", [2**61 - 1, 1 - 2**61, 10**40])
+def test_a_number_that_shares_its_hash_with_others_is_no_key(number: int) -> None:
+    assert problem(f"{number}: 1") == "dump.yaml, line 1, column 1: a number too large for a key"
+    assert read_yaml(f"a: {number}", "dump.yaml") == {"a": number}
+    assert read_yaml(f"{2**61 - 2}: 1", "dump.yaml") == {2**61 - 2: 1}
+
+
 def test_a_number_and_its_text_are_two_keys() -> None:
     assert read_yaml("0: a\n'0': b", "dump.yaml") == {0: "a", "0": "b"}
 
@@ -192,7 +199,9 @@ for tag, pattern, first in (
     _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), [*first, ""])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(-(2**60), 2**60), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
