@@ -59,7 +59,7 @@ def check(
     Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
     4 incomplete, 5 endpoint unreachable.
     """
-    from rmqlb.cli import values
+    from rmqlb.cli import amounts
     from rmqlb.engine.allocate import NAMES, full_name
     from rmqlb.engine.check.check import check_policy
     from rmqlb.model.policy import SEVERITIES
@@ -75,7 +75,7 @@ def check(
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     full_name(strategy_options.inner.upper())
-    day = _today() if today is None else values.day(today, "--today")
+    day = _today() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:

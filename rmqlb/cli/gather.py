@@ -8,7 +8,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli import values
+from rmqlb.cli import amounts, values
 from rmqlb.cli.asked_secrets import password, secret_key, security_token
 from rmqlb.cli.known_names import remember
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
@@ -89,9 +89,9 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
         user=options.user,
         password=cache(lambda user: password(user, options)),
         ca_file=options.ca_file,
-        timeout=values.seconds(options.timeout, "--timeout"),
+        timeout=amounts.seconds(options.timeout, "--timeout"),
         retries=options.retries,
-        max_bytes=values.byte_count(options.max_size, "--max-size"),
+        max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
         secret_key=cache(lambda: secret_key(options)),
         security_token=security_token(options),

@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli import group_values as values
+from rmqlb.cli.amounts import count, duration_us
 from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, settings, wanted_for
 from rmqlb.cli.group_events import events as read_events
 from rmqlb.cli.group_options import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
 from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
-from rmqlb.cli.send_values import count, duration_us
 from rmqlb.cli.terminal import Terminal
 from rmqlb.cli.values import strategy as parse_strategy
 from rmqlb.engine.assign import Members

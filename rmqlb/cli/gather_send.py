@@ -9,13 +9,14 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli import amounts
 from rmqlb.cli import send_values as values
+from rmqlb.cli.amounts import byte_count
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.judging import judge, require_known
 from rmqlb.cli.option_groups import SourceOptions
 from rmqlb.cli.send_options import FailureOptions, LoadOptions, ProducerOptions
 from rmqlb.cli.terminal import Progress, Terminal
-from rmqlb.cli.values import byte_count
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
@@ -84,22 +85,22 @@ def gather(
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = _selector(producer.selector, load, queues, max_bytes)
-    poll = values.duration_us(failing.route_poll, "--route-poll")
+    poll = amounts.duration_us(failing.route_poll, "--route-poll")
     scenario = SendScenario(
         client_version=producer.client,
         mode=_mode(producer.mode),
-        latency_fault=values.on_or_off(producer.latency_fault, "--latency-fault"),
-        detector=values.on_or_off(producer.detector, "--detector"),
+        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
+        detector=amounts.on_or_off(producer.detector, "--detector"),
         threads=load.threads,
         messages=_messages(load, keys),
-        rate=None if load.rate is None else values.rate(load.rate, "--rate"),
-        duration_us=None if load.for_ is None else values.duration_us(load.for_, "--for"),
+        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
+        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
         retries=producer.retries,
-        timeout_ms=values.whole_ms(producer.timeout, "--timeout"),
+        timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
         timeout_per_request_ms=(
             None
             if producer.timeout_per_request is None
-            else values.whole_ms(producer.timeout_per_request, "--timeout-per-request")
+            else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
         ),
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=tuple(
@@ -271,7 +272,7 @@ def _mode(text: str) -> Mode:
 
 def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
     if load.messages is not None:
-        return values.count(load.messages, "--messages")
+        return amounts.count(load.messages, "--messages")
     if load.for_ is not None:
         return None
     return _DEFAULT_MESSAGES if keys is None else keys.messages
@@ -280,11 +281,11 @@ def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
 def _first_poll(text: str | None, poll_us: int) -> int | None:
     if text is None:
         return poll_us
-    return None if text.lower() == "random" else values.duration_us(text, "--first-poll", zero=True)
+    return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)
 
 
 def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
-    return None if text is None else values.milliseconds(text, option)
+    return None if text is None else amounts.milliseconds(text, option)
 
 
 def _selector(

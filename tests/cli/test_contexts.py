@@ -104,7 +104,7 @@ BAD = {
     ("add", "a", "-s", ""): "--source: it is empty",
     ("add", "a", "-s", "http://h", "--secret", CANARY): "--secret: that is not a place of a secret",
     ("add", "a", "-s", "http://h", "--user", "a\x1b[31m"): "--user: it has a character that cannot be printed",
-    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a duration",
+    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a time",
     ("add", "a", "-s", "http://h", "--retries", "21"): "invalid value for '--retries'",
     ("add", "a", "-s", "http://h", "--map-address", "x"): "--map-address: 'x' is not FROM=TO",
     ("add", "there", "-s", "http://h"): "there is a context there already",

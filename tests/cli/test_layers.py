@@ -122,7 +122,7 @@ def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:
 def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None:
     desk.user("timeout: 0s\n")
     send = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
-    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not a duration")
+    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not longer than nothing")
     desk.user("timeout: 1m\nretries: 9\n")
     ran = run(*send, "-o", "json")
     assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
@@ -151,7 +151,7 @@ def test_errors_are_in_the_configured_format_too(desk: Desk, write: str) -> None
 WRONG = {
     "output: jsn": ("output: unknown format jsn", "did you mean json?"),
     "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
-    "timeout: soon": ("timeout soon: not a duration", "write 800ms, 5s or 1m"),
+    "timeout: soon": ("timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
     "timeout: 25h": ("timeout 25h: longer than a day", None),
     "retries: 21": ("retries 21: not a number from 0 to 20", None),
     "retries: -1": ("retries -1: not a number from 0 to 20", None),
