@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.figures import FIGURES
+
 # In CI the same examples every time: a change that lands must not depend on the dice.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("desk", deadline=None)
@@ -17,6 +19,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
     parser.addoption("--live", action="store_true", help="also run the tests that start a real RocketMQ")
+    parser.addoption("--figures", action="store_true", help="show at the end what the tests counted")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--figures"):
+        for what, number in FIGURES.items():
+            terminalreporter.write_line(f"{number:,} {what}")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from ssl import SSLContext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.figures import FIGURES
+
 CAPTURES = Path(__file__).parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")
 
@@ -161,6 +163,13 @@ def dashboard(replay: Replay | None = None, tls: SSLContext | None = None) -> It
         server.shutdown()
         server.server_close()
         thread.join()
+        FIGURES["requests to loopback Dashboards"] += len(replay.asked)
+        FIGURES["of them neither GET nor the login"] += len(replay.asked) - sum(map(_is_a_read, replay.asked))
+    assert all(map(_is_a_read, replay.asked)), replay.asked
+
+
+def _is_a_read(asked: str) -> bool:
+    return asked.startswith("GET ") or asked == "POST /login/login.do"
 
 
 def _key(query: str, keys: tuple[str, ...]) -> str:

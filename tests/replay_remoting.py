@@ -23,6 +23,7 @@ from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from tests.figures import FIGURES
 
 CAPTURES = Path(__file__).parent / "data" / "remoting"
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
@@ -312,7 +313,10 @@ def remoting(replay: Replay | None = None, tls: ssl.SSLContext | None = None) ->
     finally:
         server.end()
         thread.join()
+        FIGURES["requests to loopback NameServers and brokers"] += len(replay.requests)
+        FIGURES["of them not on the read-only list"] += len(replay.forbidden)
     assert not server.failures, server.failures[0]
+    assert replay.forbidden == []
 
 
 @contextmanager

@@ -131,3 +131,10 @@ def test_every_test_that_the_docs_name_is_there() -> None:
     named = re.findall(r"`((?:tests|fuzz)/[\w/]+\.py)`", text)
     assert len(named) > 40
     assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_the_promises_are_numbered_through() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
+    assert [int(number) for number, *_ in rows] == list(range(1, 31))
+    assert all("`" in tests and figure for _, _, tests, figure in rows)

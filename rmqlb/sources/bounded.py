@@ -21,6 +21,9 @@ _LARGE = 16 * 1024 * 1024
 _WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_MOST_TO_ONE = 1032
+"""Deflate packs no better."""
+_PIECE = 1 << 16
 _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
@@ -46,14 +49,14 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
     Raises:
         DocumentError: it is damaged, cut short or not all there is, or unpacks to more bytes than the limit.
     """
-    raw = body[:1] not in (b"\x1f", b"\x78")
-    stream = zlib.decompressobj(_RAW_DEFLATE if raw else _GZIP_OR_ZLIB)
+    bits = _GZIP_OR_ZLIB if body[:1] in (b"\x1f", b"\x78") else _RAW_DEFLATE
+    stream = zlib.decompressobj(bits)
     try:
+        if len(body) * _MOST_TO_ONE > limit and _is_larger(body, bits, limit):
+            raise too_large(where, limit)
         unpacked = stream.decompress(body, limit + 1)
     except zlib.error:
         raise DocumentError(f"{where}: the compressed data is damaged") from None
-    if len(unpacked) > limit:
-        raise too_large(where, limit)
     if not stream.eof:
         raise DocumentError(f"{where}: the compressed data is cut short")
     if stream.unused_data.strip(b"\0"):
@@ -62,6 +65,25 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
             hint="unpack joined files first: zcat FILE | rmqlb … -s -",
         )
     return unpacked
+
+
+def _is_larger(body: bytes, bits: int, limit: int) -> bool:
+    """It unpacks to more bytes than the limit: they are counted and dropped, for zlib holds what it gives out twice.
+
+    Raises:
+        zlib.error: it is damaged.
+    """
+    stream = zlib.decompressobj(bits)
+    size = 0
+    for start in range(0, len(body), _PIECE):
+        packed, unpacked = body[start : start + _PIECE], b""
+        while packed or unpacked:
+            unpacked = stream.decompress(packed, _PIECE)
+            packed = stream.unconsumed_tail
+            size += len(unpacked)
+            if size > limit:
+                return True
+    return False
 
 
 def text_of(body: bytes, where: str) -> str:
@@ -96,9 +118,8 @@ def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> N
         )
 
 
-def too_large(where: str, limit: int) -> DocumentError:
-    """The error for a body above the limit, in bytes."""
+def too_large(where: str, limit: int, detail: str = "") -> DocumentError:
+    """The error for a body above the limit, in bytes; the detail says why the limit is what it is."""
     size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
-    return DocumentError(
-        f"{where}: larger than {size}", hint="if that is right, raise the limit with --max-size", code="too-large"
-    )
+    problem = f"{where}: larger than {size}" + (f", {detail}" if detail else "")
+    return DocumentError(problem, hint="if that is right, raise the limit with --max-size", code="too-large")

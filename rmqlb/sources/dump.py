@@ -49,9 +49,17 @@ class DumpSource:
         heading = snapshot_file.heading(body)
         if heading is not None:
             return snapshot_file.read_body(body, heading, self._where, wanted)
+        self._require_half(body)
         from rmqlb.sources.recognise import recognise
 
         return recognise(body, self._where, wanted)
+
+    def _require_half(self, body: bytes) -> None:
+        """What may be anything is built whole, keys and all, and takes twice the memory of a snapshot."""
+        limit = self._max_bytes // 2
+        if len(body) > limit:
+            raise too_large(self._where, limit, "and not one whole snapshot in JSON")
+        require_few_values(body, self._where, limit)
 
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)

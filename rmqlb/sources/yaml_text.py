@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -18,13 +20,19 @@ from rmqlb.sources.bounded import MAX_DEPTH
 from rmqlb.sources.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_NODES = 3_000_000
+_MAX_NODES = 1_000_000
+"""Enough for 50,000 queues with their offsets; they take two seconds of the processor and a hundred MB."""
+_MAX_CHARACTERS = 12 << 20
+"""rmqlb's own YAML has ten bytes a node, so this much of it has too many nodes. The parser keeps several copies."""
+_LARGE = "large snapshots are written in JSON: rmqlb fetch-routes -o json"
 _NULL = re.compile(r"(?:~|null|Null|NULL|)")
 _BOOL = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
 _NUMERIC = frozenset("-+0123456789")
 _MERGE = "<<"
+_SAME_HASHES = sys.hash_info.modulus
+"""From here on integers share their hashes with others, so that a mapping of them could take hours."""
 _NO_KEY: Any = object()
 
 
@@ -32,8 +40,10 @@ def read_yaml(text: str, where: str) -> object:
     """The one document of a YAML text.
 
     Raises:
-        DocumentError: it is not YAML, holds aliases or tags, is nested too deeply, or has a key twice.
+        DocumentError: it is not YAML, holds aliases or tags, is nested too deeply, has a key twice, or is too large.
     """
+    if len(text) > _MAX_CHARACTERS:
+        raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
         return _read(text, where)
     except yaml.MarkedYAMLError as error:
@@ -96,6 +106,8 @@ class _Values:
             return object()
         if event.implicit[0] and event.value == _MERGE:
             raise _error("YAML merge keys are not read", event)
+        if type(value) is int and abs(value) >= _SAME_HASHES:
+            raise _error("a number too large for a key", event)
         if value in mapping:
             raise _error(f"the key {str(event.value)[:80]!r} stands twice", event)
         return value
@@ -103,12 +115,8 @@ class _Values:
 
 def _read(text: str, where: str) -> object:
     values = _Values()
-    anchors: set[str] = set()
     documents = 0
-    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event, anchors)
-        if problem is not None:
-            raise DocumentError(f"{_place(where, event)}: {problem}")
+    for event in _allowed(text, where):
         if isinstance(event, yaml.ScalarEvent):
             values.add(_scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -124,6 +132,17 @@ def _read(text: str, where: str) -> object:
     if values.bad_key is not None:
         raise values.bad_key
     return values.value
+
+
+def _allowed(text: str, where: str) -> Iterator[Any]:
+    anchors: set[str] = set()
+    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
+        if nodes > _MAX_NODES:
+            raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
+        problem = _forbidden(event, anchors)
+        if problem is not None:
+            raise DocumentError(f"{_place(where, event)}: {problem}")
+        yield event
 
 
 def _forbidden(event: Any, anchors: set[str]) -> str | None:

@@ -50,6 +50,22 @@ def test_reference_rings_hash_as_java_does() -> None:
     assert ring_hash(str(MessageQueue("T", "broker-b", 3))) == 2071781442
 
 
+def test_an_entry_that_another_members_entry_displaced_is_made_again_by_a_second_process() -> None:
+    one, other = "10.0.0.1@22", "10.0.0.1@107015"
+    assert ring_hash(f"{one}-0") == ring_hash(f"{other}-0")
+    given = {"presorted": True, "virtual_nodes": 1}
+    assert allocate("CONSISTENT_HASH", queues(40), [one, other], **given) == {one: [], other: queues(40)}  # type: ignore[arg-type]
+    assert allocate("CONSISTENT_HASH", queues(40), [one, other, one], **given) == {one: queues(40), other: []}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [("AVG", queues(2), ["a"], True), ("AVG", queues(2), ["a"], True, 10)])
+def test_what_strategies_need_is_given_by_name(given: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError):
+        allocate(*given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        allocate_for("a", *given)  # type: ignore[arg-type]
+
+
 def test_pin_gives_queues_only_to_members_on_the_chosen_machines() -> None:
     members = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.2@2", "10.0.0.3@1"]
     shares = allocate("PIN", queues(5), members, hosts=["10.0.0.2"], inner="AVG_BY_CIRCLE")

@@ -15,6 +15,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, ROOT, command, environment, run
+from tests.figures import FIGURES
 from tests.hardening import torture, walk
 from tests.hardening.torture import MARK, OLD, WRITING, Outcome
 
@@ -34,19 +35,23 @@ def test_no_file_is_ever_torn_and_nothing_ends_in_a_trace(outcomes: list[Outcome
     assert [outcome for outcome in outcomes if "Traceback" in outcome.stderr] == []
 
 
-@pytest.mark.parametrize("fault", ["kill -9", "Ctrl-C", "full disk"])
+ON_THE_DISK = {"full disk": "No space left on device", "failing disk": "Input/output error"}
+
+
+@pytest.mark.parametrize("fault", ["kill -9", "Ctrl-C", *ON_THE_DISK])
 @pytest.mark.parametrize("name", WRITING)
 def test_a_step_that_fails_leaves_the_old_file(name: str, fault: str, outcomes: list[Outcome]) -> None:
     *failed, whole = [outcome for outcome in outcomes if (outcome.command, outcome.fault) == (name, fault)]
     assert (whole.code, whole.content, whole.left) == (MARK, "new", ())
     assert len(failed) >= 4  # opening, writing, flushing, renaming
-    code = {"kill -9": -9, "Ctrl-C": ExitCode.INTERRUPTED, "full disk": ExitCode.USAGE}[fault]
+    code = {"kill -9": -9, "Ctrl-C": ExitCode.INTERRUPTED}.get(fault, ExitCode.USAGE)
     assert {(outcome.code, outcome.content) for outcome in failed} == {(code, "old")}
     if fault != "kill -9":
         assert {outcome.left for outcome in failed} == {()}
-    if fault == "full disk":
+    FIGURES[f"steps of writing a file that ended in: {fault}"] += len(failed)
+    if fault in ON_THE_DISK:
         lines = {outcome.stderr.splitlines()[-1] for outcome in failed}
-        assert {line.rpartition(": ")[2] for line in lines} == {"No space left on device [cannot-write]"}
+        assert {line.rpartition(": ")[2] for line in lines} == {f"{ON_THE_DISK[fault]} [cannot-write]"}
 
 
 def test_an_interrupt_at_any_point_ends_with_130(outcomes: list[Outcome]) -> None:

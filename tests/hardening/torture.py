@@ -75,8 +75,12 @@ def _full() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def _failing() -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
 WRITE_FAULTS: dict[str, Callable[[], None]] = {
-    "kill -9": _killed, "Ctrl-C": _interrupted, "full disk": _full,
+    "kill -9": _killed, "Ctrl-C": _interrupted, "full disk": _full, "failing disk": _failing,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from tests.figures import FIGURES
 
 from .vectors import CAPTURES, DATA, Capture, capture
 
@@ -90,6 +91,7 @@ def test_a_capture_cut_at_any_offset_gives_no_command_and_an_error_at_the_end(on
         assert decoder.feed(one.frame[:cut]) == []
         with pytest.raises(ProtocolError, match=f"ended inside a frame, {cut} bytes into it"):
             decoder.close()
+        FIGURES["places where captured frames were cut"] += 1
 
 
 @each_capture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +14,7 @@ from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
 from rmqlb.sources.dashboard import READ_PATHS, DashboardReads
 from rmqlb.sources.http import HttpSettings
-from tests.replay_dashboard import Replay, dashboard, envelope, failure
+from tests.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 
 from .captures import queue
 from .dashboards import (
@@ -289,6 +290,22 @@ def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with dashboard() as replay:
         assert fetch(replay, Wanted(topics=("Skewed",))).routes
+
+
+def test_a_netrc_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login admin password hunter2\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shown: list[str | None] = []
+
+    def refuse(handler: Handler) -> None:
+        shown.append(handler.headers.get("Authorization"))
+        handler.give(b"", 403)
+
+    with dashboard(Replay(faults={"*": refuse})) as replay:
+        error_of(replay.url, Wanted(topics=("Skewed",)))
+    assert shown == [None]
 
 
 def test_progress_is_told_as_answers_come() -> None:

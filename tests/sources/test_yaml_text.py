@@ -88,6 +88,13 @@ def test_a_key_that_stands_twice_is_refused(text: str, place: str) -> None:
     assert problem(text) == f"dump.yaml, {place} stands twice"
 
 
+@pytest.mark.parametrize("number", [2**61 - 1, 1 - 2**61, 10**40])
+def test_a_number_that_shares_its_hash_with_others_is_no_key(number: int) -> None:
+    assert problem(f"{number}: 1") == "dump.yaml, line 1, column 1: a number too large for a key"
+    assert read_yaml(f"a: {number}", "dump.yaml") == {"a": number}
+    assert read_yaml(f"{2**61 - 2}: 1", "dump.yaml") == {2**61 - 2: 1}
+
+
 def test_a_number_and_its_text_are_two_keys() -> None:
     assert read_yaml("0: a\n'0': b", "dump.yaml") == {0: "a", "0": "b"}
 
@@ -156,6 +163,27 @@ def test_more_nodes_than_the_memory_should_hold_are_refused(monkeypatch: pytest.
     assert read_yaml("[1, 2]", "dump.yaml") == [1, 2]
 
 
+def test_a_yaml_snapshot_of_a_large_cluster_is_read() -> None:
+    queue = "  - {topic: OrderEvents, brokerName: broker-a, queueId: 0, owners: [10.0.0.1@1], brokerOffset: 1, consumerOffset: 0, lastTimestamp: null}\n"
+    read = read_yaml("queues:\n" + queue * 50_000, "dump.yaml")
+    assert isinstance(read, dict)
+    assert len(read["queues"]) == 50_000
+
+
+@pytest.mark.parametrize("limit", ["_MAX_NODES", "_MAX_CHARACTERS"])
+def test_what_is_too_large_for_yaml_is_led_to_json(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, limit, 9)
+    with pytest.raises(DocumentError) as caught:
+        read_yaml("[1, 2, 3, 4, 5, 6]", "dump.yaml")
+    assert caught.value.hint == "large snapshots are written in JSON: rmqlb fetch-routes -o json"
+
+
+def test_a_text_beyond_the_size_for_yaml_is_not_even_begun() -> None:
+    size = yaml_text._MAX_CHARACTERS
+    assert read_yaml("#" * size, "dump.yaml") is None
+    assert problem("#" * (size + 1)) == "dump.yaml: no JSON, and larger than the 12 MB for YAML"
+
+
 class _Plain(yaml.CSafeLoader):
     """PyYAML's own loader with the few kinds of values that are recognised."""
 
@@ -171,7 +199,9 @@ for tag, pattern, first in (
     _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), [*first, ""])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(-(2**60), 2**60), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

@@ -70,6 +70,10 @@ def snapshot_page() -> Page:
         "be looked at later, elsewhere, or before and after a change. It may be written by hand."
     )
     page.paragraph(
+        "JSON is the form for large clusters, up to 64 MB (`--max-size`). YAML may have 12 MB and a million nodes, "
+        "which is some 50,000 queues with their offsets."
+    )
+    page.paragraph(
         f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a "
         "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
         "name may be left out: what is absent, or null, is unknown, and is never made up. A list of members may name "
