@@ -20,7 +20,6 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.consume.reported import client_version
 from rmqlb.engine.detect import detect_strategy, drift
-from rmqlb.engine.rebalance import States
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.consuming import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -30,7 +29,7 @@ from rmqlb.model.consuming import (
     GroupScenario,
 )
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -48,14 +47,14 @@ class Gathered(Struct, frozen=True):
 
     Attributes:
         snapshot: what the source gave.
-        found: the group with its topics.
+        on_topics: the group with its topics.
         members: those of the beginning, and how they allocate.
         scenario: what is simulated.
         findings: what is worth a warning so far.
     """
 
     snapshot: ClusterSnapshot
-    found: GroupOnTopics
+    on_topics: GroupOnTopics
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
@@ -63,7 +62,7 @@ class Gathered(Struct, frozen=True):
     @property
     def states(self) -> States:
         """What was observed of each queue."""
-        return self.found.group.queues if self.found.group else {}
+        return self.on_topics.group.queues if self.on_topics.group else {}
 
 
 def gather(

@@ -20,8 +20,8 @@ class Progress:
     """Says on stderr what is being done, how far it is, and about how long it will take.
 
     Args:
-        verb: what is being done.
         manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
+        verb: what is being done.
     """
 
     def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:

@@ -18,8 +18,8 @@ from rmqlb.views.text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-_FOR_PEOPLE = ("table", "plain", "markdown")
+FOR_PEOPLE = ("table", "plain", "markdown")
+"""The formats that are looked at; programs read the others."""
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
 _MANY_ROWS = 500
@@ -67,7 +67,7 @@ class Terminal:
             if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
                 progress("the result", 0, 0)
             text = self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings)
-        if self.format in _FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
+        if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.pager import page
 
             page(text, self)
@@ -121,8 +121,8 @@ class Terminal:
         """Something to show while a source is read, or other work is done.
 
         Args:
-            verb: what is being done.
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
+            verb: what is being done.
             beside_rows: the result is written meanwhile, and where that is on a terminal, it shows enough.
         """
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
