@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ def test_every_dependency_stands_where_it_belongs() -> None:
     assert names(extras["keyring"]) == ON_DEMAND.keys()
     assert names([*extras["pipeline"], *extras["connect"]]) == PIPELINE.keys()
     assert names([*extras["test"], *extras["dev"], *extras["fuzz"]]) - PIPELINE.keys() - direct == WORK.keys()
+
+
+def test_the_bounds_that_the_docs_give_a_reason_for_are_those_of_the_project() -> None:
+    found = project()
+    extras = found["optional-dependencies"]
+    assert isinstance(extras, dict)
+    assert isinstance(found["dependencies"], list)
+    bounds = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert len(bounds) == 5
+    for name, bound in bounds:
+        asked = [line for line in chain(found["dependencies"], *extras.values()) if names([line]) == {name}]
+        assert asked
+        assert all(f">={bound}," in f"{line}," for line in asked)
 
 
 def test_what_comes_along_at_run_time_is_told() -> None:

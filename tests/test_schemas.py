@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,9 +100,9 @@ def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None
         assert all(inner["description"].endswith(".") for inner in schema["properties"].values()), name
     for name, shape in shapes_in(Envelope, result.shape).items():
         keys = getattr(shape, "__struct_fields__", None) or shape.__annotations__
-        attributes = (shape.__doc__ or "").partition("Attributes:\n")[2]
-        assert [line for line in attributes.splitlines() if line[8:9] not in ("", " ")] == [
-            line for key in keys for line in attributes.splitlines() if line.startswith(f"        {key}: ")
+        attributes = inspect.cleandoc(shape.__doc__ or "").partition("Attributes:\n")[2]
+        assert [line for line in attributes.splitlines() if line[4:5] not in ("", " ")] == [
+            line for key in keys for line in attributes.splitlines() if line.startswith(f"    {key}: ")
         ], f"{name} describes each key once, in order"
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.snapshot_file import to_document
 from rmqlb.views.machine import as_json_lines, envelope
 from rmqlb.views.report import Report
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, ROOT, command, environment, run
 from tests.sources.strategies import SNAPSHOTS
 
 OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--explain")
@@ -96,3 +99,18 @@ def test_an_empty_snapshot_is_read_back_as_one() -> None:
     piped = run("fetch-routes", "-s", EXAMPLE, "--topic", "none*", "--group", "none*", "-o", "jsonl").stdout
     assert piped.count("\n") == 1
     assert run("fetch-routes", "-s", "-", stdin=piped).code == 0
+
+
+def peak(messages: int, folder: Path) -> int:
+    """The most memory, in KB, that writing a line for each attempt takes."""
+    line = command(
+        "simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", f"{messages}", "-o", "jsonl", "-q"
+    )
+    measured = [sys.executable, str(ROOT / "tests" / "hardening" / "measured.py"), str(folder / "kb"), *line]
+    done = subprocess.run(measured, cwd=ROOT, env=environment(), capture_output=True, check=True)
+    assert done.stdout.count(b"\n") == messages
+    return int((folder / "kb").read_text())
+
+
+def test_rows_are_written_as_they_come_and_not_kept(tmp_path: Path) -> None:
+    assert peak(30_000, tmp_path) < peak(300, tmp_path) + 4_000

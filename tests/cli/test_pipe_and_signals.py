@@ -39,6 +39,28 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(fmt: str, tmp_path: Path)
     assert done.stdout.splitlines()[-1] == "0"
 
 
+def test_rows_that_would_take_hours_end_with_their_reader() -> None:
+    lines = f"simulate-send -s {EXAMPLE} --topic OrderEvents --messages 1000000000 -o jsonl"
+    done = shell(f"rmqlb {lines} -q | head -1; echo ${{PIPESTATUS[0]}}")
+    first, code = done.stdout.splitlines()
+    assert (json.loads(first)["message"], code, done.stderr) == (1, "0", "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"show-owners -s {EXAMPLE} -g order-svc",
+        f"show-route -s {EXAMPLE}",
+        f"fetch-routes -s {EXAMPLE}",
+        " ".join(PLAN),
+    ],
+)
+def test_a_reader_of_one_row_ends_it_quietly(line: str) -> None:
+    done = shell(f"rmqlb {line} -o jsonl -q | head -1; echo ${{PIPESTATUS[0]}}")
+    row, code = done.stdout.splitlines()
+    assert (row[:1], code, done.stderr) == ("{", "0", "")
+
+
 def test_a_dump_may_come_through_a_pipe() -> None:
     with open(SKEWED, "rb") as file:
         piped = start("show-route", "-s", "-", "--topic", "Skewed", "-o", "csv", stdin=file.read())
