@@ -99,20 +99,23 @@ def _today() -> "date":
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:
     findings = [*report.findings, *source_findings(snapshot)]
-    if terminal.format == "junit":
-        from rmqlb.views.junit import as_junit
-
-        terminal.write(as_junit(report, snapshot.taken_at))
-    elif terminal.format == "sarif":
-        from rmqlb.version import __version__
-        from rmqlb.views.sarif import as_sarif
-
-        terminal.write(as_sarif(report, __version__, int(_exit_code(report))))
-    else:
+    if terminal.format not in _FORMATS:
         from rmqlb.views.check_view import check_report
 
         terminal.show(check_report(report), snapshot, findings)
         return
+    with terminal.progress(verb="writing") as progress:
+        progress("the result", 0, 0)
+        if terminal.format == "junit":
+            from rmqlb.views.junit import as_junit
+
+            text = as_junit(report, snapshot.taken_at)
+        else:
+            from rmqlb.version import __version__
+            from rmqlb.views.sarif import as_sarif
+
+            text = as_sarif(report, __version__, int(_exit_code(report)))
+    terminal.write(text)
     terminal.warn(findings)
 
 

@@ -85,15 +85,26 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
             code="no-source",
         )
+
+    @cache
+    def asked_password(user: str) -> str:
+        terminal.pause_progress()
+        return password(user, options)
+
+    @cache
+    def asked_secret_key() -> str:
+        terminal.pause_progress()
+        return secret_key(options)
+
     access = Access(
         user=options.user,
-        password=cache(lambda user: password(user, options)),
+        password=asked_password,
         ca_file=options.ca_file,
         timeout=amounts.seconds(options.timeout, "--timeout"),
         retries=options.retries,
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=cache(lambda: secret_key(options)),
+        secret_key=asked_secret_key,
         security_token=security_token(options),
         client_cert=options.client_cert,
         client_key=options.client_key,
@@ -108,7 +119,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             terminal.head(f"context {context.name}: {context.source}")
         elif options.aside is not None:
             terminal.head(options.aside)
-        with terminal.progress(stages=stages) as progress:
+        with terminal.progress(stages=stages and "://" in text) as progress:
             snapshot = source.fetch(wanted, progress)
         if not terminal.repeating:
             remember(snapshot, text, wanted.everything)

@@ -104,7 +104,9 @@ def gather(
     found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
     group = found.group
     broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
-    members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
+    with terminal.progress(verb="looking at") as progress:
+        progress(found.title, 0, 0)
+        members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
     events, more = read_events(happens.event or (), found.client_ids, found.routes, strategy_options.inner.upper())
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):

@@ -15,8 +15,9 @@ from rmqlb.cli.amounts import byte_count
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.judging import judge, require_known
 from rmqlb.cli.option_groups import SourceOptions
+from rmqlb.cli.progress import Progress
 from rmqlb.cli.send_options import FailureOptions, LoadOptions, ProducerOptions
-from rmqlb.cli.terminal import Progress, Terminal
+from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
@@ -146,7 +147,12 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, a
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
     lines = JsonLines(terminal.write)
-    report = simulate_send(found.route, found.scenario, sink=lines.add)
+    total = _expected(found.scenario)
+    with terminal.progress(verb="simulating", beside_rows=True) as progress:
+        progress("messages", 0, total)
+        report = simulate_send(
+            found.route, found.scenario, sink=lines.add, progress=lambda sent: progress("messages", sent, total)
+        )
     lines.flush()
     tried = [try_on_send(condition, report) for condition in asked]
     terminal.warn((*found.findings, *report.findings))
