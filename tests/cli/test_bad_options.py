@@ -1,0 +1,199 @@
+"""The bad-input table of every command, made from the command tree: each option that takes a value is given nonsense.
+
+An error is one line that names the option or what was typed, perhaps a hint, and the documented code; nothing on stdout.
+A command or an option that is new is in the table by itself; a metavar that is new makes it red until it is known here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
+from rmqlb.cli.manual.values import value_of
+from rmqlb.views.explanations import explanations
+from tests.test_golden import BASIC
+
+from .run import ROOT, error_of, run
+
+SINGLE = [command for command in command_tree().all() if not command.commands]
+NOWHERE = "/dev/null/nothing"
+BY_METAVAR = {
+    **dict.fromkeys(("N", "X", "K", "P", "R", "N,…", "[BROKER=]N", "[TOPIC=]R", "MS,MS,…"), "nonsense"),
+    **dict.fromkeys(("TIME", "TIME,…", "TIME|never", "TIME|random", "NAME=TIME", "YYYY-MM-DD"), "nonsense"),
+    **dict.fromkeys(("SIZE", "[BROKER=]SPEC", "CONDITION", "'VERB WHO@TIME'", "KEY=GLOB", "KEY=VALUE"), "nonsense"),
+    **dict.fromkeys(("OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"),
+    **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
+    **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
+    **dict.fromkeys(("FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
+    "URL|FILE": "127.0.0.1:9876",
+    "IDS|@FILE|N": f"@{NOWHERE}",
+    "file:PATH|env:NAME|keyring:SERVICE/USER": "nonsense",
+    "BROKER[@FROM-TO][:KIND]": "broker-a@5s-1s",
+    "ID,ID,…": "nonsense,,",
+    "N|ID": "-1",
+    "ID|all": "nonsense",
+    "NAME[:READ[:WRITE]]": "a:b:c",
+    "GLOB=ZONE|REGEX": "([",
+    "URL": "nonsense",
+}
+"""Metavar → nonsense for it; what is in small letters, a list of words, is spelled wrongly."""
+NOT_KNOWN_TO_BE_WRONG = {
+    "USER": "any text may be a user",
+    "KEY": "any text may be an account",
+    "IP": "PIN takes the text before the @ of a client id, whatever it is",
+    "ROOM": "a room that no broker is in gives nobody anything, as in RocketMQ",
+}
+"""Metavars of which every text is right → why."""
+ELSEWHERE = {
+    "--log-file": "is opened when Spark starts: tests/pipeline",
+    "--to": "the report's folder is written by Spark: tests/pipeline",
+    "--tls-name": "any text may be a name",
+    "--client-key": "is read with --client-cert, when a connection is made: tests/sources/test_wire_tls.py",
+    "--client-cert": "is read when a connection is made: tests/sources/test_wire_tls.py",
+    "--ca-file": "is read when a connection is made: test_bad_input.py",
+    "--password-file": "is read when a source asks for a login: test_bad_input.py",
+    "--secret-key-file": "is read when a source asks for a login: tests/sources/test_nameserver.py",
+    "PATH…": "is read by Spark: tests/pipeline",
+    "rmqlb config show --source": "is shown, not read",
+}
+"""Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
+→ why, and where it is."""
+OWN_BASE = {
+    "fetch-routes": "fetch-routes -s examples/cluster.json",
+    "show-route": "show-route -s examples/cluster.json",
+}
+"""Where the basic line, or the first example, needs a cluster or has the option already."""
+
+
+NEEDED = {"rmqlb context add": ("-s", "http://h")}
+"""Command → what it needs beside its argument."""
+
+
+def base(command: CommandPage) -> list[str]:
+    """A line of the command that is right, but for a warehouse that cannot be there: Spark is never started."""
+    if command.path[0] == "pipeline" and command.name != "generate":
+        return [*command.path, "-w", NOWHERE, *(["dumps"] if command.name == "ingest" else [])]
+    name = "-".join(command.path)
+    return shlex.split(OWN_BASE.get(name) or BASIC[name])
+
+
+def nonsense_for(command: CommandPage, option: OptionPage) -> str | None:
+    """What the option cannot be; None when every text is right."""
+    metavar = option.metavar or ""
+    if metavar in NOT_KNOWN_TO_BE_WRONG:
+        return None
+    value = value_of(command, option)
+    if metavar == "NAME":
+        return "no such name" if value.kind in ("words", "contexts") or not option.names else None
+    return BY_METAVAR.get(metavar) or (f"{value.words[0]}x" if value.words else pytest.fail(f"{metavar} is not known"))
+
+
+def spelled(command: CommandPage, option: OptionPage) -> set[str]:
+    """How `ELSEWHERE` may name an option."""
+    name = option.names[-1] if option.names else option.metavar or ""
+    return {name, f"{command.typed} {name}"}
+
+
+CASES = [
+    (command, option)
+    for command in SINGLE
+    for option in (*command.options, *command.arguments)
+    if option.metavar is not None and not ELSEWHERE.keys() & spelled(command, option)
+]
+
+
+def names_of(command: CommandPage) -> set[str]:
+    return {name for option in command.options for name in option.names}
+
+
+def needs(command: CommandPage) -> set[str]:
+    """What an error about what is missing may call it; none when the command can go without anything."""
+    required = {option.metavar or "" for option in command.arguments if option.required}
+    required |= {name for option in command.options if option.required for name in option.names}
+    required |= {"source"} if "--source" in names_of(command) and command.path[0] != "config" else set()
+    required |= {"group"} if "--event" in names_of(command) else set()
+    required |= {"warehouse"} if "--warehouse" in names_of(command) else set()
+    return {word.lower().rstrip("…") for word in required} | ({"policy"} if "--policy" in required else set())
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def must_be_told(stderr: str, code: int | None, *names: str) -> None:
+    """The error is the last line or the last but one; a warning may stand before it."""
+    lines = [line for line in stderr.splitlines(keepends=True) if not line.startswith(("warning: ", "note: "))]
+    error = error_of("".join(lines))
+    assert explanations()[error.code].exit == code
+    assert any(name.lower() in error.message.lower() for name in names), error.message
+
+
+@pytest.mark.parametrize(("command", "option"), CASES, ids=lambda page: getattr(page, "typed", None) or str(page.names))
+@pytest.mark.usefixtures("place")
+def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
+    wrong = nonsense_for(command, option)
+    if wrong is None:
+        return
+    line = (
+        [*base(command), option.names[-1], wrong]
+        if option.names
+        else [*command.path, wrong, *NEEDED.get(command.typed, ())]
+    )
+    ran = run(*line)
+    assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, ""), (line, ran)
+    must_be_told(ran.stderr, ran.code, wrong, *option.names)
+
+
+@pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+@pytest.mark.usefixtures("place")
+def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(command: CommandPage) -> None:
+    for option in command.options:
+        name = max(option.names, key=len)
+        ran = run(*base(command), f"{name}{name[-1]}")
+        assert (ran.code, ran.stdout) == (ExitCode.USAGE, ""), name
+        error = error_of(ran.stderr)
+        assert error.message.startswith("no such option: "), name
+        assert name in (error.hint or ""), name
+
+
+@pytest.mark.parametrize("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
+@pytest.mark.usefixtures("place")
+def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> None:
+    ran = run(*command.path)
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert any(word in error.message.lower() for word in needs(command)), error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    "command", [each for each in SINGLE if "--source" in names_of(each)], ids=lambda each: each.typed
+)
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"{", b"- a", b"[" * 100_000], ids=repr)
+def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, place: Path) -> None:
+    if command.typed in ("rmqlb config show", "rmqlb context add"):
+        return  # they read none
+    path = place / "source"
+    if content is not None:
+        path.write_bytes(content)
+    ran = run(*base(command), "-s", str(path))
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert str(path) in error_of(ran.stderr).message
+
+
+def test_what_is_said_to_be_elsewhere_is_an_option_still() -> None:
+    known = {
+        name
+        for command in SINGLE
+        for option in (*command.options, *command.arguments)
+        for name in spelled(command, option)
+    }
+    assert ELSEWHERE.keys() <= known
+    assert NOT_KNOWN_TO_BE_WRONG.keys() <= {option.metavar for command in SINGLE for option in command.options}
