@@ -7,6 +7,7 @@ A command or an option that is new is in the table by itself; a metavar that is 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
 from rmqlb.cli.manual.values import value_of
 from rmqlb.views.explanations import explanations
-from tests.test_golden import BASIC
+from tests.test_golden import BASIC, CONTEXTS
 
 from .run import ROOT, error_of, run
 
@@ -151,6 +152,80 @@ def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: Optio
     must_be_told(ran.stderr, ran.code, wrong, *option.names)
 
 
+@pytest.mark.parametrize("command", list(command_tree().all())[1:], ids=lambda command: command.typed)
+def test_a_command_almost_right_is_suggested(command: CommandPage) -> None:
+    *above, name = command.path
+    ran = run(*above, f"{name[:-1]}{name[-1] * 2}", "--help")
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert error.message.startswith("no such command ")
+    assert name in (error.hint or "").removeprefix("did you mean ").rstrip("?").split(" or ")
+
+
+MIXED = {
+    "VERSION": "any version is one",
+    "TIME|never": "a time is right too",
+    "TIME|random": "a time is right too",
+    "ID|all": "an id is right too",
+    "ID,ID,…": "ids are right too",
+}
+"""Metavars whose words are only some of what is right → why."""
+BEHIND = {"CONDITION": ">0", "'VERB WHO@TIME'": "x@1s", "NAME=TIME": "1s", "KEY=GLOB": "x"}
+"""Metavar → what follows its words."""
+
+
+def wordy() -> Iterator[tuple[CommandPage, OptionPage, str]]:
+    """The options that take one of several words, with the longest, which a letter less makes no other."""
+    for command, option in CASES:
+        value = value_of(command, option)
+        words = [word for word in value.words if not word.endswith("[")]
+        if value.kind in ("words", "beginnings") and words and option.metavar not in MIXED:
+            yield command, option, max(words, key=len)
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "word"),
+    list(wordy()),
+    ids=lambda each: getattr(each, "typed", None) or str(getattr(each, "names", each)),
+)
+@pytest.mark.usefixtures("place")
+def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPage, word: str) -> None:
+    name = word.rstrip("= ")
+    wrong = name[:1] + name[2:] if len(name) > 2 else f"{name}x"
+    typed = f"{wrong}{word[len(name) :]}{BEHIND.get(option.metavar or '', '')}"
+    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], typed)
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert name in f"{error.message} {error.hint}"
+    assert (error.hint or "").startswith("did you mean ") or len(value_of(command, option).words) <= 6
+
+
+NAMES = {
+    "topics": ("OrderEvents", "OrderEvent"),
+    "groups": ("order-svc", "ordr-svc"),
+    "contexts": ("staging", "stagin"),
+}
+"""Kind of names → one that there is, and one almost like it."""
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [(command, option) for command, option in CASES if value_of(command, option).kind in NAMES],
+    ids=lambda page: getattr(page, "typed", None) or str(page.names),
+)
+def test_a_name_almost_right_is_suggested(
+    command: CommandPage, option: OptionPage, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "rmqlb").mkdir()
+    (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
+    (place / "rmqlb" / "config.yaml").chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
+    right, wrong = NAMES[value_of(command, option).kind]
+    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], wrong)
+    assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, "")
+    assert f"did you mean {right}?" == error_of(ran.stderr).hint
+
+
 @pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
 @pytest.mark.usefixtures("place")
 def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(command: CommandPage) -> None:
@@ -196,4 +271,6 @@ def test_what_is_said_to_be_elsewhere_is_an_option_still() -> None:
         for name in spelled(command, option)
     }
     assert ELSEWHERE.keys() <= known
-    assert NOT_KNOWN_TO_BE_WRONG.keys() <= {option.metavar for command in SINGLE for option in command.options}
+    assert NOT_KNOWN_TO_BE_WRONG.keys() | MIXED.keys() <= {
+        option.metavar for command in SINGLE for option in command.options
+    }
