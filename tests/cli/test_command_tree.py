@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,30 @@ def test_the_help_has_examples_before_options_and_options_in_groups(command: Com
     places = [shown.stdout.index(text) for text in (command.help.summary[:30], "Examples:", "─ Options ─")]
     assert places == sorted(places)
     assert all(f"─ {option.panel} ─" in shown.stdout for option in command.options)
+
+
+MOST_IN_A_GROUP = 12
+"""As many options as are found at a glance; simulate-send's Producer and the pipeline's Producers have that many."""
+
+
+@each_command
+def test_options_stand_in_groups_that_are_no_lists_of_everything(command: CommandPage) -> None:
+    """What a command is about stands below `Options`, which comes first; what it shares with others has headings."""
+    panels = Counter(option.panel for option in command.options)
+    assert all(panels)
+    assert max(panels.values()) <= MOST_IN_A_GROUP
+    assert len(command.options) <= MOST_IN_A_GROUP or len(panels) > 2
+    shared = {
+        "--source": "Source",
+        "--output": "Output",
+        "--inner": "Strategy",
+        "--watch": "Output",
+        "--master": "Spark",
+    }
+    for option in command.options:
+        name = option.names[-1]
+        if command.path[:1] != ("context",) or name != "--source":
+            assert option.panel == shared.get(name, option.panel), name
 
 
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
