@@ -20,7 +20,6 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.consume.reported import client_version
 from rmqlb.engine.detect import detect_strategy, drift
-from rmqlb.engine.rebalance import States
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.consuming import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -30,7 +29,7 @@ from rmqlb.model.consuming import (
     GroupScenario,
 )
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name, prepare
 from rmqlb.engine.allocate.strategy import Settings, Strategy
+from rmqlb.engine.balance import Owners
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
-from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 
@@ -39,6 +40,25 @@ class Members(Struct, frozen=True):
         """RocketMQ's name of the strategy, a wrapper's with the inner one's."""
         return full_name(self.strategy, self.settings.inner)
 
+    def strategy_for(self, client_id: str) -> str:
+        """Name of the strategy that this member runs."""
+        return self.strategy_of.get(client_id, self.strategy)
+
+
+def under(members: Members, strategy: str) -> Members:
+    """The same members when every one of them runs this strategy."""
+    return replace(members, strategy=strategy, strategy_of={})
+
+
+def owners_at_rest(routes: Iterable[TopicRouteData], members: Members) -> Owners:
+    """Queue → its owners, over several topics, once all members have rebalanced; errors are those of `assign`."""
+    return merged(assign(route, members) for route in routes)
+
+
+def merged(assignments: Iterable[Assignment]) -> Owners:
+    """Queue → its owners, over several topics."""
+    return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
+
 
 def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
     """Who owns each queue of the topic once all members have rebalanced with the same view.
@@ -60,7 +80,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     idle: dict[str, str] = {}
     failures: dict[str, str] = {}
     for client_id in dict.fromkeys(ids) if queues else ():
-        strategy = strategies[members.strategy_of.get(client_id, members.strategy)]
+        strategy = strategies[members.strategy_for(client_id)]
         try:
             share = [queue for queue in strategy.share(client_id) if queue.topic == route.topic]
         except AllocationError as error:
@@ -80,19 +100,38 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         )
     if not ids or not queues:
         idle = dict.fromkeys(ids, "the topic has no readable queue")
-    default = strategies.get(members.strategy)
+    sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
     return Assignment(
         topic=route.topic,
         strategy=members.name,
         queues=(*queues, *sort_queues(owners.keys() - set(queues))),
         client_ids=tuple(ids),
-        owners={queue: tuple(sorted(set(its_owners), key=sort_key)) for queue, its_owners in owners.items()},
-        reasons={queue: default.why(queue) for queue in queues} if explain and default and ids else {},
+        owners=sorted_owners,
+        reasons=_reasons(queues, sorted_owners, members, strategies, set(ids) - failures.keys()) if explain else {},
         idle=idle,
         failures=failures,
     )
 
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> dict[str, Strategy]:
-    names = {members.strategy, *(members.strategy_of.get(client_id, members.strategy) for client_id in ids)}
+    names = {members.strategy, *map(members.strategy_for, ids)}
     return {name: prepare(name, queues, ids, members.settings) for name in names}
+
+
+def _reasons(
+    queues: Sequence[MessageQueue],
+    owners: Owners,
+    members: Members,
+    strategies: Mapping[str, Strategy],
+    takers: Set[str],
+) -> dict[MessageQueue, str]:
+    """Why each queue goes where it goes: by its owners' strategies, and where it has no owner by all that are run."""
+    run = {members.strategy_for(client_id) for client_id in takers}
+    reasons = {}
+    for queue in queues if run else ():
+        names = {members.strategy_for(client_id) for client_id in owners[queue]} or run
+        told = {name: strategies[name].why(queue) for name in sorted(names)}
+        reasons[queue] = (
+            "; ".join(f"{name}: {why}" for name, why in told.items()) if len(told) > 1 else next(iter(told.values()))
+        )
+    return reasons

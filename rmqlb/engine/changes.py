@@ -17,7 +17,13 @@ MADE_UP_PREFIX = "made-up-"
 
 
 class NewBroker(Struct, frozen=True):
-    """A broker to add; counts that are None are those of the topic's other brokers."""
+    """A broker to add.
+
+    Attributes:
+        name: its broker name.
+        read_queue_nums: None is as many as most of the topic's other brokers have.
+        write_queue_nums: None is as many as read queues were given, else as most other brokers have.
+    """
 
     name: str
     read_queue_nums: int | None = None
@@ -25,7 +31,12 @@ class NewBroker(Struct, frozen=True):
 
 
 class QueueCount(Struct, frozen=True):
-    """A new number of queues, for one broker or for all of the topic's."""
+    """A new number of queues.
+
+    Attributes:
+        number: how many each broker has.
+        broker_name: the broker; None is each of the topic's.
+    """
 
     number: int
     broker_name: str | None = None

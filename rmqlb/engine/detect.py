@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies
-from rmqlb.engine.rebalance import States
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import ConsumerGroup
-from rmqlb.model.java import sort_key
+from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
@@ -77,7 +74,7 @@ def detect_strategy(
 def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:
     """A warning when queues are owned by others than predicted: the group has not settled, or runs something else."""
     observed = _observed(states)
-    predicted = _owners(routes, members)
+    predicted = owners_at_rest(routes, members)
     differ = [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
     if differ:
         first = differ[0]
@@ -121,21 +118,15 @@ def _fits(
 ) -> bool:
     """Every observed owner is the predicted one, and some were observed."""
     try:
-        predicted = _owners(routes, replace(members, strategy=name, strategy_of={}))
+        predicted = owners_at_rest(routes, under(members, name))
     except AllocationError:
         return False
     seen = [queue for queue in predicted if queue in observed]
     return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
 
 
-def _owners(routes: Sequence[TopicRouteData], members: Members) -> dict[MessageQueue, tuple[str, ...]]:
-    return {queue: owners for route in routes for queue, owners in assign(route, members).owners.items()}
-
-
 def _observed(states: States) -> dict[MessageQueue, tuple[str, ...]]:
-    return {
-        queue: tuple(sorted(state.owners, key=sort_key)) for queue, state in states.items() if state.owners is not None
-    }
+    return {queue: owners for queue, state in states.items() if (owners := state.sorted_owners) is not None}
 
 
 def _text(owners: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from string import digits
 
 from rmqlb.engine.allocate import JAVA_CLASSES
 from rmqlb.errors import DataError
@@ -14,7 +15,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY
 from rmqlb.model.java import sort_key
 
 _GRPC_ID = re.compile(r".+@\d+@\d+@[0-9a-z]+")
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
@@ -145,8 +146,9 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
-    parts = _DIGITS.split(text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
+    """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
+    parts = [(part, part.lstrip("0")) for part in _DIGITS.split(text) if part]
+    return [(0, len(number), number) if part[0] in digits else (1, 0, part) for part, number in parts]
 
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assign import Members, assign, merged, under
 from rmqlb.engine.balance import counts, spread
-from rmqlb.engine.rebalance import States
-from rmqlb.model.java import sort_key
+from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import OwnersReport, StrategyOwners
 from rmqlb.model.route import TopicRouteData
@@ -40,9 +37,7 @@ def owners_by_strategy(
     states = states or {}
     queues = tuple(queue for route in routes for queue in route.subscribe_queues())
     observed = {
-        queue: tuple(sorted(state.owners, key=sort_key))
-        for queue in queues
-        if (state := states.get(queue)) is not None and state.owners is not None
+        queue: owners for queue in queues if queue in states and (owners := states[queue].sorted_owners) is not None
     }
     return OwnersReport(
         group=group,
@@ -63,9 +58,9 @@ def _under(
     observed: dict[MessageQueue, tuple[str, ...]],
     explain: bool,
 ) -> StrategyOwners:
-    same = replace(members, strategy=strategy, strategy_of={})
+    same = under(members, strategy)
     assignments = [assign(route, same, explain=explain) for route in routes]
-    owners = {queue: its_owners for a in assignments for queue, its_owners in a.owners.items()}
+    owners = merged(assignments)
     numbers = counts(owners, dict.fromkeys(sort_client_ids(members.client_ids)))
     return StrategyOwners(
         strategy=same.name,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.balance import Owners, counts, least_moves, spread
+from rmqlb.engine.assign import Members, assign, merged, under
+from rmqlb.engine.balance import counts, least_moves, spread
 from rmqlb.model.assignment import Assignment
-from rmqlb.model.group import QueueState
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.group import QueueState, States
+from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
     ADDED,
     ASSIGNED,
@@ -28,8 +27,6 @@ from rmqlb.model.plan import (
     TopicPlan,
 )
 from rmqlb.model.route import TopicRouteData
-
-States = Mapping[MessageQueue, QueueState]
 
 
 class Side(Struct, frozen=True):
@@ -92,8 +89,7 @@ def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable
     """
     others = []
     for strategy in strategies:
-        old = replace(before, members=replace(before.members, strategy=strategy, strategy_of={}))
-        new = replace(after, members=replace(after.members, strategy=strategy, strategy_of={}))
+        old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))
         if old.members.name != plan.strategy_before:
             others.append(Comparison(old.members.name, new.members.name, plan_rebalance(None, old, new).summary))
     return replace(plan, comparisons=(*plan.comparisons, *others))
@@ -106,15 +102,11 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
             queue=queue,
             owners_before=old.owners.get(queue),
             owners_after=new.owners.get(queue),
-            observed=None if state.owners is None else tuple(sorted(state.owners, key=sort_key)),
+            observed=state.sorted_owners,
             lag=state.lag,
             reason_before=old.reasons.get(queue),
             reason_after=new.reasons.get(queue),
         )
-
-
-def _merged(assignments: Iterable[Assignment]) -> Owners:
-    return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
 
 
 def _summary(
@@ -124,8 +116,8 @@ def _summary(
     ids_before, ids_after = _ids(was), _ids(becomes)
     least = [least_moves(old.owners, new.queues, ids_after) for old, new in zip(was, becomes, strict=True)]
     return Summary(
-        before=spread(_merged(was), ids_before),
-        after=spread(_merged(becomes), ids_after),
+        before=spread(merged(was), ids_before),
+        after=spread(merged(becomes), ids_after),
         moved=changes[MOVED],
         assigned=changes[ASSIGNED],
         unassigned=changes[UNASSIGNED],
@@ -153,8 +145,8 @@ def _consumers(
 ) -> Iterable[ConsumerPlan]:
     ids_before, ids_after = _ids(was), _ids(becomes)
     processes_before, processes_after = Counter(ids_before), Counter(ids_after)
-    queues_before = counts(_merged(was), processes_before)
-    queues_after = counts(_merged(becomes), processes_after)
+    queues_before = counts(merged(was), processes_before)
+    queues_after = counts(merged(becomes), processes_after)
     gains: dict[str, list[Move]] = {}
     losses: dict[str, list[Move]] = {}
     for move in (move for topic in topics for move in topic.moves):

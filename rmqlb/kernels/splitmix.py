@@ -1,4 +1,4 @@
-"""The engine's random numbers (`rmqlb.engine.randomness`) for whole arrays of keys and counters."""
+"""The engine's random numbers (`rmqlb.engine.randomness`) for whole arrays of values and trials."""
 
 from __future__ import annotations
 
@@ -44,16 +44,3 @@ def stream_keys(seed: int, trials: npt.NDArray[np.int64], thread: int) -> Bits:
     """
     start = mix(np.array([seed & _BITS], np.uint64))
     return mix(mix(start + trials.astype(np.uint64)) + np.array([thread], np.uint64))
-
-
-def draws(keys: Bits, counters: Bits) -> Bits:
-    """The numbers of those places in their streams.
-
-    Args:
-        keys: uint64, shape (n,).
-        counters: uint64, how many numbers were drawn before; shape (n,).
-
-    Returns:
-        uint64, shape (n,).
-    """
-    return mix(keys + (counters + np.uint64(1)) * GAMMA)

@@ -101,11 +101,20 @@ class QueueState(Struct, frozen=True):
     last_timestamp: int | None = None
 
     @property
+    def sorted_owners(self) -> tuple[str, ...] | None:
+        """The owners as clients sort ids; None when not observed."""
+        return None if self.owners is None else tuple(sort_client_ids(self.owners))
+
+    @property
     def lag(self) -> int | None:
         """Messages not yet read; None when either offset is unknown."""
         if self.broker_offset is None or self.consumer_offset is None:
             return None
         return self.broker_offset - self.consumer_offset
+
+
+States = Mapping[MessageQueue, QueueState]
+"""What is known of single queues; a queue that nobody looked at is absent."""
 
 
 class ConsumerGroup(Struct, frozen=True):
@@ -130,7 +139,7 @@ class ConsumerGroup(Struct, frozen=True):
     consume_from_where: str | None = None
     views: tuple[MemberView, ...] | None = None
     topics: tuple[str, ...] | None = None
-    queues: Mapping[MessageQueue, QueueState] = field(default_factory=dict)
+    queues: States = field(default_factory=dict)
     reports: Mapping[str, MemberReport] = field(default_factory=dict)
 
     @property

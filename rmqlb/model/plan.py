@@ -60,7 +60,12 @@ class Move(Struct, frozen=True):
 
 
 class TopicPlan(Struct, frozen=True):
-    """All queues of one topic, in the clients' order, and the sorted members they were dealt to."""
+    """All queues of one topic.
+
+    Attributes:
+        topic: its name.
+        moves: one a queue, in the clients' order.
+    """
 
     topic: str
     moves: tuple[Move, ...]
@@ -105,7 +110,7 @@ class Spread(Struct, frozen=True):
 
     Attributes:
         consumers: distinct client ids.
-        queues: queues that exist.
+        queues: queues that exist, and those that only a CONFIG list names.
         idle: consumers without a queue.
         unowned: queues without an owner.
         multiply_owned: queues with more than one client id as owner.
@@ -163,7 +168,13 @@ class Summary(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The same change under one strategy."""
+    """The same change under one strategy.
+
+    Attributes:
+        strategy: RocketMQ's name of the strategy before.
+        strategy_after: likewise afterwards.
+        summary: the change in numbers.
+    """
 
     strategy: str
     strategy_after: str
@@ -237,6 +248,7 @@ class StrategyOwners(Struct, frozen=True):
         strategy: RocketMQ's name.
         owners: queue → client ids, sorted.
         idle: client id without a queue → why.
+        counts: client id → how many queues it owns, in the clients' order.
         spread: how even it is.
         differs: queues whose observed owners are others; None when no owner was observed.
         reasons: queue → why; empty unless asked for.

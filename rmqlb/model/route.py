@@ -13,8 +13,8 @@ from rmqlb.model.message_queue import MessageQueue, sort_queues
 MASTER_ID = 0
 PERM_WRITE = 2
 PERM_READ = 4
-_GLOBAL_SCOPE = "__global__"
-_LOGICAL_PREFIX = "__syslo__"
+GLOBAL_SCOPE = "__global__"
+LOGICAL_PREFIX = "__syslo__"
 
 
 class QueueData(Struct, frozen=True):
@@ -181,7 +181,7 @@ class TopicRouteData(Struct, frozen=True):
     def _static_queues(self) -> list[MessageQueue]:
         mapping = self.topic_queue_mapping_by_broker or {}
         return [
-            MessageQueue(self.topic, _logical_broker_name(scope), i)
+            MessageQueue(self.topic, logical_broker_name(scope), i)
             for scope, infos in _by_scope(mapping.values()).items()
             for i in range(max(info.total_queues for info in infos))
         ]
@@ -204,6 +204,9 @@ def _by_scope(infos: Iterable[TopicQueueMappingInfo]) -> dict[str, list[TopicQue
     return scopes
 
 
-def _logical_broker_name(scope: str) -> str:
-    """`TopicQueueMappingUtils.getMockBrokerName`: the global scope loses its first two characters."""
-    return _LOGICAL_PREFIX + (scope[2:] if scope == _GLOBAL_SCOPE else scope)
+def logical_broker_name(scope: str) -> str:
+    """The broker name of a static topic's queues: `TopicQueueMappingUtils.getMockBrokerName`.
+
+    The global scope loses its first two characters.
+    """
+    return LOGICAL_PREFIX + (scope[2:] if scope == GLOBAL_SCOPE else scope)

@@ -16,7 +16,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
-Kind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
+ReactionKind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
 NEWEST = "5.5.0"
 """The newest client whose classes were run; a later version is given its rules, and told so."""
 ROUTE_POLL_US = 30_000_000
@@ -49,7 +49,7 @@ class Reaction(Struct, frozen=True):
         cost_us: how long a refusal takes, or the slow answer.
     """
 
-    kind: Kind
+    kind: ReactionKind
     name: str
     code: int = 0
     cost_us: int = 0
@@ -386,8 +386,8 @@ class Estimate(Struct, frozen=True):
     high: float
 
 
-class Spread(Struct, frozen=True):
-    """How a figure is spread over trials, in milliseconds.
+class TimeSpread(Struct, frozen=True):
+    """How a time is spread over trials, in milliseconds.
 
     Attributes:
         mean_ms: over the trials.
@@ -415,7 +415,7 @@ class FailureTrials(Struct, frozen=True):
     failure: Failure
     began: int
     avoided: int
-    until_avoided: Spread | None = None
+    until_avoided: TimeSpread | None = None
 
 
 class TrialsReport(Struct, frozen=True):
@@ -461,7 +461,7 @@ class TrialsReport(Struct, frozen=True):
     extra_attempts: Estimate
     failing_ms: Estimate
     longest_send_ms: Estimate
-    longest_send: Spread
+    longest_send: TimeSpread
     isolations: Mapping[str, Estimate]
     attempts_at: Mapping[str, Estimate]
     failed_at: Mapping[str, Estimate]

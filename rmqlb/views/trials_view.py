@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqlb.model.sending import Estimate, Spread, TrialsReport
+from rmqlb.model.sending import Estimate, TimeSpread, TrialsReport
 from rmqlb.views.report import Cell, Column, Section, duration
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def _estimate(estimate: Estimate) -> EstimateData:
     return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
 
 
-def _spread_data(spread: Spread) -> TrialsSpreadData:
+def _spread_data(spread: TimeSpread) -> TrialsSpreadData:
     return {"meanMs": spread.mean_ms, "p50Ms": spread.p50_ms, "p95Ms": spread.p95_ms, "maxMs": spread.max_ms}
 
 
-def _spread(spread: Spread) -> tuple[float, float, float, float]:
+def _spread(spread: TimeSpread) -> tuple[float, float, float, float]:
     return spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms
 
 

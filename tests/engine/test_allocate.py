@@ -160,6 +160,17 @@ def test_avg_and_circle_are_even_and_answer_each_member_as_the_group(
             assert max(sizes) - min(sizes) <= 1
 
 
+def test_strategies_around_another_are_no_more_than_can_be_gone_through() -> None:
+    assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
+    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
+        allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
+
+
+def test_a_pattern_of_zones_has_to_have_a_group() -> None:
+    with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
+        allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
+
+
 @given(some_queues, st.lists(st.text("abc1", min_size=1), min_size=2, max_size=8, unique=True))
 def test_a_joiner_under_consistent_hash_moves_queues_only_to_itself(
     mqs: list[MessageQueue], members: list[str]

@@ -111,3 +111,20 @@ def test_members_name_their_strategy_as_rocketmq_does() -> None:
     members = Members(("x",), "MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE"))
     assert members.name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
     assert replace(members, strategy="AVG").name == "AVG"
+
+
+def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
+    members = Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})
+    assignment = assign(route(a=4), members, explain=True)
+    assert [(assignment.owners[queue], assignment.reasons[queue]) for queue in assignment.queues] == [
+        (("x",), "queue 0 is in block 0..1 of consumer 0"),
+        (
+            ("x", "y"),
+            "AVG: queue 1 is in block 0..1 of consumer 0; AVG_BY_CIRCLE: queue 1, 1 mod 2 = 1, is dealt to consumer 1",
+        ),
+        (
+            (),
+            "AVG: queue 2 is in block 2..3 of consumer 1; AVG_BY_CIRCLE: queue 2, 2 mod 2 = 0, is dealt to consumer 0",
+        ),
+        (("y",), "queue 3, 3 mod 2 = 1, is dealt to consumer 1"),
+    ]

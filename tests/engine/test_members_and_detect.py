@@ -66,6 +66,12 @@ def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
     assert not list(sort_findings(["a-1", "a-2", "b-1"], "broker names"))
 
 
+def test_numbers_of_any_length_are_compared_as_numbers() -> None:
+    long, longer = "9" * 5000, "1" + "0" * 5000
+    assert [finding.code for finding in sort_findings([longer, long], "client ids")] == ["surprising-order"]
+    assert not list(sort_findings([long, "a-00", "a-007", "a-08"], "client ids"))
+
+
 AVG, CIRCLE = "AllocateMessageQueueAveragely", "AllocateMessageQueueAveragelyByCircle"
 
 

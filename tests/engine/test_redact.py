@@ -30,7 +30,15 @@ PART = st.text(st.sampled_from("ab0A.-~é\uffee\U0001f600"), min_size=1, max_siz
 CLIENT_IDS = st.lists(
     st.builds("{}@{}".format, PART, PART | st.just("1@2@zz")) | PART.map("x{}".format), min_size=1, max_size=6
 )
-BROKERS = st.lists(PART | st.builds("{}@{}".format, PART, PART), min_size=1, max_size=5, unique=True)
+BROKERS = st.lists(
+    PART
+    | st.builds("{}@{}".format, PART | st.just("r"), PART)
+    | st.builds("{}@{}@{}".format, PART | st.just("r"), PART, PART | st.just("")),
+    min_size=1,
+    max_size=5,
+    unique=True,
+)
+"""A name with two `@` is in no room, wherever it sorts between those that are."""
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", "PIN")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rmqlb.engine import randomness
 from rmqlb.kernels.lanes import Streams
-from rmqlb.kernels.splitmix import draws, mix, stream_keys
+from rmqlb.kernels.splitmix import mix, stream_keys
 
 WORDS = st.integers(0, 2**64 - 1)
 
@@ -28,12 +28,6 @@ def test_mixing_leaves_its_argument_as_it_was() -> None:
 def test_keys_are_those_of_the_engine(seed: int, trials: list[int], thread: int) -> None:
     keys = stream_keys(seed, np.array(trials, np.int64), thread)
     assert keys.tolist() == [randomness.stream_key(seed, trial, thread) for trial in trials]
-
-
-@given(st.lists(st.tuples(WORDS, st.integers(0, 2**63)), min_size=1, max_size=9))
-def test_draws_are_those_of_the_engine(places: list[tuple[int, int]]) -> None:
-    keys, counters = (np.array(column, np.uint64) for column in zip(*places, strict=True))
-    assert draws(keys, counters).tolist() == [randomness.draw(key, counter) for key, counter in places]
 
 
 def test_streams_go_on_where_each_thread_is() -> None:

@@ -13,9 +13,16 @@ from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
 from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash
 from rmqlb.engine.allocate.machine_room import ByMachineRoom
-from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby, StrategyClass
+from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
 from rmqlb.engine.allocate.pin import Pin
-from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, ConfigLists, Settings, Strategy, Zones
+from rmqlb.engine.allocate.strategy import (
+    DEFAULT_VIRTUAL_NODES,
+    ConfigLists,
+    Settings,
+    Strategy,
+    StrategyClass,
+    Zones,
+)
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
@@ -28,6 +35,7 @@ SIMPLE: dict[str, StrategyClass] = {
 }
 WRAPPERS: dict[str, type[MachineRoomNearby | Pin]] = {"MACHINE_ROOM_NEARBY": MachineRoomNearby, "PIN": Pin}
 NAMES = (*SIMPLE, *WRAPPERS)
+_MOST_WRAPPERS = 16
 WITHOUT_SETTINGS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 JAVA_CLASSES = {
     "AllocateMessageQueueAveragely": "AVG",
@@ -58,13 +66,15 @@ def strategy_class(name: str, inner: str = "AVG") -> StrategyClass:
     """The class behind a strategy's name, or behind `WRAPPER-INNER`; `inner` is for a bare wrapper's name.
 
     Raises:
-        UsageError: there is no such strategy.
+        UsageError: there is no such strategy, or more wrappers are nested than anybody writes.
     """
     if name in SIMPLE:
         return SIMPLE[name]
     outer, dash, rest = name.partition("-")
     if outer not in WRAPPERS:
         raise UsageError(f"unknown strategy {name}", hint=_similar(name), code="unknown-strategy")
+    if name.count("-") > _MOST_WRAPPERS:
+        raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     return WRAPPERS[outer](strategy_class(rest if dash else inner))
 
 

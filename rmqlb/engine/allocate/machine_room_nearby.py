@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from rmqlb.engine.allocate.config import ByConfig
-from rmqlb.engine.allocate.strategy import Settings, Strategy, Zones, first_indexes, takes_part
-from rmqlb.errors import AllocationError
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, Zones, first_indexes, takes_part
+from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
-
-StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
 
 
 class MachineRoomNearby:
@@ -105,13 +103,19 @@ class _Nearby:
 
 
 def resolve(zones: Zones | None, name: str) -> str | None:
-    """The zone of a broker name or client id; None when it has none."""
+    """The zone of a broker name or client id; None when it has none.
+
+    Raises:
+        UsageError: the pattern has no group.
+    """
     if zones is None:
         return None
     if isinstance(zones, Mapping):
         return zones.get(name)
     if isinstance(zones, str | re.Pattern):
         match = re.match(zones, name)
+        if match and not match.re.groups:
+            raise UsageError(f"the pattern {match.re.pattern!r} says no zone", hint="put it in brackets: '([^-]+)-'")
         return match[1] if match else None
     return zones(name)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, Strategy, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, StrategyClass, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
-
-StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
 
 
 class Pin:
@@ -60,7 +58,7 @@ class _Pinned:
 
 
 def host(client_id: str) -> str:
-    """The machine in a client id (`ClientConfig.buildMQClientId`): what stands before the first `@`.
+    """The machine in a client id (`ClientConfig.buildMQClientId`): what stands before the first `@`, without brackets.
 
     >>> host("10.0.0.1@12345#678")
     '10.0.0.1'

@@ -62,6 +62,10 @@ class Strategy(Protocol):
         """One line: why this member gets nothing."""
 
 
+StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
+"""What makes a strategy of queues, client ids and settings: its class, or a wrapper around another one's."""
+
+
 def takes_part(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], members: Container[str]
 ) -> bool:

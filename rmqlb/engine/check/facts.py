@@ -9,8 +9,9 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from rmqlb.engine.allocate import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assign import Members, owners_at_rest
 from rmqlb.engine.balance import Owners, spread
 from rmqlb.engine.check.subjects import Gaps
 from rmqlb.engine.detect import detect_strategy
@@ -18,7 +19,6 @@ from rmqlb.engine.members import is_grpc, must_rebalance
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Spread
 from rmqlb.model.route import TopicRouteData
@@ -133,9 +133,9 @@ class GroupFacts:
     def seen_owners(self) -> Owners:
         """The owners of the queues that were looked at."""
         return {
-            queue: tuple(sorted(state.owners, key=sort_key))
+            queue: owners
             for queue, state in self.group.queues.items()
-            if state.owners is not None and not queue.topic.startswith(RETRY_PREFIX)
+            if (owners := state.sorted_owners) is not None and not queue.topic.startswith(RETRY_PREFIX)
         }
 
     @cached_property
@@ -181,12 +181,12 @@ class GroupFacts:
             owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
             return Dealt(owners, "seen", spread(owners, ids))
         members, basis = self.members
-        owners = {queue: its for route in self.routes for queue, its in assign(route, members).owners.items()}
+        owners = owners_at_rest(self.routes, members)
         return Dealt(owners, basis, spread(owners, ids))
 
 
 def _must_be_set(strategy: str, settings: Settings) -> None:
-    """Refuse to predict a strategy without the settings that decide what it does.
+    """Refuse to predict a strategy without the settings that decide what it and those inside it do.
 
     Raises:
         DataError: they were not given.
@@ -197,6 +197,8 @@ def _must_be_set(strategy: str, settings: Settings) -> None:
         "MACHINE_ROOM_NEARBY": ("--broker-zone and --client-zone", settings.broker_zones and settings.client_zones),
         "PIN": ("--host", settings.hosts),
     }
-    options, given = needed.get(strategy, ("", True))
-    if given is None:
-        raise DataError(f"its members run {strategy}, whose settings are not known ({options} says them)")
+    inside = settings.inner.split("-") if strategy in WRAPPERS else ()
+    for name in (strategy, *inside):
+        options, given = needed.get(name, ("", True))
+        if given is None:
+            raise DataError(f"its members run {name}, whose settings are not known ({options} says them)")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import assign
+from rmqlb.engine.assign import owners_at_rest
 from rmqlb.engine.balance import Owners
 from rmqlb.engine.changes import Changes, change_route
 from rmqlb.engine.check.facts import GroupFacts
@@ -64,16 +64,12 @@ def _without_broker(side: Side, name: str) -> Side:
 
 def _worst(facts: GroupFacts, losses: Iterable[tuple[str, Side]]) -> Measured:
     members, basis = facts.members
-    before = _owners(Side(members, facts.routes))
+    before = owners_at_rest(facts.routes, members)
     worst, why = 0.0, ""
     for lost, side in losses:
-        after = _owners(side)
+        after = owners_at_rest(side.routes, side.members)
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
             worst = number / left
             why = f"{number} of {left} queues move when {lost} is lost"
     return Measured(worst, why=why, basis=basis)
-
-
-def _owners(side: Side) -> Owners:
-    return {queue: owners for route in side.routes for queue, owners in assign(route, side.members).owners.items()}

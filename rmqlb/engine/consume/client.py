@@ -72,7 +72,7 @@ class Client:
 
     def have_run(self) -> None:
         """It started long ago, and everything is as it should be at time 0."""
-        clock, timers = self.world.clock, self.world.timers
+        timers = self.world.timers
         for topic in self.topics:
             if topic in self.world.name_server.views:
                 self._learn(self.world.name_server.views[topic])
@@ -81,7 +81,7 @@ class Client:
         for broker in self.connections.addresses:
             broker.beat(self, at_us=beat)
         self._last_us = -self.draws.below(timers.rebalance_wait_us)
-        self._run_timers(clock.now)
+        self._run_timers()
 
     def leave(self) -> None:
         """`DefaultMQPushConsumerImpl.shutdown`: it stops to consume first, and says good-bye at the end."""
@@ -153,12 +153,12 @@ class Client:
         self.alive = False
         self.connections.beating = False
 
-    def _run_timers(self, now: int | None = None) -> None:
-        """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run goes on where it is."""
+    def _run_timers(self) -> None:
+        """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run go on where they are."""
         world, timers = self.world, self.world.timers
         born = self.created_us
         begin = world.clock.now
-        loop = world.clock.start(self._loop(begin if now is None else self._last_us))
+        loop = world.clock.start(self._loop())
         self._bell.belongs_to(loop)
         self._processes.append(loop)
         self._do(self._polls(), first_tick(born + FIRST_POLL_US, timers.route_poll_us, begin) - begin)
@@ -170,10 +170,10 @@ class Client:
         """When a client that has run last renewed its locks."""
         return last_tick(self.created_us + FIRST_LOCK_US, self.world.timers.lock_renewal_us, 0)
 
-    def _loop(self, last_us: int) -> Steps:
+    def _loop(self) -> Steps:
         """`RebalanceService.run`."""
         clock, timers, profile = self.world.clock, self.world.timers, self.world.profile
-        wait = max(last_us + timers.rebalance_wait_us - clock.now, 0)
+        wait = max(self._last_us + timers.rebalance_wait_us - clock.now, 0)
         while True:
             yield from self._bell.wait(wait)
             since = clock.now - self._last_us

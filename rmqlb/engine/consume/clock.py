@@ -38,7 +38,7 @@ class Clock:
         process.sleep(delay_us)
         return process
 
-    def run(self, until_us: int) -> bool:
+    def do_next(self, until_us: int) -> bool:
         """Do the next thing that is due by then; False when nothing is."""
         if not self._due or self._due[0][0] > until_us:
             return False

@@ -122,7 +122,7 @@ def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
         if event.kind == "join":
             if not client_id:
                 raise UsageError(f"{_named(event)}: a client id cannot be empty")
-            if present[client_id] and client_id in ever:
+            if present[client_id]:
                 raise UsageError(
                     f"{_named(event)}: it is already in the group then",
                     hint="let it leave or crash before, or give the new process another id",

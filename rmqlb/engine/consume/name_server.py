@@ -46,7 +46,7 @@ class NameServer:
         """A broker is there again, or for the first time (event broker-up)."""
         name = event.subject
         self._gone.discard(name)
-        if not any(True for _ in self._having(name)):
+        if not self._having(name):
             new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
             self._whole = {topic: _if_plain(route, new) for topic, route in self._whole.items()}
         self._tell(self._having(name))
@@ -63,7 +63,8 @@ class NameServer:
         """Every read queue that the brokers have, whether they run or not."""
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
-    def _having(self, broker_name: str) -> Iterable[str]:
+    def _having(self, broker_name: str) -> list[str]:
+        """The topics whose route names the broker, lost ones included."""
         return [
             topic
             for topic, route in self._whole.items()

@@ -51,7 +51,7 @@ class Population:
         client = Client(
             client_id,
             number=len(self._clients),
-            strategy=strategy or members.strategy_of.get(client_id, members.strategy),
+            strategy=strategy or members.strategy_for(client_id),
             topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
             world=self._world,
             created_us=created_us,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
@@ -12,13 +13,14 @@ from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.world import World
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario
-from rmqlb.model.group import QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.consuming import SECOND_US, TIMER_NAMES, Event, GroupReport, GroupScenario
+from rmqlb.model.group import States
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 
-States = Mapping[MessageQueue, QueueState]
 _TAIL_US = SECOND_US
+_PERIODS = ("route_poll_us", "heartbeat_us", "persist_us", "lock_renewal_us", "broker_scan_us")
+"""Timers that run at a fixed rate."""
 
 
 class GroupSimulation:
@@ -36,10 +38,10 @@ class GroupSimulation:
         """Check the scenario.
 
         Raises:
-            UsageError: the events contradict each other or the group, or the end is before the start.
+            UsageError: the events contradict each other or the group, the end is before the start, a timer or a rate
+                makes no sense, or a version is unknown.
         """
-        if scenario.until_us is not None and scenario.until_us <= 0:
-            raise UsageError("the simulation ends before it starts")
+        _check(scenario)
         self._group = group
         self._members = members
         self._routes = tuple(routes)
@@ -112,21 +114,36 @@ def simulate_group(
         explain: note every step.
 
     Raises:
-        UsageError: the events contradict each other or the group, or a version is unknown.
+        UsageError: the events contradict each other or the group, a timer or a rate makes no sense, or a version is
+            unknown.
     """
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
+
+
+def _check(scenario: GroupScenario) -> None:
+    if scenario.until_us is not None and scenario.until_us <= 0:
+        raise UsageError("the simulation ends before it starts")
+    for name, field in TIMER_NAMES.items():
+        time_us = getattr(scenario.timers, field)
+        if time_us is not None and time_us < (1 if field in _PERIODS else 0):
+            raise UsageError(f"timer {name}: {time_us} microseconds make no sense")
+    if scenario.latency_us < 0 or scenario.consume_us < 0:
+        raise UsageError("neither a request nor a listener takes less than no time")
+    for queue, rate in scenario.rates.items():
+        if not 0 <= rate < math.inf:
+            raise UsageError(f"{rate} messages a second into {queue} make no sense")
 
 
 def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
     """Until the group has settled, or the time is over; where the time axis ends."""
     clock = world.clock
     if scenario.until_us is not None:
-        while clock.run(scenario.until_us):
+        while clock.do_next(scenario.until_us):
             pass
         return scenario.until_us
     last = events[-1].at_us if events else 0
     longest = last + scenario.patience_us
     while not world.has_settled():
-        if not clock.run(longest):
+        if not clock.do_next(longest):
             return longest
     return clock.now + max(_TAIL_US, (clock.now - (events[0].at_us if events else 0)) // 20)

@@ -7,7 +7,7 @@ beyond it is delivered again. A listener's own time counts on top: what it has i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from rmqlb.engine.consume.pull_from_where import start_of
@@ -22,10 +22,8 @@ from rmqlb.model.consuming import (
     StartOffset,
     Takeover,
 )
-from rmqlb.model.group import QueueState
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-
-States = Mapping[MessageQueue, QueueState]
 
 
 def timelines(record: Record, scenario: GroupScenario, states: States, end_us: int) -> tuple[QueueTimeline, ...]:

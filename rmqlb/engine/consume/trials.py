@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.simulate import GroupSimulation, States
+from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import FigureSpread, GroupFigures, GroupScenario, GroupTrials
+from rmqlb.model.group import States
 from rmqlb.model.route import TopicRouteData
 
 
@@ -33,7 +34,7 @@ def simulate_group_trials(
         progress: is told how many are done.
 
     Raises:
-        UsageError: the events contradict each other or the group.
+        UsageError: as in `simulate_group`, or there is no trial.
     """
     if trials < 1:
         raise UsageError(f"{trials} trials: at least one is needed")

@@ -71,6 +71,7 @@ class World:
         consume_us: the listener's time for a message.
         release_wait_us: how long an orderly queue's listener is waited for.
         pull_delay_us: from taking a queue to its first pull.
+        events_left: how many events are still to come.
     """
 
     def __init__(
@@ -107,10 +108,10 @@ class World:
         self._changed = True
         self._final: tuple[str, ...] | None = None
         for route in routes:
-            for data in route.broker_datas:
-                self._add_broker(data.broker_name, sorted(data.broker_addrs) or [MASTER_ID])
-            for name in (data.broker_name for data in route.queue_datas):
-                self._add_broker(name, [MASTER_ID])
+            for broker in route.broker_datas:
+                self._add_broker(broker.broker_name, sorted(broker.broker_addrs) or [MASTER_ID])
+            for data in route.queue_datas:
+                self._add_broker(data.broker_name, [MASTER_ID])
         self.record.reach(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
@@ -140,14 +141,10 @@ class World:
         brokers = self._brokers.get(name)
         return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
 
-    def any_slave(self, name: str, draws: Draws) -> Broker | None:
-        """One of the other processes of the name."""
-        brokers = self._brokers.get(name)
-        return brokers[draws.below(len(brokers))] if brokers else None
-
     def broker_of(self, name: str, draws: Draws) -> Broker | None:
-        """Who answers for a queue's offset: the master, else any of the name's processes."""
-        return self.master(name) or self.any_slave(name, draws)
+        """Who of a broker name is asked: the master, else any of its slaves; None when the route has neither."""
+        slaves = self._brokers.get(name)
+        return self.master(name) or (slaves[draws.below(len(slaves))] if slaves else None)
 
     def bring_up(self, event: Event) -> None:
         """A broker is back or new: its queues are there, its memory is empty, and the NameServers know at once."""

@@ -11,21 +11,20 @@ Rules of this file:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.members import is_grpc
 from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
-from rmqlb.model.java import sort_key, split
+from rmqlb.model.java import sort_key
+from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name
 from rmqlb.model.system_names import is_fixed_name
 
-_GLOBAL_SCOPE = "__global__"
-_LOGICAL = "__syslo__"
-_GLOBAL = _LOGICAL + _GLOBAL_SCOPE[2:]
+_GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 _REPLY = "_REPLY_TOPIC"
 _SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "CID_RMQ_SYS_")
-_GRPC_TAIL = re.compile(r".+@\d+@\d+@[0-9a-z]+")
 
 
 class Found(Struct, frozen=True):
@@ -82,18 +81,18 @@ def rename(found: Found) -> Renaming:
     clusters = _numbered((found.clusters | {name for kind, name in inner if kind == _REPLY}) - {""}, "cluster") | {
         "": ""
     }
-    named = {name for name in found.broker_names if name.startswith(_LOGICAL)}
-    logical = _logical(named | {_name(scope) for scope in found.scopes})
+    named = {name for name in found.broker_names if name.startswith(LOGICAL_PREFIX)}
+    logical = _logical(named | {logical_broker_name(scope) for scope in found.scopes})
     client_ids = _client_ids(found.client_ids)
     brokers = _broker_names(found.broker_names - logical.keys())
     return Renaming(
         topics=_topics(found.topics, groups, clusters),
         groups=groups,
         client_ids=client_ids,
-        hosts={_host(old): _host(new) for old, new in client_ids.items()},
+        hosts={_head(old): _head(new) for old, new in client_ids.items()},
         broker_names={**brokers, **logical},
-        rooms={str(_room(old)): str(_room(new)) for old, new in brokers.items() if _room(old) is not None},
-        scopes={scope: _scope(scope, logical[_name(scope)]) for scope in sorted(found.scopes)},
+        rooms={_head(old): _head(new) for old, new in brokers.items() if room(old) is not None},
+        scopes={scope: _scope(scope, logical[logical_broker_name(scope)]) for scope in sorted(found.scopes)},
         clusters={old: new for old, new in clusters.items() if old},
         zones=_numbered(found.zones, "zone"),
         addresses=_numbered(found.addresses, "address"),
@@ -141,26 +140,30 @@ def _topic(old: str, new: str, groups: Mapping[str, str], clusters: Mapping[str,
 
 def _client_ids(names: Iterable[str]) -> dict[str, str]:
     def tail(old: str, number: str) -> str:
-        return f"@{number}@0@0" if _GRPC_TAIL.fullmatch(old) else f"@{number}" if "@" in old else f"-{number}"
+        return f"@{number}@0@0" if is_grpc(old) else f"@{number}" if "@" in old else f"-{number}"
 
-    return _in_blocks(names, lambda name: _host(name) if "@" in name else None, "host", tail)
+    return _in_blocks(names, "host", tail)
 
 
 def _broker_names(names: Iterable[str]) -> dict[str, str]:
+    def tail(old: str, number: str) -> str:
+        if room(old) is not None:
+            return f"@broker-{number}"
+        return f"@broker-{number}@0" if "@" in old else f"-broker-{number}"
+
     names = set(names)
-    if all(_room(name) is None for name in names):
+    if all(room(name) is None for name in names):
         return _numbered(names, "broker")
-    return _in_blocks(names, _room, "room", lambda old, number: f"{'-' if _room(old) is None else '@'}broker-{number}")
+    return _in_blocks(names, "room", tail)
 
 
-def _in_blocks(
-    names: Iterable[str], head_of: Callable[[str], str | None], word: str, tail: Callable[[str, str], str]
-) -> dict[str, str]:
-    """Names of one head stand together in the order, because it is what they begin with; so a head is a number too.
+def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
+    """Names with one head before the `@` stand together in the order, so that a head is a number too.
+
+    Whatever sorts between two of them begins as they do. A name without `@` has a number of its own.
 
     Args:
         names: the old ones.
-        head_of: what stands before a name's `@`, or None.
         word: what a new head begins with.
         tail: what follows the head, from the old name and the number of the new one.
     """
@@ -169,34 +172,26 @@ def _in_blocks(
     renamed: dict[str, str] = {}
     block, before = 0, None
     for place, name in enumerate(ordered, 1):
-        head = head_of(name)
-        if head is None or head != before or block == 0:
+        head = _head(name) if "@" in name else None
+        if head is None or head != before:
             block += 1
         before = head
         renamed[name] = f"{word}-{block:0{width}d}" + tail(name, f"{place:0{width}d}")
     return renamed
 
 
-def _host(client_id: str) -> str:
-    return client_id.partition("@")[0]
-
-
-def _room(broker_name: str) -> str | None:
-    parts = split(broker_name, "@")
-    return parts[0] if len(parts) == 2 else None
-
-
-def _name(scope: str) -> str:
-    """The logical broker name of a scope (`TopicQueueMappingUtils.getMockBrokerName`)."""
-    return _GLOBAL if scope == _GLOBAL_SCOPE else _LOGICAL + scope
+def _head(name: str) -> str:
+    return name.partition("@")[0]
 
 
 def _scope(old: str, new_name: str) -> str:
-    return old if old == _GLOBAL_SCOPE else new_name.removeprefix(_LOGICAL)
+    return old if old == GLOBAL_SCOPE else new_name.removeprefix(LOGICAL_PREFIX)
 
 
 def _logical(names: set[str]) -> dict[str, str]:
     """The one of the global scope stays, so those before it must stay before it."""
     before = {name for name in names if sort_key(name) < sort_key(_GLOBAL)}
-    renamed = _numbered(before, f"{_LOGICAL}a-scope") | _numbered(names - before - {_GLOBAL}, f"{_LOGICAL}scope")
+    renamed = _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(
+        names - before - {_GLOBAL}, f"{LOGICAL_PREFIX}scope"
+    )
     return renamed | ({_GLOBAL: _GLOBAL} if _GLOBAL in names else {})

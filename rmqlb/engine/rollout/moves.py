@@ -40,7 +40,7 @@ def fewest_moves(
     number = len(rollout.client_ids)
     if _work(number, at_once, sum(len(route.subscribe_queues()) for route in routes)) > EXACT_WORK:
         return None
-    moves = _Moves(rollout, routes)
+    moves = Moves(rollout, routes)
     best: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {frozenset(): (0, ())}
     for done in range(0, number, at_once):
         longer: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {}
@@ -56,15 +56,13 @@ def fewest_moves(
     return order, cost
 
 
-def moves_of(rollout: Restarting, routes: Sequence[TopicRouteData], order: Sequence[str], at_once: int) -> int:
-    """How often queues change owners in all when the members restart in this order."""
-    moves = _Moves(rollout, routes)
-    batches = [order[start : start + at_once] for start in range(0, len(order), at_once)]
-    return sum(moves.of(frozenset(order[: index * at_once]), frozenset(batch)) for index, batch in enumerate(batches))
+class Moves:
+    """How often queues change owners, each list of members assigned once.
 
-
-class _Moves:
-    """Counts moves, and assigns each list of members once."""
+    Args:
+        rollout: the restart.
+        routes: the topics.
+    """
 
     def __init__(self, rollout: Restarting, routes: Sequence[TopicRouteData]) -> None:
         @cache
@@ -79,7 +77,15 @@ class _Moves:
         self._owners = owners
 
     def of(self, changed: frozenset[str], away: frozenset[str]) -> int:
-        """From all there to some away, and on to all back."""
+        """How many queues change owners from all there to some away, and on to all back.
+
+        Args:
+            changed: those that are back already, by their ids of before.
+            away: those that go down now.
+
+        Raises:
+            DataError: a member's client throws.
+        """
         nobody: frozenset[str] = frozenset()
         without = self._owners(changed, away)
         ends = (self._owners(changed, nobody), self._owners(changed | away, nobody))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.simulate import States
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, overlaps, total_overlap
@@ -19,6 +18,7 @@ from rmqlb.engine.rollout.restarting import Restarting, assigned, events_of, res
 from rmqlb.engine.rollout.ways import Way, check_ways, least_overlaps, stages_of, ways_to_roll
 from rmqlb.errors import DataError
 from rmqlb.model.consuming import GroupScenario, GroupTrials, MixedStage, Rollout, RolloutChoice
+from rmqlb.model.group import States
 from rmqlb.model.route import TopicRouteData
 
 

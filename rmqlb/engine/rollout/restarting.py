@@ -98,7 +98,7 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
     assignments = [assign(route, members) for route in routes]
     for assignment in assignments:
         for client_id, failure in assignment.failures.items():
-            strategy = members.strategy_of.get(client_id, members.strategy)
+            strategy = members.strategy_for(client_id)
             raise DataError(
                 f"topic {assignment.topic}: under {strategy} the client of {client_id} throws: {failure}",
                 hint="such a member keeps what it happens to hold, which cannot be planned; mend its settings first",
@@ -154,7 +154,7 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
 
 
 def _strategy(members: Members, client_id: str) -> str:
-    return full_name(members.strategy_of.get(client_id, members.strategy), members.settings.inner)
+    return full_name(members.strategy_for(client_id), members.settings.inner)
 
 
 def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:

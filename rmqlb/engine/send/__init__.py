@@ -1,5 +1,5 @@
 """What a RocketMQ producer does with its messages: which queue it picks, what it retries, whom it avoids.
 
-A ladder: `profile` (what changed from version to version) ← `publish_info` and `fault` (one pick) ← `producer` (one
-message) ← `simulate` (all of them).
+A ladder: `profile` (what changed from version to version) ← `publish_info` and `fault` (one pick) ← `run` (the clock
+and the threads) ← `sync`, `offhand` and `keyed` (one message) ← `simulate` (all of them) ← `trials` (many times over).
 """

@@ -7,15 +7,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from rmqlb.engine.java_hash import hash_code
+from rmqlb.engine.java_hash import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.sending import NEWEST
-
-_TABLE_SIZE = 32
 
 
 class _CaughtError(Exception):
@@ -189,7 +187,7 @@ class FaultStrategy:
         Clients up to 4.9.3 break ties at random; here they are broken as later clients do.
         """
         ranked = sorted(
-            self._in_table_order(),
+            map_order(self.items),
             key=lambda name: (now < self.items[name].start, self.items[name].latency, self.items[name].start),
         )
         if not ranked:
@@ -201,13 +199,6 @@ class FaultStrategy:
         if place < 0:
             raise _CaughtError
         return ranked[place]
-
-    def _in_table_order(self) -> Iterator[str]:
-        """Broker names as Java's ConcurrentHashMap iterates: by bucket, then as they came."""
-        size = _TABLE_SIZE
-        while len(self.items) > size * 3 // 4:
-            size *= 2
-        yield from sorted(self.items, key=lambda name: _bucket(name, size))
 
 
 class MQFaultStrategy:
@@ -277,11 +268,6 @@ class MQFaultStrategy:
 def _remainder(value: int, divisor: int) -> int:
     """Java's `%`: the sign of the dividend."""
     return value % divisor if value >= 0 else -(-value % divisor)
-
-
-def _bucket(name: str, size: int) -> int:
-    code = hash_code(name) & 0xFFFFFFFF
-    return (code ^ (code >> 16)) & (size - 1)
 
 
 def _wall_clock() -> int:

@@ -64,7 +64,7 @@ class SelectorSender:
         run.done(thread, now, outcome)
         if outcome.fate == "status":
             run.not_store_ok()
-        run.finish(thread, now, outcome.name if outcome.failed else None)
+        run.finish(thread, now, outcome.lost_by)
         run.next_message(thread, now)
 
 

@@ -84,7 +84,7 @@ class AsyncSender:
         request = Thread(self._requests - (1 << 40), 0, thread.outcome, thread.queue)
         request.message, request.began = thread.message, thread.began
         request.info, request.version = thread.info, thread.version
-        request.arrival = thread.number
+        request.sender = thread
         return request
 
     def _start(self, request: Thread, queue: MessageQueue, now: int, budget: int) -> None:
@@ -92,7 +92,7 @@ class AsyncSender:
         run.tally.rows[run.tally.row(queue) + PICKS] += 1
         request.attempt += 1
         reaction = run.take(request, queue, now)
-        request.draws = budget
+        request.budget = budget
         if budget < 0:
             outcome, took = _LATE, 0
         else:
@@ -108,7 +108,7 @@ class AsyncSender:
         given_up = -(-(now + budget * run.per_ms + scan) // scan) * scan - now
         if reaction is not None and reaction.kind == "timeout":
             return self._timeout, given_up
-        took = run.answer_time(self._sender(request), reaction)
+        took = run.answer_time(request.sender, reaction)
         if took > given_up:
             return self._timeout, given_up
         if request.queue.queue_id >= run.world.queue_counts.get(request.queue.broker_name, 0):
@@ -118,10 +118,6 @@ class AsyncSender:
             outcome = Outcome(outcome.name, "code", isolation=True)
         return outcome, took
 
-    def _sender(self, request: Thread) -> Thread:
-        """The thread whose random numbers the request uses."""
-        return self._run.threads[request.arrival - 1]
-
     def _done(self, request: Thread, now: int) -> None:
         run, outcome = self._run, request.outcome
         run.done(request, now, outcome)
@@ -130,7 +126,7 @@ class AsyncSender:
         connects_first = run.profile.async_connects_first
         reachable = outcome.reachable if outcome is not _LATE or connects_first else True
         run.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
-        left = request.draws - took // run.per_ms
+        left = request.budget - took // run.per_ms
         was_sending = self._is_still_sending(request)
         if self._retries(request, left):
             self._retry(request, now, left)
@@ -138,7 +134,7 @@ class AsyncSender:
             request.busy = False
             if outcome.fate == "status":
                 run.not_store_ok()
-            run.finish(request, now, outcome.name if outcome.failed else None)
+            run.finish(request, now, outcome.lost_by)
         if was_sending and not self._is_still_sending(request):
             self._hand_over(request, now)
 
@@ -155,7 +151,7 @@ class AsyncSender:
         run = self._run
         info = request.info
         if not self._is_still_sending(request):
-            callback = self._callbacks[request.arrival - 1]
+            callback = self._callbacks[request.sender.number - 1]
             if callback.version != request.version:
                 run.look_at_route(callback)
             info = callback.info

@@ -35,6 +35,11 @@ class Outcome(Struct, frozen=True):
         """Nothing was stored as far as the producer knows."""
         return self.fate in ("remoting", "code")
 
+    @property
+    def lost_by(self) -> str | None:
+        """The reason under which a message counts that is lost by it; None when it is stored."""
+        return self.name if self.failed else None
+
 
 def broken(name: str, *, reachable: bool) -> Outcome:
     """The outcome of an attempt that ends in a RemotingException: it isolates, and another broker is tried."""

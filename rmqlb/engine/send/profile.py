@@ -1,7 +1,7 @@
 """What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
 Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
-`publish_info`, `fault` and `producer`.
+`publish_info`, `fault`, `outcome`, `sync` and `offhand`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from rmqlb.engine.send.findings import send_findings
@@ -41,10 +43,6 @@ def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | N
         slices=run.timeline.slices(end, run.per_ms),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
     )
-    return _with_findings(report, route)
-
-
-def _with_findings(report: SendReport, route: TopicRouteData) -> SendReport:
     return replace(report, findings=tuple(send_findings(report, route)))
 
 
@@ -61,20 +59,22 @@ def _tally(run: Run, queue: MessageQueue) -> QueueTally:
 
 
 def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
-    names = {*run.tally.avoided, *(tally.queue.broker_name for tally in queues)}
-    listed = [queue.broker_name for queue in run.publish_queues]
+    by_broker: dict[str, list[QueueTally]] = {name: [] for name in run.tally.avoided}
+    for tally in queues:
+        by_broker.setdefault(tally.queue.broker_name, []).append(tally)
+    listed = Counter(queue.broker_name for queue in run.publish_queues)
     return tuple(
         BrokerTally(
             broker_name=name,
-            queues=listed.count(name),
-            picks=sum(tally.picks for tally in queues if tally.queue.broker_name == name),
-            attempts=sum(tally.attempts for tally in queues if tally.queue.broker_name == name),
-            failed=sum(tally.failed for tally in queues if tally.queue.broker_name == name),
-            stored=sum(tally.stored for tally in queues if tally.queue.broker_name == name),
+            queues=listed[name],
+            picks=sum(tally.picks for tally in its_queues),
+            attempts=sum(tally.attempts for tally in its_queues),
+            failed=sum(tally.failed for tally in its_queues),
+            stored=sum(tally.stored for tally in its_queues),
             avoided_ms=run.tally.avoided.get(name, 0) / run.per_ms,
             isolations=run.tally.isolations.get(name, 0),
         )
-        for name in sorted(names, key=sort_key)
+        for name, its_queues in sorted(by_broker.items(), key=lambda item: sort_key(item[0]))
     )
 
 

@@ -29,6 +29,9 @@ NO_ROUTE_US = 1000
 """How long a message takes that fails before any attempt: about one question to a NameServer."""
 NO_ROUTE = "no route"
 CALL_TIMEOUT = "call timeout"
+_DETECTS_EACH_MS = 3000
+_DETECT_TIMEOUT_US = 200_000
+"""`LatencyFaultToleranceImpl` asks brokers that often, and waits so long for an answer."""
 Sink = Callable[[Attempt], None]
 
 
@@ -92,7 +95,7 @@ class Run:
         heapify(self.events)
         self.seen_changes = -1
         self.marks = FailureMarks(scenario.failures, self.world)
-        self.next_detect = 3000 * self.per_ms
+        self.next_detect = _DETECTS_EACH_MS * self.per_ms
 
     def arrival_of(self, thread: Thread) -> int:
         """When the thread's next message arrives; at once without a rate."""
@@ -305,7 +308,7 @@ class Run:
 
     def _detect(self, now: int) -> None:
         """The detector's rounds up to now, each 3 s: a broker that answers is reachable again."""
-        period = 3000 * self.per_ms
+        period = _DETECTS_EACH_MS * self.per_ms
         rounds = (now - self.next_detect) // period + 1
         self.next_detect += rounds * period
         if not (self.scenario.detector and self.scenario.latency_fault and self.profile.only_extends):
@@ -331,14 +334,12 @@ class Run:
         return width * self.ticks_per_us
 
 
-DETECT_TIMEOUT_US = 200_000
-
-
 def silent(reaction: Reaction | None) -> bool:
     """The detector's question gets no answer in its 200 ms."""
     if reaction is None:
         return False
-    return reaction.kind in ("refused", "timeout") or (reaction.kind == "slow" and reaction.cost_us > DETECT_TIMEOUT_US)
+    too_slow = reaction.kind == "slow" and reaction.cost_us > _DETECT_TIMEOUT_US
+    return too_slow or reaction.kind in ("refused", "timeout")
 
 
 def _first_poll_us(scenario: SendScenario, trial: int) -> int:

@@ -93,12 +93,34 @@ def check(scenario: SendScenario) -> None:
     """
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
+    if scenario.threads < 1:
+        raise UsageError(f"{scenario.threads} threads: at least one is needed")
+    if scenario.rate is not None and scenario.rate <= 0:
+        raise UsageError(f"a rate of {scenario.rate} messages a second: no message would ever be sent")
+    if scenario.poll_us < 1:
+        raise UsageError("the time between two route polls is not longer than nothing")
+    _check_times(scenario)
     if scenario.mode != "sync" and scenario.rate is None:
         raise UsageError(
             f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint="give --rate, such as --rate 100"
         )
     if scenario.selector is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
+
+
+def _check_times(scenario: SendScenario) -> None:
+    latencies = (scenario.latency, *scenario.latencies.values())
+    for latency in latencies:
+        if not latency.table or min((*latency.table, *latency.tail)) < 0:
+            raise UsageError(f"latency {latency.text}: there is no value in it, or one below 0")
+    costs = [failure.reaction.cost_us for failure in scenario.failures if failure.reaction.kind in ("refused", "slow")]
+    if min(costs, default=0) < 0:
+        raise UsageError("a failed attempt cannot take less than no time")
+    takes_no_time = 0 in costs or not all(max(latency.table) for latency in latencies)
+    if takes_no_time and scenario.messages is None and scenario.rate is None:
+        raise UsageError(
+            "attempts that take no time have no end within a duration", hint="give a number of messages or a rate"
+        )
 
 
 def no_queues(route: TopicRouteData) -> DataError:

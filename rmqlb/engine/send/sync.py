@@ -88,18 +88,14 @@ class SyncSender:
         if outcome.retry and thread.attempt < self._attempts:
             self._try(thread, now, thread.queue.broker_name)
         else:
-            self._end(thread, now, self._reason(outcome))
+            self._end(thread, now, outcome.lost_by)
 
-    @staticmethod
-    def _reason(outcome: Outcome) -> str | None:
-        return outcome.name if outcome.failed else None
-
-    def _end(self, thread: Thread, now: int, reason: str | None) -> None:
+    def _end(self, thread: Thread, now: int, lost_by: str | None) -> None:
         """An earlier attempt that was stored with a lesser status is the result, whatever came later."""
         run = self._run
         if thread.kept:
-            reason = None
+            lost_by = None
             if thread.outcome.fate != "ok":
                 run.not_store_ok()
-        run.finish(thread, now, reason)
+        run.finish(thread, now, lost_by)
         run.next_message(thread, now)

@@ -1,4 +1,4 @@
-"""What a simulation counts while it runs, and the report it makes of that.
+"""What a simulation counts while it runs: per queue, broker, failure and in all, and slices of it over time.
 
 Rule of this file: everything that grows can be copied and compared, so that a stretch that repeats itself can be added
 many times over.

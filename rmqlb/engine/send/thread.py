@@ -1,4 +1,4 @@
-"""A sending thread's state: all there is between two of its wakings."""
+"""A sending thread's or a request's state: all there is between two of its wakings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rmqlb.model.message_queue import MessageQueue
 
 
 class Thread:
-    """A sending thread, between two messages or waiting for an attempt to end.
+    """A sending thread, between two messages or waiting for an attempt to end; or one request of ASYNC sends.
 
     Attributes:
-        number: from 1.
+        number: from 1; a request has one below 0.
         key: of its random numbers.
         draws: how many of them it has used.
-        info: its view of the queue list, or None before the first message.
+        info: its view of the queue list, without queues before the first message.
         version: of the route that view is from.
         arrival: number of the message it sends next, from 0, by arrival; its own messages are every K-th.
         busy: an attempt is under way.
@@ -28,6 +28,8 @@ class Thread:
         kept: an earlier attempt of the message was stored with a lesser status.
         failure: index of the failure that the attempt meets, or −1.
         first: broker of the first attempt of an ASYNC message.
+        budget: how many ms an ASYNC attempt has.
+        sender: of an ASYNC request, the thread that handed it over and whose random numbers it uses; else itself.
         phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
     """
 
@@ -35,6 +37,7 @@ class Thread:
         "arrival",
         "attempt",
         "began",
+        "budget",
         "busy",
         "draws",
         "failure",
@@ -48,6 +51,7 @@ class Thread:
         "phase",
         "queue",
         "row",
+        "sender",
         "started",
         "version",
     )
@@ -70,4 +74,6 @@ class Thread:
         self.kept = False
         self.failure = -1
         self.first = ""
+        self.budget = 0
+        self.sender = self
         self.phase = 0

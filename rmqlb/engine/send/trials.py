@@ -18,7 +18,7 @@ from rmqlb.engine.send.trial_runner import TrialCounts, TrialRunner
 from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Estimate, FailureTrials, SendScenario, Spread, TrialsReport
+from rmqlb.model.sending import Estimate, FailureTrials, SendScenario, TimeSpread, TrialsReport
 
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
@@ -161,9 +161,9 @@ class _Summary:
             ),
         )
 
-    def _spread(self, counts: Counter[int]) -> Spread:
+    def _spread(self, counts: Counter[int]) -> TimeSpread:
         per_ms = self._runner.per_ms
-        return Spread(
+        return TimeSpread(
             mean_ms=fsum(value * times for value, times in counts.items()) / counts.total() / per_ms,
             p50_ms=quantile(counts, 0.5) / per_ms,
             p95_ms=quantile(counts, 0.95) / per_ms,

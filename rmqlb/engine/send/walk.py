@@ -167,9 +167,9 @@ class Walk:
     @staticmethod
     def _rounds(earlier: tuple[int, int, int], now: tuple[int, int, int], limit: int, left: int, room: int) -> int:
         """How many whole rounds fit before something else happens."""
-        ticks, messages, moves = (after - before for before, after in zip(earlier, now, strict=True))
-        rounds = min((limit - now[0]) // ticks, (left - now[1]) // messages)
-        return min(rounds, (room - now[2]) // moves) if moves else rounds
+        steps = [after - before for before, after in zip(earlier, now, strict=True)]
+        ends = (limit, left, room)
+        return min((end - here) // step for end, here, step in zip(ends, now, steps, strict=True) if step)
 
     @staticmethod
     def _round(steps: dict[Place, _Step], place: Place) -> list[Place]:

@@ -315,3 +315,11 @@ def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> No
     )
     report = check_policy(snapshot, policy({"idle": 0}), DAY, settings=Settings(consumer_idcs=frozenset({"r1"})))
     assert [(one.verdict, one.basis) for one in report.judgements] == [("holds", "predicted")]
+
+
+@pytest.mark.parametrize("inner", ["CONFIG", "PIN-CONFIG"])
+def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> None:
+    given = Settings(inner=inner, hosts=frozenset({"x"}))
+    (judgement,) = check_policy(SILENT, policy({"unowned": 0}, assume="PIN"), DAY, settings=given).judgements
+    assert judgement.verdict == "incomplete"
+    assert judgement.why == "its members run CONFIG, whose settings are not known (--config says them)"

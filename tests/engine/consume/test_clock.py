@@ -8,7 +8,7 @@ from rmqlb.engine.consume.clock import Bell, Clock
 
 
 def run(clock: Clock, until: int = 10**9) -> None:
-    while clock.run(until):
+    while clock.do_next(until):
         pass
 
 
@@ -23,10 +23,10 @@ def test_things_happen_in_the_order_of_time_and_then_of_asking() -> None:
 def test_nothing_happens_beyond_the_end() -> None:
     clock = Clock()
     clock.call(7, lambda: None)
-    assert not clock.run(6)
+    assert not clock.do_next(6)
     assert clock.now == 0
-    assert clock.run(7)
-    assert not clock.run(7)
+    assert clock.do_next(7)
+    assert not clock.do_next(7)
 
 
 def test_a_process_sleeps_as_long_as_it_says_and_ends_for_good() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,7 +18,7 @@ from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import GroupSimulation, simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials, summarise
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.consuming import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -184,6 +185,23 @@ def test_the_time_may_be_given() -> None:
     assert report.end_us == 33 * SECOND_US
     with pytest.raises(UsageError, match="ends before it starts"):
         simulate("c1 c2", until_us=0)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "complaint"),
+    [
+        *((GroupScenario(timers=Timers(**{field: -1})), f"timer {name}: -1") for name, field in TIMER_NAMES.items()),
+        (GroupScenario(timers=Timers(broker_scan_us=0)), "timer broker-scan: 0"),
+        (GroupScenario(timers=Timers(heartbeat_us=0)), "timer heartbeat: 0"),
+        (GroupScenario(latency_us=-1), "less than no time"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "inf messages a second"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "nan messages a second"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
 
 
 def test_two_processes_with_one_id_both_read_the_first_share() -> None:

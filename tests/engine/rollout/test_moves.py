@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.rollout.moves import fewest_moves, moves_of
-from rmqlb.engine.rollout.restarting import restarting
+from rmqlb.engine.rollout.moves import Moves, fewest_moves
+from rmqlb.engine.rollout.restarting import Restarting, restarting
+from rmqlb.model.route import TopicRouteData
 from tests.builders import route
+
+
+def moves_of(rollout: Restarting, routes: Sequence[TopicRouteData], order: Sequence[str], at_once: int) -> int:
+    """How often queues change owners in all when the members restart in this order."""
+    moves = Moves(rollout, routes)
+    batches = [order[start : start + at_once] for start in range(0, len(order), at_once)]
+    return sum(moves.of(frozenset(order[: index * at_once]), frozenset(batch)) for index, batch in enumerate(batches))
 
 
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 9), st.data())

@@ -19,7 +19,7 @@ from rmqlb import (
     select_by_random,
     simulate_send,
 )
-from rmqlb.engine.java_hash import hash_code, long_hash_code
+from rmqlb.engine.java_hash import hash_code, long_hash_code, map_order
 from rmqlb.model.sending import Selector
 from tests.builders import queues, route
 
@@ -60,6 +60,24 @@ def test_a_strings_hash_is_a_java_int(text: str) -> None:
     expected = sum(unit * 31 ** (len(units) - 1 - i) for i, unit in enumerate(units)) % 2**32
     assert hash_code(text) % 2**32 == expected
     assert -(2**31) <= hash_code(text) < 2**31
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "2 3 0 1 13 14 8 11 22 9 12 6 20 7 10 21 4 5 19 17 18 15 16",
+        "2 3 0 1 22 23 20 21 13 14 11 8 12 9 6 10 7 4 5 19 17 18 15 16",
+        (
+            "2 3 0 1 24 25 22 23 20 21 28 29 26 27 13 14 11 12 10 19 17 18 15 16 46 47 44 45 42 43 40 41 48 49 35 36 8 33 "
+            "9 34 6 31 7 32 4 5 30 39 37 38"
+        ),
+    ],
+    ids=lambda expected: str(len(expected.split())),
+)
+def test_a_map_of_brokers_iterates_as_java_does_while_it_grows(expected: str) -> None:
+    """As a `ConcurrentHashMap(16)` of Java 17 gave `broker-0`, `broker-1`, …: it doubles at 24 and at 48 names."""
+    names = [f"broker-{number}" for number in expected.split()]
+    assert map_order(sorted(names, key=lambda name: int(name.partition("-")[2]))) == names
 
 
 @pytest.mark.parametrize("arg", [None, b"bytes", object(), [1], 2**63])

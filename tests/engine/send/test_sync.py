@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from rmqlb import DataError, Failure, Moment, Reaction, SendReport, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.sending import Latency
 from tests.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
+FREE = Reaction("refused", "refused")
 TIMEOUT = Reaction("timeout", "timeout")
 THREE = route(a=2, b=2, c=2)
 
@@ -335,3 +337,35 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         sent(client_version="3.5.8")
     with pytest.raises(UsageError, match="not a client version"):
         sent(client_version="latest")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "complaint"),
+    [
+        (SendScenario(threads=0), "0 threads"),
+        (SendScenario(rate=Fraction(0)), "a rate of 0"),
+        (SendScenario(poll_us=0), "between two route polls"),
+        (SendScenario(latency=Latency("none", ())), "latency none: there is no value"),
+        (SendScenario(latencies={"a": Latency("-1", (-1,))}), "latency -1: .* below 0"),
+        (SendScenario(failures=(Failure("a", Reaction("slow", "slow", cost_us=-1)),)), "less than no time"),
+        (SendScenario(messages=None, duration_us=1, latency=Latency("0", (0,))), "have no end within a duration"),
+        (SendScenario(messages=None, duration_us=1, failures=(Failure("a", FREE),)), "have no end within a duration"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_numbers_that_make_no_sense_are_refused(scenario: SendScenario, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        simulate_send(route(a=1), scenario)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_attempts_may_take_no_time(threads: int, latency_fault: bool) -> None:
+    everyone = tuple(Failure(name, FREE) for name in "ab")
+    for scenario in (
+        SendScenario(messages=3000, threads=threads, latency_fault=latency_fault, failures=everyone),
+        SendScenario(messages=3000, threads=threads, latency_fault=latency_fault, latency=Latency("0", (0,))),
+    ):
+        short, whole = (simulate_send(route(a=3, b=4), scenario, trace=False, skip=skip) for skip in (True, False))
+        assert short == whole
+        assert short.totals.messages == 3000
