@@ -1,1 +1,1 @@
-"""What rmqlb costs: its start-up, its allocation of whole groups, and its memory on a large cluster."""
+"""What rmqlb costs in time and memory, beside its peers: a script a question, `python -m benchmarks.NAME`."""

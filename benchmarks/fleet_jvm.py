@@ -35,7 +35,7 @@ WRITTEN = (FLEET, "64×16")
 """The cases in which the loop is also asked to read the groups and to write its rows, as the stage does."""
 
 
-class Allocating(Program):
+class FleetAllocations(Program):
     """A whole fleet's allocations: `FleetAllocations.java`."""
 
     def __init__(self, name: str, commands: IO[str], answers: IO[str]) -> None:
@@ -122,7 +122,7 @@ class Rates:
     with_rows: list[float] = field(default_factory=list)
 
 
-def check_owners(groups: pa.Table, strategy: str, java: Allocating, seconds: float) -> int:
+def check_owners(groups: pa.Table, strategy: str, java: FleetAllocations, seconds: float) -> int:
     """Compare the owners of the first pairs, as many as RocketMQ's classes manage; comes back with their number.
 
     Raises:
@@ -136,7 +136,12 @@ def check_owners(groups: pa.Table, strategy: str, java: Allocating, seconds: flo
 
 
 def measured(
-    groups: pa.Table, stage: Stage | None, java: Allocating | None, strategies: Sequence[str], turns: int, run: float
+    groups: pa.Table,
+    stage: Stage | None,
+    java: FleetAllocations | None,
+    strategies: Sequence[str],
+    turns: int,
+    run: float,
 ) -> dict[str, Rates]:
     """All sides in turns, warmed up and found to agree.
 
@@ -205,7 +210,7 @@ def compare(
     case: str,
     groups: pa.Table,
     stage: Stage | None,
-    java: Allocating | None,
+    java: FleetAllocations | None,
     strategies: Sequence[str],
     how_long: tuple[int, float],
     section: Section,

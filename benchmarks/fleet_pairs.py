@@ -116,7 +116,7 @@ def owners(groups: pa.Table, strategy: str) -> Iterator[list[str | None]]:
     for rows in batches(groups):
         batch = read_batch(rows)
         dealing = Dealing(batch, SETTINGS)
-        numbers = batch.named(dealing.places(strategy, dealing.pairs)).tolist()
+        numbers = batch.ids_at(dealing.places(strategy, dealing.pairs)).tolist()
         names = [batch.client_ids[number] if number >= 0 else None for number in numbers]
         begin = 0
         for size in batch.queues.tolist():

@@ -146,7 +146,7 @@ class Parts:
         section = Section(fleet_jvm.HEADERS)
         log = os.path.join(self.folder, "spark-jvm.log")
         with (
-            java_if_here(FLEET_ALLOCATIONS, fleet_jvm.Allocating, heap="1g") as java,
+            java_if_here(FLEET_ALLOCATIONS, fleet_jvm.FleetAllocations, heap="1g") as java,
             spark_session(SessionSettings(MASTER, self.conf, log)) as spark,
         ):
             if java is None:

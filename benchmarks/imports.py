@@ -6,14 +6,13 @@ same run's whole.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.measuring import NOT_INHERITED
+from benchmarks.measuring import clean_environment
 
 OURS, STANDARD, OTHERS = "rmqlb", "standard library", "others"
 SHOWN = (OURS, "typer", "rich", "msgspec", "tabulate", STANDARD, OTHERS)
@@ -50,10 +49,8 @@ def imports(program: Sequence[str], arguments: Sequence[str]) -> Imports:
         RuntimeError: the command failed.
     """
     line = [program[0], "-X", "importtime", *program[1:], *arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
-    environment["XDG_CONFIG_HOME"] = "/nonexistent"
     done = subprocess.run(  # noqa: S603 - our own command
-        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=clean_environment(), check=False
     )
     if done.returncode:
         raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}")

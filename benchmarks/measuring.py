@@ -18,7 +18,7 @@ from time import perf_counter
 MEGABYTE = 1_000_000
 # Linux counts in KiB, macOS in bytes (getrusage(2) of each).
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
-NOT_INHERITED = ("PYTHON", "RMQLB_")
+_NOT_INHERITED = ("PYTHON", "RMQLB_")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ def ratio(ours: Sequence[float], peers: Sequence[float]) -> Spread:
 
 def in_turns(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[Usage]]:
     """Each command once a round, in the same order, after one round that does not count."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
-    environment["XDG_CONFIG_HOME"] = "/nonexistent"  # a user's own configuration is no part of what is measured
+    environment = clean_environment()
     measured: dict[str, list[Usage]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
@@ -68,6 +67,12 @@ def in_turns(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, li
             if number:
                 measured[name].append(usage)
     return measured
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment, without the settings of Python and of rmqlb that a user may have."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+    return {**environment, "XDG_CONFIG_HOME": "/nonexistent"}
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> Usage:

@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,13 @@ from rmqlb.engine.send.latency import constant, lognormal
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo
 from rmqlb.engine.send.simulate import simulate_send
+from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.sending import NEWEST, Attempt, Failure, Latency, Moment, Reaction, SendScenario
 
 if TYPE_CHECKING:
-    from benchmarks.rocketmq import Selecting
+    from benchmarks.rocketmq import Selections
 
 OFF, ON = "latency fault off", "latency fault on"
 ISOLATED = f"{ON}, one broker isolated"
@@ -41,9 +41,9 @@ ONE_RUN = 0.1
 CHECKED_PICKS = 1000
 FAST = 10**8
 SIZES = (10**4, 10**6, 10**8, 10**9)
-TRIALS = "rmqlb.engine.send.trials"
 TRIAL_MESSAGES = 1000
 COUNTED_TRIALS = 3
+FEWEST_TRIALS = 1024
 ROUNDS = 10**6
 
 
@@ -106,7 +106,7 @@ def picks_a_second(case: Pick, queues: Sequence[MessageQueue], run: float) -> fl
             return picked / elapsed
 
 
-def picks(java: Selecting | None, turns: int, run: float = ONE_RUN, messages: int = FAST) -> Section:
+def picks(java: Selections | None, turns: int, run: float = ONE_RUN, messages: int = FAST) -> Section:
     """Picks a second of RocketMQ's classes and of ours, and messages a second where totals alone are asked for.
 
     Raises:
@@ -147,7 +147,7 @@ def picks(java: Selecting | None, turns: int, run: float = ONE_RUN, messages: in
     return section
 
 
-def _agree(java: Selecting, case: Pick, queues: Sequence[MessageQueue]) -> None:
+def _agree(java: Selections, case: Pick, queues: Sequence[MessageQueue]) -> None:
     strategy, info = case.state(queues)
     ours = [strategy.select(info, None, 0) for _ in range(CHECKED_PICKS)]
     java.start(case.latency_fault, case.isolated)
@@ -246,19 +246,12 @@ def _power(number: int) -> str:
 # Trials
 
 
-def trials(turns: int, messages: int = TRIAL_MESSAGES, at_least: float = 0.5) -> Section:
+def trials(turns: int, messages: int = TRIAL_MESSAGES, at_least: float = 0.5, fewest: int = FEWEST_TRIALS) -> Section:
     """Attempts a second of many trials at once, on one core: `simulate_trials(route, scenario, trials)`.
 
     How many attempts a trial has is asked of `simulate_send`, which the trials repeat draw by draw.
     """
     section = Section(("", "latency", "threads", "attempts/s", "attempts / loop rounds"))
-    try:
-        simulate_trials = import_module(TRIALS).simulate_trials
-    except ModuleNotFoundError as reason:
-        section.remark = f"Trials are missing: there is no module {reason.name}."
-        if reason.name != TRIALS:
-            section.missing.append("trials")
-        return section
     route = made_route()
     latencies = constant(1000, "1ms"), lognormal(1000, 0.5, "lognormal, 1 ms, 0.5")
     spreads: list[Spread] = []
@@ -267,7 +260,7 @@ def trials(turns: int, messages: int = TRIAL_MESSAGES, at_least: float = 0.5) ->
             for latency in latencies:
                 for threads in (1, 4):
                     scenario = trial_scenario(latency, messages, threads, latency_fault=fault == ON)
-                    rates, spread = _trial_rates(simulate_trials, route, scenario, turns, at_least)
+                    rates, spread = _trial_rates(route, scenario, turns, at_least, fewest)
                     spreads.append(spread)
                     section.rows.append((fault, latency.text, threads, _thousands(rates), spread))
     section.ratios["trials",] = min(spreads, key=lambda spread: spread.median)
@@ -288,11 +281,11 @@ def trial_scenario(latency: Latency, messages: int, threads: int, *, latency_fau
 
 
 def _trial_rates(
-    simulate_trials: Callable[[TopicRouteData, SendScenario, int], object],
     route: TopicRouteData,
     scenario: SendScenario,
     turns: int,
     at_least: float,
+    fewest: int,
 ) -> tuple[list[float], Spread]:
     reports = [simulate_send(route, scenario, trace=False, trial=trial) for trial in range(COUNTED_TRIALS)]
     attempts = sum(report.totals.attempts for report in reports) / COUNTED_TRIALS
@@ -300,7 +293,7 @@ def _trial_rates(
     def run(number: int) -> float:
         return least(lambda: simulate_trials(route, scenario, number))
 
-    number = 1024
+    number = fewest
     simulate_trials(route, scenario, 2)
     while run(number) < at_least:
         number *= 2

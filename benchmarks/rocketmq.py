@@ -55,7 +55,7 @@ class Program:
 P = TypeVar("P", bound=Program)
 
 
-class RocketMQ(Program):
+class GroupAllocations(Program):
     """A consumer group's allocations: `Allocations.java`."""
 
     def load(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ class RocketMQ(Program):
         return nanos / 1e9, checksum
 
 
-class Selecting(Program):
+class Selections(Program):
     """A producer's picks: `Selections.java`."""
 
     def load(self, queues: Sequence[MessageQueue]) -> None:

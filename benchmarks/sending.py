@@ -94,9 +94,9 @@ def main() -> None:
 def picks(turns: int) -> Section:
     """Of RocketMQ's own classes, where Java, Maven and the jars are here, and of ours."""
     from benchmarks import producer
-    from benchmarks.rocketmq import SELECTIONS, Selecting, java_if_here
+    from benchmarks.rocketmq import SELECTIONS, Selections, java_if_here
 
-    with java_if_here(SELECTIONS, Selecting) as java:
+    with java_if_here(SELECTIONS, Selections) as java:
         return producer.picks(java, turns)
 
 
@@ -108,7 +108,7 @@ def totals(turns: int) -> Section:
 
 
 def trials(turns: int) -> Section:
-    """Many at once, where the engine has that."""
+    """Many at once."""
     from benchmarks import producer
 
     return producer.trials(turns)

@@ -1,6 +1,6 @@
 """Fuzz target: any bytes give `FrameDecoder` commands or a `ProtocolError`, the same however they are cut.
 
-Needs atheris (`pip install atheris`). From the top folder, for two minutes, with the captured frames as seeds:
+Needs atheris (`pip install -e '.[fuzz]'`). From the top folder, for two minutes, with the captured frames as seeds:
 
     mkdir -p build/fuzz-frame
     python fuzz/fuzz_frame.py -max_total_time=120 -max_len=4096 build/fuzz-frame tests/data/remoting

@@ -9,8 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dashboard import DashboardReads
 from rmqlb.sources.http import HttpSettings
@@ -47,7 +45,7 @@ def cluster_json() -> str:
             groups={name: group for snapshot in snapshots for name, group in snapshot.groups.items()},
         )
         report = Report("rmqlb/snapshot", to_document(whole), (), (), {})
-        text = as_json(envelope(report, "fetch-routes", replace(whole, kind="dashboard"), ()))
+        text = as_json(envelope(report, "fetch-routes", whole, ()))
         return text.replace(replay.url, "http://127.0.0.1:8082")
 
 

@@ -146,8 +146,6 @@ class Replay:
                 )
             case RequestCode.GET_CONSUME_STATS:
                 return success(b'{"consumeTps":0.0,"offsetTable":{}}')
-            case RequestCode.QUERY_TOPIC_CONSUME_BY_WHO:
-                return success(b'{"groupList":[]}')
         return self.unsupported(request)
 
     def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:

@@ -6,7 +6,6 @@ import os
 import sys
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 import pytest
@@ -16,7 +15,7 @@ from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, c
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
 from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabytes, ratio, run
-from benchmarks.rocketmq import VERSION, Selecting
+from benchmarks.rocketmq import VERSION, Selections
 from benchmarks.sections import Section
 from rmqlb import MessageQueue, allocate
 from rmqlb.engine.send.simulate import simulate_send
@@ -164,7 +163,7 @@ def test_rocketmqs_version_is_the_one_that_is_simulated() -> None:
 
 
 def test_picks_are_measured_beside_rocketmqs_and_without() -> None:
-    beside = producer.picks(cast("Selecting", OwnPicks()), turns=1, run=0, messages=100)
+    beside = producer.picks(cast("Selections", OwnPicks()), turns=1, run=0, messages=100)
     assert len(beside.rows) == 3
     assert len(beside.ratios) == 6
     assert set(beside.ratios) <= set(sending.HOLDS)
@@ -176,7 +175,7 @@ def test_picks_are_measured_beside_rocketmqs_and_without() -> None:
 
 def test_picks_that_differ_are_not_timed() -> None:
     with pytest.raises(RuntimeError, match="differ"):
-        producer.picks(cast("Selecting", OwnPicks(strays=True)), turns=1, run=0, messages=100)
+        producer.picks(cast("Selections", OwnPicks(strays=True)), turns=1, run=0, messages=100)
 
 
 def test_the_isolated_broker_is_not_picked() -> None:
@@ -210,22 +209,10 @@ def test_totals_are_measured_by_the_number_of_messages() -> None:
     assert set(section.ratios) <= set(sending.HOLDS)
 
 
-def test_trials_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType(producer.TRIALS)
-    asked: list[int] = []
-    module.simulate_trials = lambda *arguments: asked.append(arguments[2])  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, producer.TRIALS, module)
-    section = producer.trials(1, messages=20, at_least=0)
-    assert len(section.rows) == 8
+def test_trials_are_measured_by_latency_fault_latency_and_threads() -> None:
+    section = producer.trials(1, messages=5, at_least=0, fewest=2)
+    assert len(section.rows) == len({row[:3] for row in section.rows}) == 8
     assert set(section.ratios) <= set(sending.HOLDS)
-    assert set(asked) == {2, 1024}
-
-
-def test_missing_trials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, producer.TRIALS, None)
-    section = producer.trials(1)
-    assert str(section) == f"Trials are missing: there is no module {producer.TRIALS}."
-    assert not sending.broken([section])
 
 
 @pytest.mark.parametrize(("median", "lines"), [(1.5, 0), (1.51, 1)])

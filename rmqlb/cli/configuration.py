@@ -21,6 +21,7 @@ from rmqlb.sources.config_places import project_file, user_file
 from rmqlb.views.report import FORMATS
 
 MOST_RETRIES = 20
+"""Of a read, after passing faults."""
 
 
 def user_file_path() -> str:

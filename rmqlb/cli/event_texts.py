@@ -50,6 +50,9 @@ EXAMPLES: Mapping[str, str] = {
 }
 """Verb → a text that is right."""
 
+NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"
+"""The pattern of how many go down together."""
+
 _NEEDED = {"restart": ("down",), "rolling-restart": ("every", "down"), "strategy-change": ("every", "down")}
 _WINDOWS = ("broker-down", "broker-loss")
 _SAID = {
@@ -200,7 +203,7 @@ def _qualifier(part: str, asked: AskedEvent) -> tuple[str, str]:
 
 
 def _at_once(text: str, asked: AskedEvent) -> int:
-    if not re.fullmatch(r"0*[1-9][0-9]{0,5}", text):
+    if not re.fullmatch(NUMBER_AT_ONCE, text):
         raise asked.wrong(f"at once {text}: not a number of consumers", "write at once 2")
     return int(text)
 

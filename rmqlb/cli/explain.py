@@ -8,11 +8,9 @@ from typing import Annotated
 from typer import Argument
 
 from rmqlb.cli.option_groups import OutputOptions, command
-from rmqlb.cli.terminal import Terminal
+from rmqlb.cli.terminal import FOR_PEOPLE, Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-
-_FOR_PEOPLE = ("table", "plain", "markdown")
 
 
 @command
@@ -43,5 +41,5 @@ def explain(
     if wanted is not None and wanted not in catalogue:
         raise UsageError(f"there is no code {code}", hint=suggestion("codes", wanted, catalogue))
     codes = catalogue if wanted is None else (wanted,)
-    report = explanation_report(codes, catalogue, for_people=terminal.format in _FOR_PEOPLE)
+    report = explanation_report(codes, catalogue, for_people=terminal.format in FOR_PEOPLE)
     terminal.show(report, ClusterSnapshot("built-in", "rmqlb"), ())

@@ -47,14 +47,14 @@ class Gathered(Struct, frozen=True):
 
     Attributes:
         snapshot: what the source gave.
-        found: the group with its topics.
+        on_topics: the group with its topics.
         members: those of the beginning, and how they allocate.
         scenario: what is simulated.
         findings: what is worth a warning so far.
     """
 
     snapshot: ClusterSnapshot
-    found: GroupOnTopics
+    on_topics: GroupOnTopics
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
@@ -62,7 +62,7 @@ class Gathered(Struct, frozen=True):
     @property
     def states(self) -> States:
         """What was observed of each queue."""
-        return self.found.group.queues if self.found.group else {}
+        return self.on_topics.group.queues if self.on_topics.group else {}
 
 
 def gather(

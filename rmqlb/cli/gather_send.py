@@ -96,11 +96,11 @@ def gather(
         rate=None if load.rate is None else values.rate(load.rate, "--rate"),
         duration_us=None if load.for_ is None else values.duration_us(load.for_, "--for"),
         retries=producer.retries,
-        timeout_ms=_whole_ms(producer.timeout, "--timeout"),
+        timeout_ms=values.whole_ms(producer.timeout, "--timeout"),
         timeout_per_request_ms=(
             None
             if producer.timeout_per_request is None
-            else _whole_ms(producer.timeout_per_request, "--timeout-per-request")
+            else values.whole_ms(producer.timeout_per_request, "--timeout-per-request")
         ),
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=tuple(
@@ -200,7 +200,7 @@ def write(
         try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
         for condition in asked
     ]
-    require_known(tried)
+    require_known(tried, "leave the condition out to see the simulation")
     shown = send_report(
         report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
     )
@@ -276,13 +276,6 @@ def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
     if load.for_ is not None:
         return None
     return _DEFAULT_MESSAGES if keys is None else keys.messages
-
-
-def _whole_ms(text: str, option: str) -> int:
-    us = values.duration_us(text, option)
-    if us % 1000:
-        raise UsageError(f"{option} {text}: the client counts whole milliseconds")
-    return us // 1000
 
 
 def _first_poll(text: str | None, poll_us: int) -> int | None:

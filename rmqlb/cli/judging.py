@@ -22,7 +22,7 @@ def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
     return [parse_condition(text, figures) for text in texts]
 
 
-def require_known(tried: Sequence[TriedCondition], hint: str = "leave the condition out to see the plan") -> None:
+def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
     """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
 
     Args:

@@ -95,5 +95,7 @@ def _write(path: str, lines: list[Line]) -> None:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.writelines("\t".join(line) + "\n" for line in lines)
         os.replace(aside, path)
-    except OSError:
+    except BaseException as error:
         os.unlink(aside)
+        if not isinstance(error, OSError):
+            raise

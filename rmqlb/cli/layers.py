@@ -131,8 +131,7 @@ def _given(line: click.Context, key: str, name: str) -> Setting | None:
     """What the line or the environment says."""
     match line.get_parameter_source(name):
         case click.core.ParameterSource.COMMANDLINE:
-            option = next(parameter for parameter in line.command.params if parameter.name == name)
-            return Setting(key, _value(line, name), "flag", max(option.opts, key=len))
+            return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))
         case click.core.ParameterSource.ENVIRONMENT:
             return Setting(key, _value(line, name), "environment", _PREFIX + key.upper().replace("-", "_"))
     return None
@@ -142,9 +141,12 @@ def _default(line: click.Context, name: str) -> Value | None:
     """The default; what the environment says and must not count is not it."""
     if line.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
         return _value(line, name)
-    option = next(parameter for parameter in line.command.params if parameter.name == name)
-    found: Value | None = option.get_default(line)
+    found: Value | None = _parameter(line, name).get_default(line)
     return found
+
+
+def _parameter(line: click.Context, name: str) -> click.Parameter:
+    return next(parameter for parameter in line.command.params if parameter.name == name)
 
 
 def _value(line: click.Context, name: str) -> Value | None:

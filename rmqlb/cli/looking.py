@@ -54,7 +54,7 @@ class Look(Struct, frozen=True):
     tried: tuple[TriedCondition, ...] = ()
 
 
-def check(options: WatchOptions, source: SourceOptions, consumers: str | None, terminal: Terminal) -> None:
+def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | None, terminal: Terminal) -> None:
     """Refuse, before any work, a watch that cannot be kept.
 
     Raises:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from typer import Option
 from typer._click.globals import get_current_context
 
+from rmqlb.cli.configuration import MOST_RETRIES
 from rmqlb.cli.layers import settle
 from rmqlb.model.configuration import ContextInForce
 
@@ -81,7 +82,7 @@ class SourceOptions(Struct, frozen=True):
         int,
         Option(
             min=0,
-            max=20,
+            max=MOST_RETRIES,
             envvar="RMQLB_RETRIES",
             help="Further tries of a read after a passing fault.",
             rich_help_panel=SOURCE,

@@ -10,7 +10,7 @@ from typer import Option
 
 from rmqlb.cli import values
 from rmqlb.cli.gather import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
-from rmqlb.cli.looking import Look, WatchOptions, check, show
+from rmqlb.cli.looking import Look, WatchOptions, check_watch, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.changes import Changes
@@ -93,7 +93,7 @@ def plan_rebalance(
     from rmqlb.views.plan_view import plan_report
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
-    check(watching, source, which.consumers, terminal)
+    check_watch(watching, source, which.consumers, terminal)
     asked = conditions(fail_on or (), PLAN_FIGURES)
     changes = Changes(
         add=tuple(values.count_or_id(text, "--add") for text in add or ()),
@@ -116,7 +116,7 @@ def plan_rebalance(
             progress(found.title, 0, 0)
             plan = _plan(found, changes, given, strategy_options, which.explain)
         tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
-        require_known(tried)
+        require_known(tried, "leave the condition out to see the plan")
         return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
 
     show(look, watching, terminal)

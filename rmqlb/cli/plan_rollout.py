@@ -99,13 +99,13 @@ def plan_rollout(
         terminal,
         broadcasting_too=False,
     )
-    restarted = values.restarted(restart or (), found.found.client_ids)
-    becomes, told = values.becomes(restarted or found.found.client_ids, found.found.client_ids, ids)
+    restarted = values.restarted(restart or (), found.on_topics.client_ids)
+    becomes, told = values.becomes(restarted or found.on_topics.client_ids, found.on_topics.client_ids, ids)
     with terminal.progress(verb="simulating") as progress:
         rollout = plan(
-            found.found.name,
+            found.on_topics.name,
             found.members,
-            found.found.routes,
+            found.on_topics.routes,
             found.scenario,
             restart=restarted,
             to_strategy=strategy_after,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from rmqlb.cli.event_texts import NUMBER_AT_ONCE
 from rmqlb.cli.send_values import duration_us
 from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.errors import UsageError
@@ -34,7 +35,7 @@ def numbers(text: str) -> tuple[int, ...]:
     """
     parts = _parts(text, "--at-once", "1,2")
     for part in parts:
-        if not re.fullmatch(r"0*[1-9][0-9]{0,5}", part):
+        if not re.fullmatch(NUMBER_AT_ONCE, part):
             raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
     return tuple(sorted({int(part) for part in parts}))
 

@@ -48,13 +48,25 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     return value
 
 
+def whole_ms(text: str, option: str) -> int:
+    """A time in milliseconds, as the client's settings have it.
+
+    Raises:
+        UsageError: it is none, or has a fraction of a millisecond.
+    """
+    us = duration_us(text, option)
+    if us % 1000:
+        raise UsageError(f"{option} {text}: the client counts whole milliseconds")
+    return us // 1000
+
+
 def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) -> int:
     """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
 
     Raises:
         UsageError: it is none, or out of bounds.
     """
-    match = re.fullmatch(r"(\d[\d_]{0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
+    match = re.fullmatch(r"(\d(?:_?\d){0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
     factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
     if not least <= value <= most:
@@ -122,12 +134,17 @@ def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None)
         UsageError: it is malformed, no broker fits, or the window ends before it starts.
     """
     pattern = failure(text, brokers, notices)
-    name = pattern.broker_name
+    fitting = _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
+    return [replace(pattern, broker_name=broker) for broker in fitting]
+
+
+def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
+    """The brokers of that name, or that fit it as a pattern."""
     fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
     if not fitting:
         hint = suggestion("brokers", name, brokers)
-        raise UsageError(f"--fail {text}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
-    return [replace(pattern, broker_name=broker) for broker in fitting]
+        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
+    return fitting
 
 
 def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
@@ -207,7 +224,7 @@ def _reaction(kind: str | None, option: str) -> Reaction:
         return Reaction("timeout", lower)
     if lower in ("read-only", "readonly"):
         return Reaction("read-only", "read-only")
-    code = response_code(name)
+    code = response_code(name, option)
     if code is None:
         raise unknown_kind(name, option)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
@@ -244,14 +261,7 @@ def latency_options(
             single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
             _must_have(by_broker, brokers, topic, option)
             continue
-        fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
-        if not fitting:
-            raise UsageError(
-                f"{option}: topic {topic} has no broker {name}",
-                hint=suggestion("brokers", name, brokers),
-                code="unknown-broker",
-            )
-        for broker in fitting:
+        for broker in _fitting(name, brokers, topic, option):
             found = by_broker.get(broker, by_broker.get(None))
             if found is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")

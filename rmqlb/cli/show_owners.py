@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.gather import group_on_topics, reader, settings, wanted_for
-from rmqlb.cli.looking import Look, WatchOptions, check, show
+from rmqlb.cli.looking import Look, WatchOptions, check_watch, show
 from rmqlb.cli.option_groups import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.terminal import Terminal
 
@@ -43,7 +43,7 @@ def show_owners(
     from rmqlb.views.owners_view import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
-    check(watching, source, which.consumers, terminal)
+    check_watch(watching, source, which.consumers, terminal)
     names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
     for name in names:
         full_name(name, strategy_options.inner.upper())

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.gather import reader, source_findings
-from rmqlb.cli.looking import Look, WatchOptions, check, show
+from rmqlb.cli.looking import Look, WatchOptions, check_watch, show
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
 from rmqlb.errors import DataError
@@ -38,7 +38,7 @@ def show_route(
     from rmqlb.views.route_view import route_report
 
     terminal = Terminal("show-route", output, more_formats=("jsonl",))
-    check(watching, source, None, terminal)
+    check_watch(watching, source, None, terminal)
     wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
     read = reader(source, terminal)
 

@@ -118,7 +118,7 @@ def _simulated(
 ) -> "tuple[GroupReport, GroupTrials | None]":
     from rmqlb.engine.consume.simulate import simulate_group
 
-    name, members, routes, scenario = found.found.name, found.members, found.found.routes, found.scenario
+    name, members, routes, scenario = found.on_topics.name, found.members, found.on_topics.routes, found.scenario
     with terminal.progress(verb="simulating") as progress:
         progress("the group", 0, 0)
         report = simulate_group(name, members, routes, scenario, states=found.states, trial=trial, explain=explain)

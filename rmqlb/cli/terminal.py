@@ -19,8 +19,8 @@ from rmqlb.views.text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-_FOR_PEOPLE = ("table", "plain", "markdown")
+FOR_PEOPLE = ("table", "plain", "markdown")
+"""The formats that are looked at; programs read the others."""
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
 
@@ -65,7 +65,7 @@ class Terminal:
         """
         findings = tuple(findings)
         chosen = self.chosen(report)
-        if self.format in _FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
+        if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.pager import page
 
             page(self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings), self)
@@ -123,8 +123,8 @@ class Terminal:
         """Something to show while a source is read, or other work is done.
 
         Args:
-            verb: what is being done.
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
+            verb: what is being done.
         """
         if self._options.quiet or self.repeating:
             return Progress("silent", verb)
@@ -201,8 +201,8 @@ class Progress:
     """Says on stderr what is being done, how far it is, and about how long it will take.
 
     Args:
-        verb: what is being done.
         manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
+        verb: what is being done.
     """
 
     def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:

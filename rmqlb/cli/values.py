@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
@@ -191,7 +192,9 @@ def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re
 
 def _pattern(text: str, option: str) -> re.Pattern[str]:
     try:
-        pattern = re.compile(text)
+        with warnings.catch_warnings():  # Python's own doubts about `[[` are not the user's
+            warnings.simplefilter("ignore", FutureWarning)
+            pattern = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{option} {text}: {error}") from None
     if pattern.groups != 1:

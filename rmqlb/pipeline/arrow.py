@@ -13,7 +13,7 @@ from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.schemas import Table
 
 
-def rows_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
+def batch_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
     """Columns as a batch of the table.
 
     Args:

@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _EXPECTED = "cluster=GLOB, group=GLOB, topic=GLOB or date=YYYY-MM-DD"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -51,7 +53,7 @@ class Only:
             globs: tuple[str, ...] = getattr(self, name)
             if globs and name in frame.columns:
                 column = fn.col(name)
-                frame = frame.filter(_any([column.rlike(_java_pattern(glob)) for glob in globs]))
+                frame = frame.filter(reduce(or_, (column.rlike(_java_pattern(glob)) for glob in globs)))
         if self.date and "date" in frame.columns:
             frame = frame.filter(fn.col("date").isin([fn.lit(day) for day in self.date]))
         return frame
@@ -85,13 +87,6 @@ def _date(value: str, text: str) -> date:
     raise UsageError(f"--only {text}: expected {_EXPECTED}")
 
 
-def _any(conditions: list[Column]) -> Column:
-    whole = conditions[0]
-    for condition in conditions[1:]:
-        whole = whole | condition
-    return whole
-
-
 def _java_pattern(glob: str) -> str:
     """A shell pattern as a regular expression of Java's, which differs from Python's `fnmatch.translate`."""
     parts: list[str] = []
@@ -119,8 +114,21 @@ def _class_end(glob: str, start: int) -> int:
 
 
 def _class(inside: str) -> str:
+    """A range that ends before it begins has nothing in it, where Java would refuse the whole pattern."""
     negated, chars = inside[:1] == "!", inside.removeprefix("!")
-    return f"[{'^' if negated else ''}{''.join(char if char == '-' else _literal(char) for char in chars)}]"
+    parts: list[str] = []
+    at = 0
+    while at < len(chars):
+        if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars):
+            first, last = chars[at], chars[at + 2]
+            parts.append(f"{_literal(first)}-{_literal(last)}" if first <= last else "")
+            at += 3
+        else:
+            parts.append(_literal(chars[at]))
+            at += 1
+    if not "".join(parts):
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
 
 
 def _literal(char: str) -> str:

@@ -26,7 +26,7 @@ class Plan:
         settings: what the members' strategy objects are taken to be constructed with.
         settings_text: where the settings come from, for a later run to see whether they are the same.
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
-        only: which clusters, groups and topics.
+        only: which clusters, dates, groups and topics.
         include_retry: the groups' %RETRY% topics too.
         members: how many members more or fewer a what-if goes.
         schedule: what the producers are put through.

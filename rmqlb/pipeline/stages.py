@@ -169,6 +169,7 @@ def history(run: Run) -> StageReport:
 
 def report(run: Run) -> StageReport:
     """All tables → CSV, Parquet and one page in the report's folder."""
+    from rmqlb.pipeline.report.frames import camel
     from rmqlb.pipeline.report.write import write_report
 
     began = time.monotonic()
@@ -176,7 +177,7 @@ def report(run: Run) -> StageReport:
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = Finding("note", f"the report is {summary.page}")
-    counts = {_camel(words): number for words, number in summary.facts.items()}
+    counts = {camel(words.replace(" ", "_")): number for words, number in summary.facts.items()}
     return StageReport("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 
 
@@ -190,16 +191,6 @@ STAGES: Mapping[str, Callable[[Run], StageReport]] = {
     "report": report,
 }
 """The stages by name, in the order in which `run` does them."""
-
-
-def _camel(words: str) -> str:
-    """Words as the name of a count.
-
-    >>> _camel("queues without reader")
-    'queuesWithoutReader'
-    """
-    first, *others = words.split()
-    return first + "".join(word.capitalize() for word in others)
 
 
 def _stage(

@@ -1,12 +1,10 @@
 """The numbers in `RemotingCommand.code`.
 
 Rules of this file:
-- `RequestCode` holds what rmqlb may send and nothing else: every code in it reads. A code that changes a broker, a name
-  server or a client has no name here, nor have the two that dump whole configurations (26, 319).
+- `RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed.
 - Names and numbers are those of `org.apache.rocketmq.remoting.protocol.RequestCode` and `ResponseCode` in 5.5.0. The
-  codes of requests are the same in 4.9, except that 343, 351, 352, 400 and 402 came with 5.0.
-- A far side may answer any number, so `RemotingCommand.code` is an int; `response_code_name` gives it a name for a
-  message.
+  codes of requests are the same in 4.9.
+- A far side may answer any number, so `RemotingCommand.code` is an int.
 """
 
 from __future__ import annotations
@@ -18,33 +16,14 @@ from typing import Final
 class RequestCode(IntEnum):
     """Requests that rmqlb sends, all of them reads, as `org.apache.rocketmq.remoting.protocol.RequestCode`."""
 
-    QUERY_CONSUMER_OFFSET = 14
-    GET_ALL_TOPIC_CONFIG = 21
-    GET_BROKER_RUNTIME_INFO = 28
-    SEARCH_OFFSET_BY_TIMESTAMP = 29
-    GET_MAX_OFFSET = 30
-    GET_MIN_OFFSET = 31
     GET_CONSUMER_LIST_BY_GROUP = 38
-    GET_ALL_CONSUMER_OFFSET = 43
-    GET_KV_CONFIG = 101
     GET_ROUTEINFO_BY_TOPIC = 105
     GET_BROKER_CLUSTER_INFO = 106
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
-    GET_TOPIC_STATS_INFO = 202
     GET_CONSUMER_CONNECTION_LIST = 203
-    GET_PRODUCER_CONNECTION_LIST = 204
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
     GET_CONSUME_STATS = 208
-    GET_KVLIST_BY_NAMESPACE = 219
-    GET_TOPICS_BY_CLUSTER = 224
-    QUERY_TOPIC_CONSUME_BY_WHO = 300
-    GET_SYSTEM_TOPIC_LIST_FROM_NS = 304
     GET_CONSUMER_RUNNING_INFO = 307
-    QUERY_TOPICS_BY_CONSUMER = 343
-    GET_TOPIC_CONFIG = 351
-    GET_SUBSCRIPTIONGROUP_CONFIG = 352
-    QUERY_ASSIGNMENT = 400
-    GET_ALL_MESSAGE_REQUEST_MODE = 402
 
 
 READ_ONLY: Final = frozenset(RequestCode)
@@ -122,11 +101,3 @@ class ResponseCode(IntEnum):
     LITE_SUBSCRIPTION_QUOTA_EXCEEDED = 2018
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
-
-
-def response_code_name(code: int) -> str:
-    """RocketMQ's name of a response code, or its decimal digits if 5.5.0 has no such code."""
-    try:
-        return ResponseCode(code).name
-    except ValueError:
-        return str(code)

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 
 from rmqlb.errors import ProtocolError
 
-V4_9_4: Final = 401
-"""The first version to which a name server answers code 105 in standard JSON (`ClientRequestProcessor`)."""
 V5_5_0: Final = 513
 """The version that rmqlb's requests carry."""
 HIGHER_VERSION: Final = 612
@@ -55,7 +53,6 @@ def _all_names() -> tuple[str, ...]:
 
 
 _NAMES: Final = _all_names()
-_ORDINALS: Final = {name: ordinal for ordinal, name in enumerate(_NAMES)}
 
 
 def version_text(ordinal: int) -> str:
@@ -70,15 +67,3 @@ def version_text(ordinal: int) -> str:
     if ordinal < 0:
         raise ProtocolError(f"version {ordinal} is not one of RocketMQ's")
     return _NAMES[min(ordinal, HIGHER_VERSION)]
-
-
-def version_ordinal(text: str) -> int:
-    """The ordinal of a version's name; the inverse of `version_text`, as Java's `MQVersion.Version.valueOf`.
-
-    Raises:
-        ProtocolError: RocketMQ's enum has no such name (it is case-sensitive).
-    """
-    try:
-        return _ORDINALS[text]
-    except KeyError:
-        raise ProtocolError(f"version {text[:40]!a} is not one of RocketMQ's") from None

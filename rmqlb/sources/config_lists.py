@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.sources.yaml_text import read_yaml
 
 _LONGEST = 16 * 1024 * 1024
+_BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
 def read_config_lists(path: str, topics: Iterable[str]) -> dict[str, list[MessageQueue]]:
@@ -44,9 +46,9 @@ def read_config_lists(path: str, topics: Iterable[str]) -> dict[str, list[Messag
 def _queues(entry: Any, topics: tuple[str, ...], where: str) -> list[MessageQueue]:
     if isinstance(entry, dict):
         topic, broker_name, queue_id = entry.get("topic"), entry.get("brokerName"), entry.get("queueId")
-        if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
+        if isinstance(topic, str) and isinstance(broker_name, str) and type(queue_id) is int:
             return [MessageQueue(topic, broker_name, queue_id)]
-    broker, colon, number = str(entry).rpartition(":")
-    if not colon or not broker or not number.isdecimal() or not isinstance(entry, str):
-        raise DocumentError(f"{where}: {entry!r} is not BROKER:QUEUE")
-    return [MessageQueue(topic, broker, int(number)) for topic in topics]
+    match = _BROKER_QUEUE.fullmatch(entry) if isinstance(entry, str) else None
+    if match is None:
+        raise DocumentError(f"{where}: {repr(entry)[:80]} is not BROKER:QUEUE")
+    return [MessageQueue(topic, match["broker"], int(match["queue"])) for topic in topics]

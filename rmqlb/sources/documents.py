@@ -26,7 +26,7 @@ MOST_BROKERS = 20_000
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
 """How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
-_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?\d+)\]", re.DOTALL)
+_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]", re.DOTALL)
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -119,6 +119,8 @@ class RouteDocument(CamelStruct, frozen=True):
 
 
 class ConnectionItem(CamelStruct, frozen=True):
+    """A process that a broker knows, as RocketMQ's `Connection`; the Dashboard adds `versionDesc`."""
+
     client_id: str
     client_addr: str | None = None
     language: str | None = None
@@ -127,6 +129,8 @@ class ConnectionItem(CamelStruct, frozen=True):
 
 
 class ConnectionsDocument(CamelStruct, frozen=True):
+    """A group's processes and subscriptions at one broker, as RocketMQ's `ConsumerConnection`."""
+
     connection_set: list[ConnectionItem]
     subscription_table: dict[str, Any] | None = None
     consume_type: str | None = None
@@ -135,6 +139,8 @@ class ConnectionsDocument(CamelStruct, frozen=True):
 
 
 class QueueStatItem(CamelStruct, frozen=True):
+    """A queue's offsets and owner, as the Dashboard's `QueueStatInfo`."""
+
     broker_name: str
     queue_id: int
     broker_offset: int | None = None
@@ -144,43 +150,61 @@ class QueueStatItem(CamelStruct, frozen=True):
 
 
 class TopicConsumerDocument(CamelStruct, frozen=True):
+    """How far a group has read a topic, as the Dashboard's `TopicConsumerInfo`."""
+
     topic: str
     queue_stat_info_list: list[QueueStatItem]
 
 
 class SubscriptionItem(CamelStruct, frozen=True):
+    """A subscription, as RocketMQ's `SubscriptionData`."""
+
     topic: str
 
 
 class RunningInfoDocument(CamelStruct, frozen=True):
+    """What a member says of itself, as RocketMQ's `ConsumerRunningInfo`."""
+
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     subscription_set: list[SubscriptionItem] | None = None
 
 
 class ClusterInfoDocument(CamelStruct, frozen=True):
+    """All brokers, as RocketMQ's `ClusterInfo`: broker name to its addresses."""
+
     broker_addr_table: dict[str, BrokerDataDocument]
 
 
 class OffsetItem(CamelStruct, frozen=True):
+    """A queue's offsets, as RocketMQ's `OffsetWrapper`; the timestamp is in milliseconds since 1970."""
+
     broker_offset: int | None = None
     consumer_offset: int | None = None
     last_timestamp: int | None = None
 
 
 class ConsumeStatsDocument(CamelStruct, frozen=True):
+    """A group's offsets at one broker, as RocketMQ's `ConsumeStats`."""
+
     offset_table: dict[Any, OffsetItem]
 
 
 class SubscriptionGroupsDocument(CamelStruct, frozen=True):
+    """A broker's groups, as RocketMQ's `SubscriptionGroupWrapper`: group to its configuration."""
+
     subscription_group_table: dict[str, Any]
 
 
 class ClusterListDocument(CamelStruct, frozen=True):
+    """The Dashboard's answer about the cluster, of which only the brokers are read."""
+
     cluster_info: ClusterInfoDocument
 
 
 class GroupItem(CamelStruct, frozen=True):
+    """A group in the Dashboard's list, its `GroupConsumeInfo`; `count` is of members."""
+
     group: str
     count: int | None = None
     consume_type: str | None = None
@@ -188,6 +212,8 @@ class GroupItem(CamelStruct, frozen=True):
 
 
 class TopicListDocument(CamelStruct, frozen=True):
+    """The names of topics, as RocketMQ's `TopicList`."""
+
     topic_list: list[str]
 
 
@@ -283,6 +309,18 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
     return read_loose(text_of(body, where), where)
 
 
+def parse_document(body: bytes, where: str) -> object:
+    """The one JSON document of a body, strict or in RocketMQ's dialect.
+
+    Raises:
+        DocumentError: it is neither, or not one document.
+    """
+    documents, _ = parse_documents(body, where)
+    if len(documents) != 1:
+        raise DocumentError(f"{where}: expected one document, found {len(documents)}")
+    return documents[0]
+
+
 def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
     """A route document as a NameServer, `mqadmin topicRoute` or the Dashboard writes it.
 
@@ -297,10 +335,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
     value: object = document
     if isinstance(document, str | bytes):
         body = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
-        documents, _ = parse_documents(body, where)
-        if len(documents) != 1:
-            raise DocumentError(f"{where}: expected one document, found {len(documents)}")
-        value = documents[0]
+        value = parse_document(body, where)
     if isinstance(value, dict) and {"status", "data"} <= value.keys():
         value = open_envelope(value, where)
     if not is_route(value):
@@ -372,7 +407,7 @@ def route_topic(document: RouteDocument) -> str | None:
 def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
     """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
     return tuple(
-        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_text(item.version))
+        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_name(item.version))
         for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
     )
 
@@ -462,8 +497,13 @@ def _simple_class(text: str | None) -> str | None:
     return text.partition("@")[0].rpartition(".")[2] if text else None
 
 
-def _version_text(version: int | str | None) -> str | None:
-    return None if version is None else str(version)
+def _version_name(version: int | str | None) -> str | None:
+    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
+    from rmqlb.remoting.version import version_text
+
+    if not isinstance(version, int):
+        return version
+    return version_text(version) if version >= 0 else str(version)
 
 
 def _plain(error: Exception) -> str:

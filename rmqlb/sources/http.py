@@ -11,7 +11,8 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,7 @@ class Answer:
         where: method and URL, for messages.
         status: HTTP status code.
         headers: names in lower case.
+        body: whole and unpacked.
     """
 
     where: str
@@ -130,7 +132,7 @@ class HttpClient:
         with _deadline(self._settings.timeout):
             try:
                 with self._client.stream(method, self._base + path, **arguments) as response:
-                    body = collect(_raw(response), limit, where)
+                    body = collect(response.iter_raw(), limit, where)
             except httpx.TimeoutException:
                 error = EndpointError(
                     f"{where}: no whole answer within {self._settings.timeout:g} s",
@@ -144,10 +146,12 @@ class HttpClient:
                 ) from None
             except httpx.ConnectError as error:
                 raise self._connect_error(where, error) from None
+            except UnicodeError:  # of Python's or httpx's IDNA, which do not count it among their own errors
+                raise _not_connected(where, "no host can have this name") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise EndpointError(f"{where}: {_reason(error)}") from None
             except DocumentError as error:
-                raise ProtocolError(error.message, hint=error.hint) from None
+                raise _of_protocol(error) from None
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         return Answer(where, response.status_code, dict(response.headers), _decoded(body, encoding, limit, where))
 
@@ -159,11 +163,7 @@ class HttpClient:
                 hint="if your company has its own CA, name its file with --ca-file",
                 code="tls-failed",
             )
-        return _Passing(
-            EndpointError(
-                f"{where}: cannot connect: {reason}", hint="is this the address and is it up?", code="unreachable"
-            )
-        )
+        return _Passing(_not_connected(where, reason))
 
 
 class _Passing(Exception):
@@ -177,16 +177,13 @@ class _Passing(Exception):
 _clock = threading.local()
 
 
-class _deadline:  # noqa: N801 - reads as a statement: `with _deadline(5)`
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
     """Until it ends, every socket operation of this thread must be over within so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        _clock.end = time.monotonic() + self._seconds
-
-    def __exit__(self, *_: object) -> None:
+    _clock.end = time.monotonic() + seconds
+    try:
+        yield
+    finally:
         _clock.end = None
 
 
@@ -265,10 +262,6 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
         raise UsageError(f"cannot read the CA file {ca_file}: {error.strerror or error}") from None
 
 
-def _raw(response: httpx.Response) -> Iterable[bytes]:
-    return response.iter_raw()
-
-
 def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
@@ -276,8 +269,19 @@ def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
         unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
         require_few_values(unpacked, where, limit)
     except DocumentError as error:
-        raise ProtocolError(error.message, hint=error.hint) from None
+        raise _of_protocol(error) from None
     return unpacked
+
+
+def _of_protocol(error: DocumentError) -> ProtocolError:
+    """What is wrong with a body is the far side's doing; a document's code would mean another exit code."""
+    return ProtocolError(error.message, hint=error.hint)
+
+
+def _not_connected(where: str, reason: str) -> EndpointError:
+    return EndpointError(
+        f"{where}: cannot connect: {reason}", hint="is this the address and is it up?", code="unreachable"
+    )
 
 
 def _reason(error: Exception) -> str:

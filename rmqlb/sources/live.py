@@ -132,7 +132,7 @@ class _Reading:
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
 
-    def routes(self, topics: Iterable[str], *, tolerant: bool = False) -> list[RouteSighting]:
+    def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         """The routes of the topics; those read before are not read again.
 
         Raises:
@@ -222,7 +222,9 @@ class _Reading:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            reason = self.unread[-1].reason if self.unread else "there is no broker to ask"
+            asked = f"members of group {group} at broker "
+            refusals = [part.reason for part in self.unread if part.what.startswith(asked)]
+            reason = refusals[-1] if refusals else "there is no broker to ask"
             raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
         if not self._reads.has_group(group):
             raise DataError(

@@ -48,11 +48,13 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
 
 
 def _csrf_header(http: HttpClient) -> dict[str, str]:
-    """The header that newer Dashboards want on a POST; empty where there is no such thing."""
+    """The header that newer Dashboards want on a POST; empty where there is none that can be sent."""
     answer = http.get(_CSRF)
     data = _envelope(answer).get("data") if answer.status == 200 else None
     token, name = (data.get("token"), data.get("headerName")) if isinstance(data, dict) else (None, None)
-    return {name: token} if isinstance(token, str) and isinstance(name, str) else {}
+    if not isinstance(token, str) or not isinstance(name, str) or not (name + token).isascii():
+        return {}
+    return {name: token}
 
 
 def _accepted(answer: Answer) -> bool:

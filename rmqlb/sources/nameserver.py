@@ -212,8 +212,7 @@ class NameServerReads:
             raise _refused(where, response)
         body = response.body or b"{}"
         require_few_values(body, where)
-        documents, _ = docs.parse_documents(body, where)
-        return docs.convert(documents[0], kind, where)
+        return docs.convert(docs.parse_document(body, where), kind, where)
 
 
 def _refused(where: str, response: RemotingCommand) -> Refused:

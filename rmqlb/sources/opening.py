@@ -78,7 +78,7 @@ def open_source(text: str, access: Access) -> Source:
     if kind in ("http", "https"):
         return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
     if kind in ("rocketmq", "rocketmqs"):
-        return _name_servers(text[scheme.end() :], access, tls=kind == "rocketmqs")
+        return _native(_name_servers(text[scheme.end() :]), access, tls=kind == "rocketmqs")
     raise UsageError(
         f"cannot read {scheme[1]}:// sources",
         hint="-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
@@ -86,12 +86,13 @@ def open_source(text: str, access: Access) -> Source:
     )
 
 
-def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
-    from rmqlb.remoting.acl import Credentials
-    from rmqlb.sources.address_map import parse_address_map
-    from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.nameserver import NameServerReads
-    from rmqlb.sources.wire import WireSettings, parse_address, tls_context
+def _name_servers(hosts: str) -> list[str]:
+    """`host:port` of each NameServer in a list of them.
+
+    Raises:
+        UsageError: there is none, one is malformed, or the list names a user.
+    """
+    from rmqlb.sources.wire import parse_address
 
     if "@" in hosts:
         raise UsageError(
@@ -103,6 +104,16 @@ def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
     ]
     if not servers:
         raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
+    return servers
+
+
+def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
+    from rmqlb.remoting.acl import Credentials
+    from rmqlb.sources.address_map import parse_address_map
+    from rmqlb.sources.live import LiveSource
+    from rmqlb.sources.nameserver import NameServerReads
+    from rmqlb.sources.wire import WireSettings, tls_context
+
     credentials = None
     if access.access_key is not None:
         secret = access.secret_key() if access.secret_key else ""
@@ -115,7 +126,7 @@ def _name_servers(hosts: str, access: Access, *, tls: bool) -> Source:
         credentials=credentials,
         addresses=parse_address_map(access.map_address),
     )
-    return LiveSource(NameServerReads(servers, settings))
+    return LiveSource(NameServerReads(name_servers, settings))
 
 
 def _address(host: str, port: int) -> str:
@@ -126,6 +137,7 @@ def _address_server(url: str, access: Access) -> Source:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
     from rmqlb.sources.http import HttpClient, HttpSettings
 
+    url, _ = _without_login(url)
     http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
     try:
         answer = http.get("")
@@ -134,44 +146,52 @@ def _address_server(url: str, access: Access) -> Source:
     if answer.status != _HTTP_OK:
         raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
     text = answer.body.decode("utf-8", "replace").strip()
-    if not text or any(char in text for char in "<>{} \t\n"):
+    try:
+        servers = _name_servers(text)
+    except UsageError:
         raise EndpointError(
             f"{answer.where}: not a list of NameServers: {text[:60]!r}",
             hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
-        )
-    return _name_servers(text, access, tls=False)
+        ) from None
+    return _native(servers, access, tls=False)
 
 
 def _dashboard(text: str, access: Access) -> Source:
-    from urllib.parse import unquote, urlsplit, urlunsplit
-
     from rmqlb.sources.dashboard import DashboardReads
     from rmqlb.sources.http import HttpSettings
     from rmqlb.sources.live import LiveSource
     from rmqlb.sources.login import Credentials
 
+    url, named = _without_login(text)
+    user, password = named or access.user, access.password
+    credentials = Credentials(user, lambda: password(user)) if user and password else None
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
+    return LiveSource(DashboardReads(url, settings, credentials))
+
+
+def _without_login(text: str) -> tuple[str, str | None]:
+    """A URL up to its path, without user and password, and the user that it names.
+
+    Raises:
+        UsageError: it is no URL, names no host, or holds a password, which the message does not repeat.
+    """
+    from urllib.parse import unquote, urlsplit, urlunsplit
+
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UsageError(f"the source is not a URL: {error}") from None
+        # What is mistyped before an @ may be a password: one with a slash in it looks like a port.
+        problem = "its login, host or port is malformed" if "@" in text else error
+        raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
-        raise UsageError(f"the source {scheme_only(text)} names no host", hint="write http://HOST:8082")
+        raise UsageError(f"the source {parts.scheme}://… names no host", hint="write http://HOST:8082")
     if parts.password is not None:
         raise UsageError(
             "the source's URL holds a password, which others can see in the process list and the shell's history",
             hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
             code="password-in-url",
         )
-    netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-    user = unquote(parts.username) if parts.username else access.user
-    password = access.password
-    credentials = Credentials(user, lambda: password(user)) if user and password else None
-    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
-    url = urlunsplit((parts.scheme, netloc, parts.path, "", ""))
-    return LiveSource(DashboardReads(url, settings, credentials))
-
-
-def scheme_only(text: str) -> str:
-    """The start of a URL, without anything that might be secret."""
-    return text.partition("://")[0] + "://…"
+    netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
+    user = unquote(parts.username) if parts.username else None
+    return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user

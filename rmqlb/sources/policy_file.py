@@ -20,6 +20,8 @@ from rmqlb.sources.yaml_text import lines_of, read_yaml
 
 MAX_BYTES = 1 << 20
 _LONGEST_NAME = 1000
+_MOST = 2**63 - 1
+"""Java counts messages in a long."""
 _RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume")
 _WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
@@ -129,8 +131,8 @@ class _Reading:
         if unit != "ratio" and not isinstance(value, int):
             self._refuse(path, f"{_shown(value)} is not a whole number")
         least = 0 if unit == "count" else 1
-        if value < least:
-            self._refuse(path, f"{_shown(value)} is less than {least}")
+        if not least <= value <= _MOST:
+            self._refuse(path, f"{_shown(value)} is {f'less than {least}' if value < least else f'more than {_MOST}'}")
         return value
 
     def _share(self, value: object, path: Path) -> float:

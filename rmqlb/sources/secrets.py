@@ -44,15 +44,19 @@ def secret_in_file(path: str, what: str) -> str:
         what: who names it, path included, for messages.
 
     Raises:
-        UsageError: it cannot be read, or other users can open it.
+        UsageError: it cannot be read, other users can open it, or its line is longer than any secret.
     """
     try:
         with open(path, encoding="utf-8") as file:
             _require_private(file.fileno(), path, what)
-            return file.readline(_LONGEST).rstrip("\r\n")
+            line = file.readline(_LONGEST + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"{what}: {reason}", code="no-secret") from None
+    secret = line.rstrip("\r\n")
+    if len(secret) > _LONGEST:
+        raise UsageError(f"{what}: its first line is longer than {_LONGEST} characters", code="no-secret")
+    return secret
 
 
 def _require_private(descriptor: int, path: str, what: str) -> None:

@@ -18,7 +18,7 @@ _LONGEST_MS = 24 * 3600 * 1000
 _SHOWN = 5
 
 
-def response_code(text: str) -> tuple[str, int] | None:
+def response_code(text: str, option: str) -> tuple[str, int] | None:
     """A broker's response code by RocketMQ's name or by number: its name and number, or None.
 
     Raises:
@@ -34,7 +34,7 @@ def response_code(text: str) -> tuple[str, int] | None:
     else:
         return None
     if number == ResponseCode.SUCCESS:
-        raise UsageError(f"{text}: SUCCESS is no failure")
+        raise UsageError(f"{option}: SUCCESS is no failure")
     return name, number
 
 
@@ -95,7 +95,7 @@ def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, l
             if is_heading:
                 continue
         broker, latency = columns
-        value = _latency_us(row[latency]) if len(row) > latency else None
+        value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
         if value is None or (broker is not None and not row[broker].strip()):
             bad.append(f"{number} ({','.join(row)[:40]})")
             continue

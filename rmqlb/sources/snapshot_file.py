@@ -1,13 +1,14 @@
 """rmqlb's own snapshot format, version 1: what is written is what is read.
 
 A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
-format's name, a topic's route and a group's name may be left out: what is absent is unknown. `snapshot_document.py`
-says what each key means.
+format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
+UTC, as all times are. `snapshot_document.py` says what each key means.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -113,7 +114,8 @@ def _with_text_version(value: object) -> object:
 
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
-    default = Seen(where, document.source.taken_at)
+    taken_at = _utc(document.source.taken_at)
+    default = Seen(where, taken_at)
     items = {item.group: item for item in document.data.groups} if wanted.groups else {}
     if wanted.group in items:
         items = {wanted.group: items[wanted.group]}
@@ -122,7 +124,7 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
     return ClusterSnapshot(
         kind="dump",
         endpoint=where,
-        taken_at=document.source.taken_at,
+        taken_at=taken_at,
         routes={
             item.topic: RouteSighting(
                 route(item.route, item.topic),
@@ -184,7 +186,11 @@ def _report(item: ReportItem) -> MemberReport:
 
 
 def _seen(item: SeenItem | None, default: Seen) -> Seen:
-    return default if item is None else Seen(item.where, item.at)
+    return default if item is None else Seen(item.where, _utc(item.at))
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 def _seen_out(seen: Seen) -> dict[str, Any]:

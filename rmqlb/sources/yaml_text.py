@@ -103,9 +103,10 @@ class _Values:
 
 def _read(text: str, where: str) -> object:
     values = _Values()
+    anchors: set[str] = set()
     documents = 0
     for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event)
+        problem = f"more than {_MAX_NODES} YAML nodes" if nodes > _MAX_NODES else _forbidden(event, anchors)
         if problem is not None:
             raise DocumentError(f"{_place(where, event)}: {problem}")
         if isinstance(event, yaml.ScalarEvent):
@@ -125,10 +126,18 @@ def _read(text: str, where: str) -> object:
     return values.value
 
 
-def _forbidden(event: Any) -> str | None:
+def _forbidden(event: Any, anchors: set[str]) -> str | None:
+    """What must not stand there; an anchor, which alone does no harm, joins those before."""
     if isinstance(event, yaml.AliasEvent):
         return "YAML aliases are not read"
-    return "YAML tags are not read" if getattr(event, "tag", None) is not None else None
+    if getattr(event, "tag", None) is not None:
+        return "YAML tags are not read"
+    anchor = getattr(event, "anchor", None)
+    if anchor in anchors:  # `lines_of` could not read it
+        return f"the anchor {anchor[:80]!r} stands twice"
+    if anchor is not None:
+        anchors.add(anchor)
+    return None
 
 
 def _scalar(event: Any) -> Any:

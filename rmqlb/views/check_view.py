@@ -14,7 +14,7 @@ from rmqlb.views.check_words import bound_text, value_text
 from rmqlb.views.report import Cell, Column, Report, Section
 
 if TYPE_CHECKING:
-    from rmqlb.views.shapes.check import CheckData, JudgementData, WaivedData
+    from rmqlb.views.shapes.check import CheckData, JudgementData, RuleData, WaivedData, WaiverData
 
 _WHERE = (
     Column("severity", "severity", quiet=True),
@@ -186,6 +186,34 @@ def _plain(value: Bound | None) -> float | list[str] | None:
     return list(value) if isinstance(value, tuple) else value
 
 
+def _rule_data(rule: Rule, own: Counter[str], names: int) -> RuleData:
+    return {
+        "rule": rule.name,
+        "severity": rule.severity,
+        "about": rule.about,
+        "names": names,
+        "limits": own["limits"],
+        "holds": own["holds"],
+        "violated": own["violated"],
+        "waived": own["waived"],
+        "incomplete": own["incomplete"],
+        "notApplicable": own["notApplicable"],
+    }
+
+
+def _waiver_data(use: WaiverUse) -> WaiverData:
+    return {
+        "rule": use.waiver.rule,
+        "group": use.waiver.group,
+        "topic": use.waiver.topic,
+        "limit": use.waiver.limit,
+        "until": str(use.waiver.until),
+        "reason": use.waiver.reason,
+        "state": use.state,
+        "waived": use.waived,
+    }
+
+
 def _data(report: CheckReport) -> CheckData:
     counts = _counts(report.judgements)
     return {
@@ -197,34 +225,8 @@ def _data(report: CheckReport) -> CheckData:
         "waived": [_waived_data(one, one.waiver) for one in report.waived if one.waiver is not None],
         "incomplete": [_judgement_data(one) for one in report.of(INCOMPLETE)],
         "notApplicable": [_judgement_data(one) for one in report.of(NOT_APPLICABLE)],
-        "rules": [
-            {
-                "rule": rule.name,
-                "severity": rule.severity,
-                "about": rule.about,
-                "names": names,
-                "limits": own["limits"],
-                "holds": own["holds"],
-                "violated": own["violated"],
-                "waived": own["waived"],
-                "incomplete": own["incomplete"],
-                "notApplicable": own["notApplicable"],
-            }
-            for rule, own, names in _rule_counts(report)
-        ],
-        "waivers": [
-            {
-                "rule": use.waiver.rule,
-                "group": use.waiver.group,
-                "topic": use.waiver.topic,
-                "limit": use.waiver.limit,
-                "until": str(use.waiver.until),
-                "reason": use.waiver.reason,
-                "state": use.state,
-                "waived": use.waived,
-            }
-            for use in report.waivers
-        ],
+        "rules": [_rule_data(rule, own, names) for rule, own, names in _rule_counts(report)],
+        "waivers": [_waiver_data(use) for use in report.waivers],
         "summary": {
             "rules": len(report.policy.rules),
             "limits": counts["limits"],

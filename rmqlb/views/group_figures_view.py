@@ -28,7 +28,7 @@ _UNSHOWN = {"settled_us": "not settled", "again": "unknown"}
 
 
 def figure_key(field: str) -> str:
-    """A field of `GroupFigures` as JSON and CSV call it.
+    """A field of `GroupFigures`, or of other Structs with times in microseconds, as JSON and CSV call it.
 
     >>> figure_key("longest_none_us"), figure_key("queues_none")
     ('longestNoneMs', 'queuesNone')
@@ -100,18 +100,23 @@ def shown_figure(field: str, value: float) -> str:
 
 def _spread_data(field: str, spread: FigureSpread) -> shapes.FigureSpreadData:
     return {
-        "median": _known(field, spread.median),
-        "p95": _known(field, spread.p95),
-        "worst": _known(field, spread.worst),
+        "median": figure_value(field, spread.median),
+        "p95": figure_value(field, spread.p95),
+        "worst": figure_value(field, spread.worst),
         "worstTrial": spread.worst_trial,
     }
 
 
 def _value(field: str, value: float | None) -> float | None:
-    return None if value is None else _known(field, value)
+    return None if value is None else figure_value(field, value)
 
 
-def _known(field: str, value: float) -> float:
+def figure_value(field: str, value: float) -> float:
+    """A figure's value for machines: times in milliseconds, whole numbers as such.
+
+    >>> figure_value("none_us", 1_500_000.0), figure_value("none_us", 0.5), figure_value("taken", 2.5)
+    (1500, 0.0005, 2.5)
+    """
     if field.endswith("_us"):
         return milliseconds(int(value)) if value == int(value) else value / 1000
     return int(value) if value == int(value) else value

@@ -19,7 +19,8 @@ _MOST_ROWS = 2000
 _SHORT = 60
 """Characters of a cell that are not worth a second line."""
 _LONG = {"class": "l"}
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""For a page that stands by itself: a browser may fetch and run nothing."""
 _UNSHOWN = ("timeline", "intervals")
 _LAST = ("queues", "takeovers", "steps")
 _STYLE = """
@@ -54,7 +55,7 @@ def page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> st
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
-    ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY})
+    ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY})
     ET.SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
     ET.SubElement(head, "meta", {"name": "referrer", "content": "no-referrer"})
     _add(head, "title", report.facts[0])

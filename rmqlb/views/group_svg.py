@@ -9,6 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec import Struct
 from rmqlb.model.consuming import GroupReport
 from rmqlb.views.group_facts import group_facts, time
 from rmqlb.views.group_runs import Run, runs, story
-from rmqlb.views.group_strips import Strip, begin_of, character, even_edges, strips, symbols
+from rmqlb.views.group_strips import SYMBOLS, Strip, begin_of, character, even_edges, strips, symbols
 from rmqlb.views.group_timeline import event_marks, ticks
 from rmqlb.views.report import worst
 from rmqlb.views.text import clip, fit_for_xml
@@ -32,7 +33,6 @@ _LONGEST_LINE = 150
 _LONGEST_ID = 42
 _MOST_ROWS = 300
 _MOST_UNFOLDED = 60
-_MOST_EXPLAINED = 62
 _TICKS = 8
 _TALL = 600
 _NARROWEST_BAD = 2.5
@@ -79,12 +79,27 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     shown = every if chosen is None else [every[place] for place in chosen]
     names = _names(report, shown)
     letters = None if report.scenario.broadcasting else symbols(report.members)
+    colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
     lines = [*(group_facts(report, None)[:3] if headed else ()), *_left_out(len(every) - len(shown))]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
     bottom = top + _ROW * len(shown)
     below = _legend(letters)
-    width, height = plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below)
+    root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
+    for place, line in enumerate(lines):
+        head = {"font-size": "13", "font-weight": "bold"} if headed and place == 0 else {}
+        _text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
+    _axis(root, plane, bottom)
+    for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
+        _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, colours)
+    _events(root, plane, report, bottom)
+    for place, line in enumerate(below):
+        _text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
+    return root
+
+
+def _paper(width: float, height: float) -> ET.Element:
+    """An empty picture of that size."""
     root = ET.Element(
         "svg",
         {
@@ -101,15 +116,6 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     ET.SubElement(root, "style").text = _STYLE
     _hatch(ET.SubElement(root, "defs"))
     _rect(root, 0, 0, width, height, fill=_PAPER, cls="paper")
-    for place, line in enumerate(lines):
-        head = {"font-size": "13", "font-weight": "bold"} if headed and place == 0 else {}
-        _text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
-    _axis(root, plane, bottom)
-    for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
-        _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, report)
-    _events(root, plane, report, bottom)
-    for place, line in enumerate(below):
-        _text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
     return root
 
 
@@ -135,7 +141,7 @@ def _legend(letters: Mapping[str, str] | None) -> list[str]:
     if letters is None:
         return ["a number: how many own the queue; red frame: nobody; grey: the queue is gone"]
     lines = ["a letter: its owner; red frame: no owner; hatched: several owners; grey: the queue is gone"]
-    if len(letters) <= _MOST_EXPLAINED:
+    if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
         return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
     return [*lines, f"{len(letters)} consumers share the letters; tooltips have the client ids"]
@@ -164,14 +170,11 @@ def _row(
     name: str,
     found: Sequence[Run],
     letters: Mapping[str, str] | None,
-    report: GroupReport,
+    colours: Mapping[str, str],
 ) -> None:
     """The name and the bars of a queue; the bad ones last, so that nothing covers them."""
     row = ET.SubElement(root, "g")
     _text(row, plane.left - 6, y + 12, name, anchor="end")
-    colours = {
-        client_id: _COLOURS[place % len(_COLOURS)] for place, client_id in enumerate(dict.fromkeys(report.members))
-    }
     for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
         bad = run.is_bad(broadcasting=letters is None)
         x = plane.x(run.from_us)

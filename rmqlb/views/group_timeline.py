@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rmqlb.model.consuming import Event, GroupReport
 from rmqlb.views.group_strips import SYMBOLS, Strip, begin_of, character, events_in, round_edges, strips, symbols
-from rmqlb.views.report import Cell, Column, Section, duration, milliseconds, worst
+from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, milliseconds, worst
 
 _LENGTH = 72
 """Characters of a strip where nothing tells how many there is room for."""
@@ -19,7 +19,6 @@ _MOST_UNFOLDED = 24
 _MOST_NUMBERED = 9
 _LEGEND = "! several, blank none, . gone, else the owner"
 _BROADCAST_LEGEND = "how many own it, + for many, blank none, . gone"
-_QUEUE = (Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number"))
 _MINUTE = 60_000_000
 _TICKS = (
     *(step * 10**power for power in range(7) for step in (1, 2, 5)),
@@ -69,7 +68,7 @@ def _drawn(report: GroupReport, length: int) -> Section:
     return Section(
         "timeline",
         _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
-        (*_QUEUE, Column(legend if fits else "", "strip", "strip")),
+        (*QUEUE_COLUMNS, Column(legend if fits else "", "strip", "strip")),
         (*above, *rows) if drawn else (),
         heads=3,
         brief=brief,
@@ -94,14 +93,14 @@ def _edged(shown: str) -> str:
 
 
 def _ruler(edges: Sequence[int]) -> str:
-    """Times, each beginning at the slice that begins with it."""
+    """Times, each beginning at the slice that begins with it, with a blank at least between two."""
     width = len(edges) - 1
-    ruler = " " * width
+    ruler = ""
     for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
         place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
-        if place + len(label) <= width:
-            ruler = ruler[:place] + label + ruler[place + len(label) :]
-    return ruler
+        if place >= len(ruler) + bool(ruler) and place + len(label) <= width:
+            ruler = ruler.ljust(place) + label
+    return ruler.ljust(width)
 
 
 def _marked(events: Sequence[Event], edges: Sequence[int]) -> str:

@@ -13,17 +13,24 @@ from rmqlb.views.group_figures_view import figures_section, trials_section
 from rmqlb.views.group_strips import SYMBOLS, symbols
 from rmqlb.views.group_timeline import event_marks, timeline_section
 from rmqlb.views.group_windows import Window, windows
-from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section, milliseconds, milliseconds_if_known, worst
+from rmqlb.views.report import (
+    NOT_THERE,
+    QUEUE_COLUMNS,
+    Cell,
+    Column,
+    Report,
+    Section,
+    labels,
+    milliseconds,
+    milliseconds_if_known,
+    worst,
+)
 
 _MOST_WINDOWS = 30
 _MOST_EVENTS = 20
 _MOST_CONSUMERS = 40
 _MOST_QUEUES = 40
 _MOST_STEPS = 200
-_QUEUE = (Column("topic", "topic", quiet=True), Column("broker", "brokerName"), Column("queue", "queueId", "number"))
-_NO_SIDE: Cell = ("-",)
-"""Of a window beside which there is nothing: the simulation begins or ends with it, or the queue is gone."""
 
 
 def group_report(
@@ -71,7 +78,7 @@ def _place(queue: MessageQueue) -> tuple[Cell, ...]:
 
 def _windows(report: GroupReport) -> Section:
     columns = (
-        *_QUEUE,
+        *QUEUE_COLUMNS,
         Column("owners", "state", shown=False),
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms", shown=False),
@@ -94,9 +101,7 @@ def _windows(report: GroupReport) -> Section:
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
     title = "windows without owner" if report.scenario.broadcasting else "windows without owner or with several"
-    if brief is not None:
-        title += f", the {_MOST_WINDOWS} longest"
-    return Section("windows", title, columns, rows, heads=3, brief=brief)
+    return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
 
 
 def _times(interval: Interval | Window) -> tuple[float, float, float]:
@@ -108,12 +113,13 @@ def _times(interval: Interval | Window) -> tuple[float, float, float]:
 
 
 def _owners(interval: Interval | None) -> Cell:
-    return _NO_SIDE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
+    """A dash where there is nothing: the simulation begins or ends there, or the queue is gone."""
+    return NOT_THERE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
 
 def _queues(report: GroupReport) -> Section:
     columns = (
-        *_QUEUE,
+        *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients"),
         Column("after", "ownersAtEnd", "clients"),
         Column("none for", "noneMs", "ms"),
@@ -146,7 +152,7 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
         key=lambda pair: pair[0].at_us,
     )
     columns = (
-        *_QUEUE,
+        *QUEUE_COLUMNS,
         Column("taken by", "clientId", "clients"),
         Column("at", "atMs", "ms"),
         Column("reads from", "readsFromMs", "ms"),
@@ -178,7 +184,7 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
 
 def _intervals(report: GroupReport) -> Section:
     columns = (
-        *_QUEUE,
+        *QUEUE_COLUMNS,
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms"),
         Column("for", "lengthMs", "ms"),

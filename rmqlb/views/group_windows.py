@@ -38,14 +38,14 @@ class Window(Struct, frozen=True):
         return self.to_us - self.from_us
 
 
-def bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
+def _bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
     """The states that should not be: with BROADCASTING several owners are as it should be."""
     return ("none",) if report.scenario.broadcasting else ("none", "several")
 
 
 def windows(report: GroupReport) -> list[Window]:
     """All of them, by the time at which they begin, then in the clients' order."""
-    bad = bad_states(report)
+    bad = _bad_states(report)
     found = [window for timeline in report.timelines for window in _windows(timeline, bad)]
     return sorted(found, key=lambda window: window.from_us)
 

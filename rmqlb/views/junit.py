@@ -6,7 +6,6 @@ A rule below the severity that decides passes, and says in its output what it fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING
 from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement
 from rmqlb.model.policy import Rule, Severity
 from rmqlb.views.check_words import sentence, waiver_text
-from rmqlb.views.text import visible
+from rmqlb.views.text import fit_for_xml
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_NOT_XML = re.compile("[\ufffe\uffff]")
 _KINDS = {VIOLATED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
 
 
@@ -47,7 +45,7 @@ def _suite(rule: Rule, judgements: Sequence[Judgement], report: CheckReport, tak
 
     cases = [_case(one, report.fail_from) for one in judgements]
     tags = [child.tag for case in cases for child in case]
-    suite = Element("testsuite", name=_text(rule.name), tests=str(len(cases)))
+    suite = Element("testsuite", name=fit_for_xml(rule.name), tests=str(len(cases)))
     suite.set("failures", str(tags.count("failure")))
     suite.set("errors", str(tags.count("error")))
     suite.set("skipped", str(tags.count("skipped")))
@@ -63,19 +61,14 @@ def _case(one: Judgement, fail_from: Severity) -> Element:
 
     limit = one.limit.name if one.limit else "anything to check"
     name = limit if one.subject is None else f"{one.rule.about} {one.subject}: {limit}"
-    case = Element("testcase", name=_text(name), classname=_text(one.rule.name), time="0")
+    case = Element("testcase", name=fit_for_xml(name), classname=fit_for_xml(one.rule.name), time="0")
     if one.verdict == HOLDS:
         return case
-    text = _text(sentence(one))
+    text = fit_for_xml(sentence(one))
     if one.waiver is not None:
-        SubElement(case, "skipped", message=_text(f"{waiver_text(one.waiver)} ({text})"))
+        SubElement(case, "skipped", message=fit_for_xml(f"{waiver_text(one.waiver)} ({text})"))
     elif one.verdict != NOT_APPLICABLE and not one.rule.counts_from(fail_from):
         SubElement(case, "system-out").text = f"{one.rule.severity}: {text}"
     else:
         SubElement(case, _KINDS[one.verdict], type=one.verdict, message=text)
     return case
-
-
-def _text(text: str) -> str:
-    """The text without what XML forbids: control and half characters as escapes, non-characters replaced."""
-    return _NOT_XML.sub("\ufffd", visible(text))

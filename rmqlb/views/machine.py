@@ -9,7 +9,7 @@ import msgspec
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.report import Cell, Report, Section
+from rmqlb.views.report import Cell, Report, Section, utc_text
 from rmqlb.views.text import safe_cell, safe_json, safe_yaml, visible
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ FORMAT_VERSION = "1.0"
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
-    taken_at = snapshot.taken_at
     return {
         "schema": report.schema,
         "formatVersion": FORMAT_VERSION,
@@ -28,7 +27,7 @@ def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: 
         "source": {
             "kind": snapshot.kind,
             "endpoint": snapshot.endpoint,
-            "takenAt": None if taken_at is None else taken_at.isoformat().replace("+00:00", "Z"),
+            "takenAt": utc_text(snapshot.taken_at),
             "context": snapshot.context,
         },
         "data": report.data,

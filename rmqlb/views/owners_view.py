@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
 from rmqlb.views.plan_data import evenness_data
-from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Rows, Section
+from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.owners import OwnersData
@@ -26,14 +25,12 @@ def owners_report(report: OwnersReport) -> Report:
     facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
     data = _data(report)
     rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
-    return Report("rmqlb/owners", data, facts, sections, labels(list(dict.fromkeys(report.client_ids))), rows)
+    return Report("rmqlb/owners", data, facts, sections, labels(dict.fromkeys(report.client_ids)), rows)
 
 
 def _queues(report: OwnersReport) -> Section:
     columns = (
-        Column("topic", "topic", quiet=True),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
+        *QUEUE_COLUMNS,
         Column("owner seen", "ownersObserved", "clients", shown=bool(report.observed)),
         Column("lag", "lag", "number", shown=any(report.lag.values())),
         *(Column(s.strategy, s.strategy, "clients") for s in report.strategies),
@@ -45,7 +42,7 @@ def _queues(report: OwnersReport) -> Section:
             queue.queue_id,
             report.observed.get(queue),
             report.lag.get(queue),
-            *(s.owners.get(queue) for s in report.strategies),
+            *(s.owners.get(queue, ()) for s in report.strategies),
         )
         for queue in _all_queues(report)
     ]
@@ -59,9 +56,7 @@ def _all_queues(report: OwnersReport) -> list[MessageQueue]:
 
 def _reasons(report: OwnersReport) -> Section:
     columns = (
-        Column("topic", "topic", quiet=True),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
+        *QUEUE_COLUMNS,
         Column("strategy", "strategy", quiet=True),
         Column("why", "reason"),
     )

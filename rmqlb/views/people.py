@@ -81,7 +81,7 @@ def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Sec
     room = most
     for _ in range(3):  # where rows are drawn together depends on the length, and so do their names
         drawn = section.draw(room)
-        names = _width(_table(for_people(_with_strips(drawn, "|")), labels), console) - 1
+        names = _width(_table(for_people(_without_strips(drawn)), labels), console) - 1
         if room + names <= console.width:
             break
         room = console.width - names
@@ -91,15 +91,14 @@ def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Sec
     return drawn
 
 
-def _with_strips(section: Section, strip: str) -> Section:
-    """The section with the same text for every strip, and no title above them."""
+def _without_strips(section: Section) -> Section:
+    """The section with a single character in place of each strip, and no title above them."""
     strips = [column.kind == "strip" for column in section.columns]
     return replace(
         section,
         columns=tuple(replace(c, title="") if c.kind == "strip" else c for c in section.columns),
         rows=tuple(
-            tuple(strip if is_strip else cell for is_strip, cell in zip(strips, row, strict=True))
-            for row in section.rows
+            tuple("|" if is_strip else cell for is_strip, cell in zip(strips, row, strict=True)) for row in section.rows
         ),
     )
 
@@ -205,15 +204,17 @@ def for_people(section: Section) -> Section:
     Rows that only `--section` shows are left out, and so are columns that tell people nothing; the title names the one
     value of a quiet column.
     """
+    title = section.title
     if section.brief is not None:
         section = replace(section, rows=tuple(section.rows[place] for place in section.brief))
+        title += f", {section.chosen}" if section.chosen else ""
     constant = {
         index: section.rows[0][index]
         for index, column in enumerate(section.columns)
         if column.quiet and section.rows and len({row[index] for row in section.rows}) == 1
     }
     values = [str(value) for value in constant.values() if value is not None]
-    title = f"{section.title}: {', '.join(values)}" if values else section.title
+    title += f": {', '.join(values)}" if values else ""
     keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]
     return replace(
         section,
@@ -266,11 +267,11 @@ def _bar(share: float) -> str:
     return "#" * (max(round(share * _BAR), 1) if share > 0 else 0)
 
 
-_DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
-
-
 def _alignment(columns: Iterable[Column]) -> list[str]:
     return ["right" if column.kind in RIGHT else "left" for column in columns]
+
+
+_DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
 
 
 def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:

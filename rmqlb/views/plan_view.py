@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
 from rmqlb.views.plan_data import move_data, plan_data
-from rmqlb.views.report import Cell, Column, Report, Rows, Section
+from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 from rmqlb.views.settling_view import settling_facts
 
 _SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
-
-
+_ALWAYS = (
+    "consumers",
+    "queues",
+    "queues that producers see",
+    "idle consumers",
+    "queues without owner",
+    "queues with several owners",
+)
+"""Rows of the summary that are shown even when they are 0 on both sides."""
 _ORIGINS = {
     "given": "",
     "reported": " (as members report)",
@@ -36,7 +43,7 @@ def plan_report(
         *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
         _summary(plan.summary),
     ]
-    listed = labels([c.client_id for c in plan.consumers])
+    listed = labels(consumer.client_id for consumer in plan.consumers)
     data = plan_data(plan, conditions)
     return Report("rmqlb/plan", data, _facts(plan), tuple(sections), listed, _rows(plan, changed_only))
 
@@ -44,11 +51,6 @@ def plan_report(
 def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
     moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
     return Rows(("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **move_data(move)} for move in moves])
-
-
-def labels(client_ids: list[str]) -> dict[str, str]:
-    """Client id → the short label that a narrow table shows: its place among the ids listed."""
-    return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
 
 
 def _facts(plan: RebalancePlan) -> tuple[str, ...]:
@@ -77,9 +79,7 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
 def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
     moves = [move for topic in plan.topics for move in topic.moves]
     columns = (
-        Column("topic", "topic", quiet=True),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
+        *QUEUE_COLUMNS,
         Column("before", "ownersBefore", "clients"),
         Column("after", "ownersAfter", "clients"),
         Column("change", "change", "change"),
@@ -119,7 +119,7 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:
     """A queue that does not exist on this side has no owners at all."""
-    return ("-",) if owners is None else owners
+    return NOT_THERE if owners is None else owners
 
 
 def _consumers(plan: RebalancePlan) -> Section:
@@ -213,13 +213,3 @@ def _summary(summary: Summary) -> Section:
     return Section(
         "summary", "summary", _SUMMARY_COLUMNS, tuple(row for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
     )
-
-
-_ALWAYS = (
-    "consumers",
-    "queues",
-    "queues that producers see",
-    "idle consumers",
-    "queues without owner",
-    "queues with several owners",
-)

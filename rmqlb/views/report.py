@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rmqlb.model.plan import TriedCondition
     from rmqlb.views.shapes.envelope import ConditionData
 
@@ -16,6 +18,8 @@ Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "b
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 Cell = str | int | float | tuple[str, ...] | None
+NOT_THERE: Cell = ("-",)
+"""In a column of client ids: of something that does not exist, and so has no owner that could be known."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 
 
@@ -40,6 +44,14 @@ class Column(Struct, frozen=True):
     shown: bool = True
 
 
+QUEUE_COLUMNS = (
+    Column("topic", "topic", quiet=True),
+    Column("broker", "brokerName"),
+    Column("queue", "queueId", "number"),
+)
+"""What names a queue, the same in every section."""
+
+
 class Section(Struct, frozen=True):
     """One table.
 
@@ -52,6 +64,7 @@ class Section(Struct, frozen=True):
         heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
             does that.
         brief: the rows, by their places, that people see unless `--section` names it; None is all of them.
+        chosen: which rows those are, in a few words that follow the title as long as they alone are seen.
         draw: of a picture: what it is with strips of so many characters; its `rows` are for where no width is given.
     """
 
@@ -62,6 +75,7 @@ class Section(Struct, frozen=True):
     heads: int = 0
     named_only: bool = False
     brief: tuple[int, ...] | None = None
+    chosen: str = ""
     draw: Callable[[int], Section] | None = None
 
     def whole(self) -> Section:
@@ -89,7 +103,7 @@ class Report(Struct, frozen=True):
         schema: name of the JSON result.
         data: the result for machines.
         facts: lines above the tables.
-        sections: the tables, the most detailed first.
+        sections: the tables, in the order in which people see them; CSV has the first that is no picture.
         labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
         rows: what `-o jsonl` shows, or None when the result is no list of rows.
     """
@@ -141,6 +155,16 @@ def milliseconds_if_known(us: int | None) -> float | None:
     return None if us is None else milliseconds(us)
 
 
+def utc_text(at: datetime | None) -> str | None:
+    """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def labels(client_ids: Iterable[str]) -> dict[str, str]:
+    """Client id → the short label that a narrow table shows: its place among the ids, all of them different."""
+    return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
+
+
 def conditions_data(conditions: Sequence[TriedCondition]) -> list[ConditionData]:
     """What `--fail-on` asked and found, the same in every result."""
     return [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
@@ -186,14 +210,16 @@ def duration(ms: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as people read it.
+    """A fraction as people read it; only nothing is 0%, and only the whole is 100%.
 
     >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
     ('0%', '33.3%', '0.002%', '99.999%', '100%')
+    >>> percent(0.9999999)
+    '99.999%'
     """
     value = 100 * share
     if value in (0, 100):
         return f"{value:.0f}%"
     if value < 0.1:
         return f"{value:.1g}%"
-    return f"{value:.3f}%" if value > 99.9 else f"{value:.1f}%"
+    return f"{min(value, 99.999):.3f}%" if value > 99.9 else f"{value:.1f}%"

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group_facts import time
-from rmqlb.views.group_figures_view import shown_figure, trials_data
-from rmqlb.views.plan_view import labels
-from rmqlb.views.report import Cell, Column, Report, Section, conditions_data, milliseconds, milliseconds_if_known
+from rmqlb.views.group_figures_view import figure_value, shown_figure, trials_data
+from rmqlb.views.report import (
+    NOT_THERE,
+    Cell,
+    Column,
+    Report,
+    Section,
+    conditions_data,
+    labels,
+    milliseconds,
+    milliseconds_if_known,
+)
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.rollout import RolloutChoiceData, RolloutData
@@ -32,9 +41,7 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
         *([_stages(rollout)] if rollout.stages else ()),
         _choices(rollout.choices),
     )
-    return Report(
-        "rmqlb/plan-rollout", _data(rollout, conditions), _facts(rollout), sections, labels([*rollout.members])
-    )
+    return Report("rmqlb/plan-rollout", _data(rollout, conditions), _facts(rollout), sections, labels(rollout.members))
 
 
 def _facts(rollout: Rollout) -> tuple[str, ...]:
@@ -161,17 +168,12 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
 
 def _p95(choice: RolloutChoice, field: str) -> float | None:
     spread = choice.trials.spreads.get(field)
-    return None if spread is None else _cell(field, spread.p95)
+    return None if spread is None else figure_value(field, spread.p95)
 
 
 def _worst(choice: RolloutChoice, field: str) -> float | None:
     spread = choice.trials.spreads.get(field)
-    return None if spread is None else _cell(field, spread.worst)
-
-
-def _cell(field: str, value: float) -> float:
-    """Microseconds as milliseconds; other figures are whole numbers."""
-    return milliseconds(round(value)) if field.endswith("_us") else int(value)
+    return None if spread is None else figure_value(field, spread.worst)
 
 
 def _order(rollout: Rollout) -> Section:
@@ -209,7 +211,7 @@ def _stages(rollout: Rollout) -> Section:
 
 
 def _next(stage: MixedStage) -> Cell:
-    return ("-",) if stage.next_id is None else stage.next_id
+    return NOT_THERE if stage.next_id is None else stage.next_id
 
 
 def _data(rollout: Rollout, conditions: Sequence[TriedCondition]) -> RolloutData:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.views.report import Cell, Column, Report, Rows, Section
+from rmqlb.views.report import Cell, Column, Report, Rows, Section, utc_text
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import route as shapes
@@ -33,7 +33,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
             Column("master", "master"),
             Column("slaves", "slaves"),
         ),
-        tuple((route.topic, *_broker_row(broker)) for route in routes for broker in broker_data(route)),
+        tuple((route.topic, *_broker_row(broker)) for route in routes for broker in _broker_data(route)),
         heads=2,
     )
     queues = Section(
@@ -59,7 +59,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics))
 
 
-def broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:
+def _broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:
     """The brokers of a route by name, addresses and queue counts together; absent counts are None."""
     counts = {data.broker_name: data for data in route.queue_datas}
     rows: list[shapes.BrokerData] = []
@@ -136,8 +136,8 @@ def _data(sighting: RouteSighting) -> shapes.TopicRouteData:
         "topic": route.topic,
         "orderTopicConf": route.order_topic_conf,
         "isStatic": route.is_static,
-        "seen": {"where": seen.where, "at": None if seen.at is None else seen.at.isoformat().replace("+00:00", "Z")},
-        "brokers": broker_data(route),
+        "seen": {"where": seen.where, "at": utc_text(seen.at)},
+        "brokers": _broker_data(route),
         "publishQueues": [{"brokerName": q.broker_name, "queueId": q.queue_id} for q in route.publish_queues()],
         "subscribeQueues": [{"brokerName": q.broker_name, "queueId": q.queue_id} for q in route.subscribe_queues()],
     }

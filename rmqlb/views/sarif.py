@@ -1,7 +1,7 @@
 """A `CheckReport` as SARIF 2.1.0: the policy's rules, and a result for each limit that does not simply hold.
 
 Locations are logical, for a group or topic stands in no file. What cannot be told is of kind `open`, what does not
-apply of kind `notApplicable`; a waived result is suppressed.
+apply of kind `notApplicable`; a waived result is suppressed. What a viewer might obey in a text is shown as escapes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
                     {
                         "descriptor": {"id": finding.code},
                         "level": "warning",
-                        "message": {"text": _text(finding.message)},
+                        "message": {"text": visible(finding.message)},
                     }
                     for finding in report.findings
                 ],
@@ -58,9 +58,9 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
 def _rule(rule: Rule) -> dict[str, Any]:
     limits = "; ".join(f"{limit.name} {bound_text(limit)} ({limit.kind.what})" for limit in rule.limits)
     return {
-        "id": _text(rule.name),
-        "shortDescription": {"text": _text(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
-        "fullDescription": {"text": _text(limits)},
+        "id": visible(rule.name),
+        "shortDescription": {"text": visible(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
+        "fullDescription": {"text": visible(limits)},
         "defaultConfiguration": {"level": rule.severity},
     }
 
@@ -68,25 +68,20 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
     limit = one.limit.name if one.limit else None
     result: dict[str, Any] = {
-        "ruleId": _text(one.rule.name),
+        "ruleId": visible(one.rule.name),
         "ruleIndex": places[one.rule.name],
         "kind": _KINDS[one.verdict],
         "level": one.rule.severity if one.verdict == VIOLATED else "none",
-        "message": {"text": _text(sentence(one))},
+        "message": {"text": visible(sentence(one))},
         "properties": {"limit": limit, "value": one.value, "basis": one.basis},
     }
     if one.subject is not None:
-        name = _text(one.subject)
+        name = visible(one.subject)
         place = {"name": name, "fullyQualifiedName": f"{one.rule.about}/{name}", "kind": one.rule.about}
         result["locations"] = [{"logicalLocations": [place]}]
-        result["partialFingerprints"] = {"limit/v1": _text(f"{one.rule.name}/{one.rule.about}/{one.subject}/{limit}")}
+        result["partialFingerprints"] = {"limit/v1": visible(f"{one.rule.name}/{one.rule.about}/{one.subject}/{limit}")}
     if one.waiver is not None:
         result["suppressions"] = [
-            {"kind": "external", "status": "accepted", "justification": _text(waiver_text(one.waiver))}
+            {"kind": "external", "status": "accepted", "justification": visible(waiver_text(one.waiver))}
         ]
     return result
-
-
-def _text(text: str) -> str:
-    """The text with what a viewer might obey shown as escapes."""
-    return visible(text)

@@ -258,7 +258,7 @@ def _totals(compared: Sequence[SendReport]) -> Section:
     rows += [(f"lost: {reason}", *(each.totals.lost_by.get(reason, 0) for each in compared)) for reason in reasons]
     if len(compared) > 1:
         names = dict.fromkeys(b.broker_name for each in compared for b in each.brokers)
-        rows += [(f"stored at {name}", *(_of(each, name) for each in compared)) for name in names]
+        rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
     for i, failure in enumerate(compared[0].failures[:_MOST_FAILURES]):
         name = failure.failure.broker_name
         rows.append((f"{name} avoided after", *(_avoided(each, i) for each in compared)))
@@ -268,7 +268,7 @@ def _totals(compared: Sequence[SendReport]) -> Section:
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
 
 
-def _of(report: SendReport, broker_name: str) -> int:
+def _stored_at(report: SendReport, broker_name: str) -> int:
     return sum(broker.stored for broker in report.brokers if broker.broker_name == broker_name)
 
 
@@ -308,7 +308,7 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
             each.totals.extra_attempts,
             each.totals.longest_send_ms,
             after(each.failures[0].avoided_ms, each.failures[0].began_ms) if each.failures else None,
-            *(share(_of(each, name), stored(each)) for name in names),
+            *(share(_stored_at(each, name), stored(each)) for name in names),
             "<- this one" if each.profile == chosen.profile else "",
         )
         for each in clients

@@ -13,7 +13,8 @@ _UNSAFE = (
 """Controls, line and paragraph ends, halves of pairs, and all that Unicode calls default ignorable: nothing is seen."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """The last four are the wide forms of the first four, which spreadsheets take for them."""
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\|<[`*"})
+_MARKDOWN = r"[\\|<\[`*]|(?<![^\W_])_|_(?![^\W_])|~(?=\S)|(?<=\S)~|&(?=[#\w])"
+"""Underscores between letters or digits, tildes between blanks and a lone `&` mean nothing, and stay readable."""
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
@@ -47,12 +48,12 @@ def safe_cell(text: str) -> str:
 
 
 def safe_markdown(text: str) -> str:
-    r"""The text with what would begin a table's cell, an HTML tag, a link, code or emphasis taken literally.
+    r"""The text with what would begin a table's cell, an HTML tag or entity, a link, code or emphasis taken literally.
 
-    >>> safe_markdown("a|b<script>")
-    'a\\|b\\<script>'
+    >>> safe_markdown("a|b<script>"), safe_markdown("_a_ AVG_BY_CIRCLE")
+    ('a\\|b\\<script>', '\\_a\\_ AVG_BY_CIRCLE')
     """
-    return text.translate(_MARKDOWN)
+    return re.sub(_MARKDOWN, r"\\\g<0>", text)
 
 
 def clip(text: str, longest: int) -> str:

@@ -57,6 +57,8 @@ FILES = {
     "ids.txt": b"\xff\xfe",
     "config-list.yaml": b"- a\n",
     "config-entry.yaml": b"a: [broker-a]\n",
+    "config-long.yaml": b"a: [broker-a:" + b"9" * 5000 + b"]\n",
+    "config-flag.yaml": b"a: [{topic: T, brokerName: b, queueId: true}]\n",
     "config-cut.yaml": b"a: [broker-a:0\n",
     "config-binary.yaml": b"\xff\xfe",
 }
@@ -436,6 +438,16 @@ SETTINGS = [
         "--strategy CONFIG --config {}/config-entry.yaml",
         DATA,
         "{}/config-entry.yaml, a: 'broker-a' is not BROKER:QUEUE",
+    ),
+    plan(
+        "--strategy CONFIG --config {}/config-long.yaml",
+        DATA,
+        f"{{}}/config-long.yaml, a: 'broker-a:{'9' * 70} is not BROKER:QUEUE",
+    ),
+    plan(
+        "--strategy CONFIG --config {}/config-flag.yaml",
+        DATA,
+        "{}/config-flag.yaml, a: {{'topic': 'T', 'brokerName': 'b', 'queueId': True}} is not BROKER:QUEUE",
     ),
     plan(
         "--strategy CONFIG --config {}/config-cut.yaml",

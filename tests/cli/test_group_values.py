@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -355,6 +357,7 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
         (lambda: rollout_values.pauses("10s,x"), "--pause x: not a time"),
         (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
         (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
+        (lambda: rollout_values.numbers("0" * 5000 + "1"), "1 is not a number of consumers"),
         (lambda: values.strategy("AVGE", "AVG"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
         (lambda: rollout_values.order("x,,y"), "a client id is empty"),
@@ -366,3 +369,9 @@ def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None: 
     with pytest.raises(UsageError) as raised:
         call()
     assert error in raised.value.message
+
+
+def test_a_pattern_of_zones_is_taken_without_pythons_doubts() -> None:
+    zone = values.zones(["([[a]+)-"], "--broker-zone")
+    assert isinstance(zone, re.Pattern)
+    assert zone.groups == 1

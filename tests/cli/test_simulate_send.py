@@ -197,6 +197,8 @@ MISTAKES = [
     (("--fail", "broker-b:SUCCESS"), 2, "SUCCESS is no failure", ""),
     (("--messages", "-5"), 2, "--messages -5: not a number from 1 to 1e12", ""),
     (("--messages", "1e99"), 2, "--messages 1e99: not a number", ""),
+    (("--messages", "1_"), 2, "--messages 1_: not a number", ""),
+    (("--messages", "1__0"), 2, "--messages 1__0: not a number", ""),
     (("--rate", "0"), 2, "--rate 0: not a rate", "write 100, 2.5/s or 30/m"),
     (("--for", "10x"), 2, "--for 10x: not a time", ""),
     (("--timeout", "1.5ms"), 2, "--timeout 1.5ms: the client counts whole milliseconds", ""),
@@ -253,6 +255,14 @@ def test_bad_rows_of_a_csv_are_numbered(tmp_path: Path) -> None:
     ran = run(*BASE, "--latency", f"broker-a=@{samples}")
     assert ran.code == ExitCode.DATA
     assert "no latency in row 3 (abc), 5 (-1)" in ran.stderr
+
+
+def test_a_row_of_a_csv_without_its_broker_is_numbered(tmp_path: Path) -> None:
+    samples = tmp_path / "bad.csv"
+    samples.write_text("latencyMs,brokerName\n5,broker-a\n5\n")
+    ran = run(*BASE, "--latency", str(samples))
+    assert ran.code == ExitCode.DATA
+    assert "no latency in row 3 (5)" in ran.stderr
 
 
 def test_a_topic_that_is_not_there_and_one_that_nobody_can_write_to() -> None:

@@ -153,7 +153,7 @@ class OwnOwners:
 
 def compared(java: OwnOwners | None, made: pa.Table, folder: Path) -> Section:
     section = Section(fleet_jvm.HEADERS)
-    beside = cast("fleet_jvm.Allocating", java)
+    beside = cast("fleet_jvm.FleetAllocations", java)
     fleet_jvm.compare("16×3", made, None, beside, ("AVG", "CONSISTENT_HASH"), (1, 0.0), section, str(folder))
     return section
 

@@ -7,6 +7,7 @@ import datetime as dt
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,11 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.report import ReportSummary, write_report
 from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
 from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.gather import figures
+from rmqlb.pipeline.report.write import ReportSummary, write_report
 from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, SCORES, TREND, WHAT_IF
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
@@ -74,7 +75,8 @@ def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
     assert json.loads(written["report.json"])["tables"]["what_if"] == {"rows": 4, "inCsv": False}
     assert summary.page == str(folder / "index.html")
     assert {table.name: table.rows for table in summary.tables}["trend"] == 2
-    assert (summary.missing, summary.clusters, summary.groups, summary.quarantined) == ((), 1, 1, 1)
+    counts = {"clusters": 1, "groups": 1, "documents quarantined": 1}
+    assert {words: summary.facts[words] for words in counts} == counts
     assert [name for name in os.listdir(folder.parent) if "report" in name] == ["report"]
 
 
@@ -255,7 +257,7 @@ def test_tables_without_rows_say_nothing_in_one_line(spark: SparkSession, wareho
     write(spark, warehouse, {name: (table, []) for name, (table, _) in fleet().items()})
     summary = write_report(spark, warehouse, str(tmp_path / "report"))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert (summary.clusters, summary.groups, summary.quarantined) == (0, 0, 0)
+    assert set(summary.facts.values()) == {0}
     assert page.count("<p>Nothing: ") == 14
     assert "<svg" not in page
 
@@ -263,9 +265,9 @@ def test_tables_without_rows_say_nothing_in_one_line(spark: SparkSession, wareho
 def test_what_is_not_there_has_no_section(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
     write(spark, warehouse, {"moves": fleet()["moves"]})
     summary = write_report(spark, warehouse, str(tmp_path / "report"))
-    assert summary.sections == ("Moves a day", "The tables")
-    assert summary.groups is None
-    assert "scores" in summary.missing
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert re.findall("<h2[^>]*>(.*?)</h2>", page) == ["Moves a day", "The tables"]
+    assert summary.facts == {"clusters": 0}
 
 
 def test_the_last_snapshot_of_each_cluster_is_what_is_shown(found: Found) -> None:
@@ -416,7 +418,10 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
         top=1,
         moves=[{"cluster": cluster, "date": DAY, "group": "g", **counts} for cluster in ("east", "west")]
         + [{"cluster": "east", "date": before, "group": "g", **counts}],
-        churn=[{"cluster": "east", "date": DAY, "group": "g", "joined": 1, "left": None}],
+        churn=[
+            {"cluster": "east", "date": DAY, "group": "g", "joined": 1, "left": 0},
+            {"cluster": "east", "date": before, "group": "g", "joined": None, "left": None},
+        ],
         flapping=[
             {**restless, "group": "calm", "returns": 0, "flaps": False},
             {**restless, "group": "restless", "returns": 3, "flaps": True},

@@ -16,7 +16,7 @@ from rmqlb.pipeline.report.charts import Picture, Series, bars, days, histograms
 from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.page import Grid, Section, cell, page, said
 from rmqlb.pipeline.report.sections import facts, sections, subtitle
-from rmqlb.pipeline.report.values import Cluster, MovesDay
+from rmqlb.pipeline.report.values import Cluster, MovesDay, Scenario, TrendDay
 from tests.pipeline.report_rows import DAY, HOSTILE
 
 PICTURE = Picture("one", "A title & more", "What is <seen>.")
@@ -149,6 +149,18 @@ def test_one_day_alone_is_a_picture() -> None:
     shown = sections(Figures(moves=(MovesDay(DAY, 1, 0, 0, 8),)))
     assert [one.name for one in shown] == ["moves", "tables"]
     assert "2026" in shown[0].pictures[0]
+
+
+def test_a_trend_whose_skew_nobody_knows_is_a_table_without_a_picture() -> None:
+    (trend, _) = sections(Figures(trend=(TrendDay("c", DAY, 3, None, None, None, 2),)))
+    assert (trend.name, trend.pictures) == ("trend", ())
+    assert [grid.rows[0][0] for grid in trend.grids] == ["c"]
+
+
+def test_producers_that_could_not_be_simulated_are_not_said_to_lose_nothing() -> None:
+    (sends, _) = sections(Figures(scenarios=(Scenario("a", False, 3, 0, None, None, None, None),)))
+    assert sends.seen == ("Nothing: of no topic can anybody tell what its producer goes through.",)
+    assert sends.pictures == ()
 
 
 def test_the_subtitle_says_which_days() -> None:

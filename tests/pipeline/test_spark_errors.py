@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
 from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
 from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors
@@ -80,6 +81,19 @@ def test_a_full_disk_is_said(spark: SparkSession) -> None:
 def test_a_package_that_executors_lack_is_named(spark: SparkSession) -> None:
     error = failure(through(spark, raising(ModuleNotFoundError("No module named 'msgspec'"))).collect)
     assert error.message == "the Python package msgspec is missing where Spark's executors run"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Caused by: java.lang.OutOfMemoryError: Java heap space",
+        "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: Java heap space",
+    ],
+)
+def test_memory_that_ran_out_is_said_with_sparks_reason(words: str) -> None:
+    error = plain_error(PySparkRuntimeError(f"An error occurred.\n{words}\n\tat x.Y"), "spark.log")
+    assert error is not None
+    assert error.message == "Spark ran out of memory: Java heap space"
 
 
 def test_a_worker_that_dies_is_said(spark: SparkSession) -> None:

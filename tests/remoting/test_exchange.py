@@ -12,7 +12,7 @@ from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange, Ignored
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
-from rmqlb.remoting.requests import get_broker_cluster_info, get_kv_config, get_route_info_by_topic
+from rmqlb.remoting.requests import get_broker_cluster_info, get_route_info_by_topic
 
 from .strategies import pieces
 from .vectors import capture
@@ -55,11 +55,11 @@ def test_opaques_count_up_and_wrap_as_javas_int() -> None:
 @given(st.data(), st.permutations(range(5)))
 def test_answers_in_any_order_and_any_pieces_find_their_requests(data: st.DataObject, order: list[int]) -> None:
     exchange = Exchange()
-    requests = [sent(exchange.send(get_kv_config("n", f"k{number}"))) for number in range(5)]
+    requests = [sent(exchange.send(get_route_info_by_topic(f"k{number}"))) for number in range(5)]
     stream = b"".join(answer(opaque, body=f"k{opaque}".encode()) for opaque in order)
     pairs = [pair for piece in data.draw(pieces(stream)) for pair in exchange.receive(piece)]
     assert [request for request, _ in pairs] == [requests[opaque] for opaque in order]
-    assert all((response.body or b"").decode() == request.ext_fields["key"] for request, response in pairs)
+    assert all((response.body or b"").decode() == request.ext_fields["topic"] for request, response in pairs)
     exchange.closed()
 
 

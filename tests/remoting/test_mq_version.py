@@ -1,11 +1,11 @@
-"""MQVersion ordinals and names, both ways."""
+"""MQVersion ordinals and their names."""
 
 from __future__ import annotations
 
 import pytest
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.version import HIGHER_VERSION, V4_9_4, V5_5_0, version_ordinal, version_text
+from rmqlb.remoting.version import HIGHER_VERSION, V5_5_0, version_text
 
 # What MQVersion.getVersionDesc of 4.9.7 and 5.5.0 printed, the edges of every run of releases among them.
 KNOWN = {
@@ -46,11 +46,10 @@ KNOWN = {
 @pytest.mark.parametrize(("ordinal", "text"), KNOWN.items())
 def test_ordinals_have_the_names_that_rocketmq_prints(ordinal: int, text: str) -> None:
     assert version_text(ordinal) == text
-    assert version_ordinal(text) == ordinal
 
 
 def test_every_ordinal_has_a_name_of_its_own() -> None:
-    assert [version_ordinal(version_text(ordinal)) for ordinal in range(HIGHER_VERSION + 1)] == list(range(613))
+    assert len({version_text(ordinal) for ordinal in range(HIGHER_VERSION + 1)}) == 613
 
 
 def test_releases_since_4_0_0_follow_the_formula() -> None:
@@ -70,15 +69,7 @@ def test_everything_above_the_enum_is_a_higher_version(ordinal: int) -> None:
 def test_what_rocketmq_has_not_is_refused() -> None:
     with pytest.raises(ProtocolError, match="version -1 is not one"):
         version_text(-1)
-    for text in ("", "V5_10_0", "v5_5_0", "V3_3_0", "V6_0_0", "5.5.0", "V5_5_0\x1b[2J"):
-        with pytest.raises(ProtocolError, match="is not one of RocketMQ's") as caught:
-            version_ordinal(text)
-        assert "\x1b" not in caught.value.message
 
 
 def test_constants_are_those_of_the_enum() -> None:
-    assert [version_text(ordinal) for ordinal in (V4_9_4, V5_5_0, HIGHER_VERSION)] == [
-        "V4_9_4",
-        "V5_5_0",
-        "HIGHER_VERSION",
-    ]
+    assert [version_text(ordinal) for ordinal in (V5_5_0, HIGHER_VERSION)] == ["V5_5_0", "HIGHER_VERSION"]

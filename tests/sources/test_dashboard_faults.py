@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rmqlb.errors import EndpointError, ProtocolError
-from rmqlb.model.snapshot import Wanted
+from rmqlb.model.snapshot import Everything, Wanted
 from tests.replay_dashboard import (
     Fault,
     Replay,
@@ -152,6 +152,13 @@ def test_a_name_that_does_not_resolve_is_told() -> None:
     assert error.message.startswith("GET http://nowhere.invalid:8082/topic/route.query: cannot connect: ")
 
 
+@pytest.mark.parametrize("host", ["a" * 70 + ".example", "..", ".a", "xn--"])
+def test_a_name_that_no_host_can_have_is_one_line(host: str) -> None:
+    error = error_of(f"http://{host}", SKEWED)
+    assert isinstance(error, EndpointError)
+    assert error.message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
+
+
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
     with dashboard(Replay(faults={"*": endless})) as replay:
         error = error_of(replay.url, SKEWED, timeout=0.3, retries=0, max_bytes=1 << 40)
@@ -291,3 +298,15 @@ def test_a_list_of_groups_of_another_shape_is_told() -> None:
     with dashboard(Replay(faults={GROUPS: giving(envelope({"a": 1}))})) as replay:
         error = error_of(replay.url, Wanted(group="nope"), **QUICK)
     assert error.message == f"{replay.url}{GROUPS}: Expected array, got object"
+
+
+def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> None:
+    nobody: dict[str, object] = {"clusterInfo": {"brokerAddrTable": {}}}
+    answers = {TOPICS: {"topicList": ["Gone"]}, GROUPS: [{"group": "g"}], CLUSTER: nobody}
+    faults: dict[str, Fault] = {path: giving(envelope(data)) for path, data in answers.items()}
+    with dashboard(Replay(faults=faults | {ROUTE: giving(failure("CODE: 17  DESC: no route"))})) as replay:
+        unread = fetch(replay, Wanted(everything=Everything())).unread
+    assert [part.reason.removeprefix(replay.url) for part in unread] == [
+        "it is listed and has no route",
+        ": no broker tells the members of group g: there is no broker to ask",
+    ]

@@ -93,6 +93,14 @@ def test_without_credentials_the_error_says_how_to_give_them() -> None:
     assert replay.posted == []
 
 
+@pytest.mark.parametrize(("name", "token"), [("X-XSRF-TOKEN", "tökén"), ("X-Ü", "t"), ("X\r\nY: z", "t")])
+def test_a_token_that_no_header_can_carry_ends_in_one_line(name: str, token: str) -> None:
+    replay = new()
+    replay.faults[CSRF] = giving(envelope({"headerName": name, "token": token}))
+    with dashboard(replay):
+        assert isinstance(error_of(replay.url, SKEWED, ADMIN), EndpointError)
+
+
 @pytest.mark.parametrize("kind", [new, old])
 def test_a_wrong_password_is_told_in_one_line(kind: Callable[[], Replay]) -> None:
     with dashboard(kind()) as replay:

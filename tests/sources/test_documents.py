@@ -101,7 +101,25 @@ def test_every_captured_group_has_its_members(group: str, members: int) -> None:
 def test_two_processes_with_one_id_are_two_connections() -> None:
     item = {"clientId": "a", "clientAddr": "x:2", "language": "GO", "version": 513}
     document = docs.convert({"connectionSet": [item, {**item, "clientAddr": "x:1"}]}, docs.ConnectionsDocument, "x")
-    assert docs.connections(document) == (Connection("a", "x:1", "GO", "513"), Connection("a", "x:2", "GO", "513"))
+    assert [(each.client_id, each.client_addr) for each in docs.connections(document)] == [("a", "x:1"), ("a", "x:2")]
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ({"version": 513}, "V5_5_0"),
+        ({"version": 513, "versionDesc": "V5_5_0"}, "V5_5_0"),
+        ({"version": "V4_9_7"}, "V4_9_7"),
+        ({"version": 9999}, "HIGHER_VERSION"),
+        ({"version": -1}, "-1"),
+        ({}, None),
+    ],
+)
+def test_a_connections_version_has_the_name_that_rocketmq_gives_it(
+    told: dict[str, object], version: str | None
+) -> None:
+    document = docs.convert({"connectionSet": [{"clientId": "a", **told}]}, docs.ConnectionsDocument, "x")
+    assert [connection.version for connection in docs.connections(document)] == [version]
 
 
 def test_progress_tells_offsets_and_owners_of_both_brokers() -> None:
@@ -351,6 +369,7 @@ def test_a_name_with_commas_and_brackets_stays_whole() -> None:
     "key",
     [
         "MessageQueue [topic=T, brokerName=a]",
+        f"MessageQueue [topic=T, brokerName=a, queueId={'9' * 5000}]",
         "T:a:3",
         3,
         ObjectKey((("topic", "T"),)),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rmqlb.errors import DataError, EndpointError
+from rmqlb.engine.consume.reported import client_version
+from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
@@ -185,6 +186,25 @@ def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> No
 
 def test_a_group_without_members_is_a_group_without_members(brokers: tuple[Replay, ...]) -> None:
     assert fetch(Wanted(group="bill-svc"), *brokers).group("bill-svc").client_ids == ()
+
+
+def test_the_versions_that_brokers_tell_are_those_that_a_simulation_follows(brokers: tuple[Replay, ...]) -> None:
+    group = fetch(ORDER_SVC, *brokers).group("order-svc")
+    assert {connection.version for view in group.views or () for connection in view.connections} == {"V5_5_0"}
+    old = Replay(broker="b0")
+    members = {"connectionSet": [{"clientId": "a", "version": 407}], "subscriptionTable": {}}
+    old.answers[MEMBERS, "consumerGroup=order-svc"] = success(body(members))
+    with remoting(old):
+        snapshot = LiveSource(reads([old.address], (old,))).fetch(Wanted(group="order-svc", owners=False))
+    assert client_version(snapshot.group("order-svc"))[0] == "4.9.7"
+
+
+@pytest.mark.parametrize("answered", [b" ", b"\n", b"{}{}"])
+def test_a_body_that_is_not_one_document_is_refused(answered: bytes) -> None:
+    with remoting(Replay()) as server, closing(reads([server.address])) as source:
+        server.answers[ROUTE, "topic=OrderEvents"] = success(answered)
+        with pytest.raises(DocumentError, match=r"expected one document, found [02]"):
+            source.route("OrderEvents")
 
 
 def test_a_refusal_for_want_of_rights_says_what_to_try(brokers: tuple[Replay, ...]) -> None:

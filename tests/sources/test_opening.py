@@ -37,6 +37,7 @@ def test_what_is_no_url_is_a_dump(text: str) -> None:
         ("rocketmq://[::1]:9876", "rocketmq://[::1]:9876"),
         ("rocketmqs://a", "rocketmqs://a:9876"),
         ("http://me@h:8082/ctx/", "http://h:8082/ctx"),
+        ("http://h:0", "http://h:0"),
     ],
 )
 def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
@@ -51,6 +52,9 @@ def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
         ("rocketmq://", "names no NameServer"),
         ("rocketmq://u:s3cret@h", "the source names a user"),
         ("http://me:s3cret@h", "holds a password"),
+        ("http://me:s3cret@h/rocketmq/nsaddr", "holds a password"),
+        ("http://me:s3cret/x@h", "its login, host or port is malformed"),
+        ("http://me:s3cret\uff0fx@h", "its login, host or port is malformed"),
         ("http://", "names no host"),
     ],
 )
@@ -75,7 +79,25 @@ def test_an_address_server_leads_to_its_name_servers() -> None:
         assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
 
 
-@pytest.mark.parametrize(("body", "status"), [(b"", 200), (b"<html>", 200), (b'{"status":0}', 200), (b"x", 404)])
+def test_an_address_server_is_not_told_the_user_of_its_url() -> None:
+    with remoting() as server, dashboard(HttpReplay()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
+        url = http.url.replace("://", "://me@")
+        assert endpoint(f"{url}/rocketmq/nsaddr") == f"rocketmq://{server.address}"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 200),
+        (b"<html>", 200),
+        (b'{"status":0}', 200),
+        (b"x", 404),
+        (b"a:9876;b:c", 200),
+        (b"u@h:1", 200),
+        (b";", 200),
+    ],
+)
 def test_an_address_server_that_lists_nothing_is_an_error(body: bytes, status: int) -> None:
     with dashboard(HttpReplay()) as http:
         http.faults["/rocketmq/nsaddr"] = giving(body, status)

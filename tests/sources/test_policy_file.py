@@ -127,6 +127,11 @@ BAD = [
     (rule("groups: g\nlimits: {}"), ", line 4: rules[0].limits: a rule needs a limit", f"there are {GROUP_LIMITS}"),
     (rule("groups: g\nlimits:\n  idle: 0\n  idel: 0"), ", line 6: rules[0].limits.idel: there is no key 'idel' here", "did you mean idle?"),
     (limits("minBrokers: 2"), ", line 4: rules[0].limits.minBrokers: minBrokers is no limit of groups", f"limits of groups are {GROUP_LIMITS}"),
+    (
+        limits(f"lag: {10**400}"),
+        f", line 4: rules[0].limits.lag: {'1' + '0' * 79} is more than 9223372036854775807",
+        None,
+    ),
     (limits("idle: -1"), ", line 4: rules[0].limits.idle: -1 is less than 0", None),
     (limits("idle: 1.5"), ", line 4: rules[0].limits.idle: 1.5 is not a whole number", None),
     (limits("idle: none"), ", line 4: rules[0].limits.idle: 'none' is not a number", None),

@@ -63,6 +63,15 @@ def test_a_files_first_line_is_the_secret(tmp_path: Path) -> None:
     assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
 
 
+def test_a_line_that_is_longer_than_any_secret_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.touch(0o600)
+    path.write_text("x" * 10_000 + "\n")
+    assert len(read_secret(secret_place(f"file:{path}", WHERE), WHERE, {})) == 10_000
+    path.write_text("x" * 10_001)
+    assert problem(f"file:{path}") == (f"file:{path}: its first line is longer than 10000 characters", None)
+
+
 def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_text(CANARY)
     (tmp_path / "secret").chmod(0o600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,14 @@ def test_parts_without_a_time_of_their_own_take_that_of_the_snapshot() -> None:
     assert seen.where == "stdin"
     assert seen.at is not None
     assert seen.at.isoformat() == "2026-11-21T02:02:07+00:00"
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    group = {"group": "g", "seen": {"where": "x", "at": "2026-11-01T02:00:00"}}
+    source = {"takenAt": "2026-11-01T00:00:00"}
+    found = read(snapshot_text({"groups": [group]}, source=source))
+    assert found.taken_at == datetime(2026, 11, 1, tzinfo=UTC)
+    assert found.group("g").seen.at == datetime(2026, 11, 1, 2, tzinfo=UTC)
 
 
 def test_a_snapshot_may_hold_nothing() -> None:

@@ -127,9 +127,11 @@ def test_answers_to_requests_that_were_never_sent_are_spoken_of() -> None:
 
 
 def test_a_4_9_server_keeps_silent_about_a_code_that_it_does_not_know() -> None:
-    with talking(replay := Replay("4.9.7"), SOON) as opened:
-        error = failure(opened, replay.address, requests.get_topic_config("T"))
-    assert error.message == f"{replay.address} GET_TOPIC_CONFIG: no whole answer within 0.3 s"
+    replay = Replay("4.9.7")
+    del replay.answers[201, ""]
+    with talking(replay, SOON) as opened:
+        error = failure(opened, replay.address, requests.get_all_subscription_group_config())
+    assert error.message == f"{replay.address} GET_ALL_SUBSCRIPTIONGROUP_CONFIG: no whole answer within 0.3 s"
     assert "4.9" in (error.hint or "")
 
 

@@ -77,6 +77,16 @@ def test_what_changes_before_the_first_event_is_in_the_picture() -> None:
     assert strip_of(drawn(report)).startswith(" ")
 
 
+def test_times_above_the_picture_do_not_run_into_one_another() -> None:
+    begin, end = 50_500 * SECOND_US, 50_502 * SECOND_US
+    queue = MessageQueue("T", "broker-a", 0)
+    line = measured(queue, [Interval(0, begin, "one", ("a",)), Interval(begin, end, "none", ())])
+    ruler = strip_of(drawn(simulated([line], events=[Event("leave", begin, "a")]), 120), 0)
+    times = ruler.split()
+    assert len(times) > 2
+    assert all(re.fullmatch(r"14h1m(40(\.\d+)?|41(\.\d+)?|42)s", time) for time in times)
+
+
 def test_events_are_marked_where_they_are() -> None:
     events = [Event("leave", SECOND_US, "a"), Event("join", 4 * SECOND_US, "b"), Event("join", 4 * SECOND_US, "c")]
     section = drawn(simulated({"broker-a 0": "aaaaaaaa", "broker-a 1": "b       "}, events=events), 10)

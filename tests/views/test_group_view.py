@@ -164,7 +164,10 @@ def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_de
     assert min(lengths) == 11_000  # type: ignore[type-var]
     text = as_plain(report.only(()))
     assert "and 10 more: --section windows shows all" in text
-    assert "more: --section" not in as_plain(report.only(("windows",)))
+    whole = as_plain(report.only(("windows",)))
+    assert "more: --section" not in whole
+    assert "several, the 30 longest" in text
+    assert "30 longest" not in whole
     assert len(rows(report, "windows")) == 40
     assert len(as_csv(report.only(()).table).splitlines()) == 41
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from rmqlb.views.machine import as_csv
 from rmqlb.views.people import as_markdown, as_plain
 from rmqlb.views.report import Column, Report, Section
@@ -32,6 +34,12 @@ def test_a_section_that_is_named_is_whole() -> None:
     named = report(BRIEF).only(("letters",))
     assert "y" in as_plain(named)
     assert "more" not in as_plain(named)
+
+
+def test_the_title_says_which_rows_were_chosen_as_long_as_they_alone_are_seen() -> None:
+    chosen = report(replace(BRIEF, chosen="the vowels"))
+    assert "letters, the vowels\n" in as_plain(chosen)
+    assert "vowels" not in as_plain(chosen.only(("letters",)))
 
 
 def test_machines_see_every_row() -> None:

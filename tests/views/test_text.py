@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from rmqlb.views.machine import as_json, as_yaml
 from rmqlb.views.text import clip, safe_cell, safe_json, safe_markdown, visible
@@ -53,7 +55,14 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(cell: str) -> None:
 def test_a_name_in_markdown_begins_no_tag_no_link_no_code_and_no_emphasis(text: str) -> None:
     shown = safe_markdown(text)
     assert not re.search(r"(?<!\\)(?:\\\\)*[|<\[`*]", shown)
-    assert re.sub(r"\\([\\|<\[`*])", r"\1", shown) == text
+    assert re.sub(r"\\([\\|<\[`*_~&])", r"\1", shown) == text
+
+
+@given(st.text("_~&*`<[]()!#;:\\|/ aAltgmp1.-x", max_size=30))
+@example("_internal_ ~~old~~ &lt;b&gt; &#35;1")
+def test_a_name_in_markdown_is_rendered_as_it_is(text: str) -> None:
+    rendered = MarkdownIt("commonmark").enable("strikethrough").renderInline(safe_markdown(text))
+    assert html.unescape(rendered).split() == text.split()
 
 
 @given(st.text(min_size=1), st.integers(3, 30))

@@ -9,10 +9,10 @@ from rmqlb.cli.manual.files import all_files
 
 
 def write(root: Path) -> None:
-    """Write all files, and remove pages of commands that are gone."""
+    """Write all files, and remove pages of commands that are gone; what is not rmqlb's is left alone."""
     wanted = {root / path: text for path, text in all_files().items()}
     for folder in ("man", "completions"):
-        for path in (root / folder).rglob("*"):
+        for path in (root / folder).rglob("rmqlb*"):
             if path.is_file() and path not in wanted:
                 path.unlink()
     for path, text in wanted.items():

@@ -95,14 +95,14 @@ def bash_script(program: CommandPage) -> str:
             above, path = " ".join(command.path[:-1]), " ".join(command.path)
             lines.append(f"            {_quoted(f'{above}/{command.name}')}) path={_quoted(path)} ;;")
     lines += ["        esac", "    done", "    case $path in"]
-    lines += [f"        {_quoted(' '.join(command.path))}) {_function(command)} ;;" for command in commands]
+    lines += [f"        {_quoted(' '.join(command.path))}) {command.function} ;;" for command in commands]
     lines += ["    esac", "}", "", "complete -F _rmqlb rmqlb"]
     return "\n".join(lines) + "\n"
 
 
 def _one(command: CommandPage) -> str:
     """The function of a command: after an option its values, after a dash the options, else what may stand there."""
-    lines = [f"{_function(command)}() {{", "    case $prev in"]
+    lines = [f"{command.function}() {{", "    case $prev in"]
     by_call: dict[str, list[str]] = {}
     for option in command.options:
         if option.metavar is not None:
@@ -147,10 +147,6 @@ def _call(value: Value) -> str:
 
 def _names(options: tuple[OptionPage, ...]) -> tuple[str, ...]:
     return tuple(name for option in options for name in (*option.names, *option.negations) if name.startswith("--"))
-
-
-def _function(command: CommandPage) -> str:
-    return "_" + "_".join(("rmqlb", "at", *command.path)).replace("-", "_")
 
 
 def _quoted(text: str) -> str:

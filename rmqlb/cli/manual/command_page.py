@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rmqlb.cli.exit_codes import MEANINGS, ExitCode
 from rmqlb.cli.manual.help_text import Listing
 from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
@@ -132,7 +134,9 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
     if command.path:
         variables = {option.variable for option in command.options if option.variable}
         if variables:
-            page.paragraph("Options that are not on the command line may be set by " + _listed(sorted(variables)) + ".")
+            page.paragraph(
+                "Options that are not on the command line may be set by " + _listed(sorted(variables), "and") + "."
+            )
         page.paragraph(Marked(f"What else counts is in {bold('rmqlb')}(1)."))
         return
     setting: dict[str, set[str]] = {}
@@ -142,7 +146,8 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
                 setting.setdefault(option.variable, set()).add(option.names[-1])
     for variable, names in sorted(setting.items()):
         page.item(
-            bold(variable), Marked(f"What {_or([bold(name) for name in sorted(names)])} says where it is left out.")
+            bold(variable),
+            Marked(f"What {_listed([bold(name) for name in sorted(names)], 'or')} says where it is left out."),
         )
     for variable, meaning in _MORE_VARIABLES:
         page.item(bold(variable), meaning)
@@ -169,12 +174,9 @@ def _related(command: CommandPage, program: CommandPage) -> list[tuple[str, int]
     return [(PROGRAM, 1), *([(parent, 1)] if parent != PROGRAM else []), *below, *OTHER_PAGES]
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
-
-
-def _or(names: list[Marked]) -> str:
-    return ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+def _listed(names: Sequence[str], last: str) -> str:
+    """`a, b and c`, where `last` is the word before the last one."""
+    return ", ".join(names[:-1]) + (f" {last} " if len(names) > 1 else "") + names[-1]
 
 
 def _lower(text: str) -> str:

@@ -56,7 +56,7 @@ def fish_script(program: CommandPage) -> str:
             ]
     lines.append(_REST)
     for command in commands:
-        head = f"complete -c rmqlb -n {_quoted(f'__rmqlb_at {_argument_of(command)}'.strip())}"
+        head = f"complete -c rmqlb -n {_quoted(' '.join(('__rmqlb_at', *command.path)))}"
         for below in command.commands:
             lines.append(f"{head} -a {_quoted(below.name)} -d {_quoted(below.help.summary.rstrip('.'))}")
         lines += [f"{head} {_offer(value_of(command, argument))}" for argument in command.arguments]
@@ -86,10 +86,6 @@ def _offer(value: Value) -> str:
             return "-f -a '(__rmqlb_contexts)'"
         case _:
             return "-f"
-
-
-def _argument_of(command: CommandPage) -> str:
-    return " ".join(command.path)
 
 
 def _word(text: str) -> str:

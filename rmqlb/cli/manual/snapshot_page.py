@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 
 from rmqlb.cli.manual.roff import Marked, Page, bold, escaped
-from rmqlb.sources import snapshot_file
+from rmqlb.sources.snapshot_document import SnapshotDocument
 from rmqlb.sources.snapshot_file import FORMAT_VERSION
 
 EXAMPLE = """\
@@ -90,7 +90,7 @@ def snapshot_page() -> Page:
 
 def keys() -> Iterator[tuple[str, str, str]]:
     """Each key's path (`[]` is an item of a list, `*` any key), what kind of value it has, and what it means."""
-    yield from _keys(snapshot_file.SnapshotDocument, "", {})  # type: ignore[attr-defined,unused-ignore]
+    yield from _keys(SnapshotDocument, "", {})
 
 
 def _keys(

@@ -55,7 +55,7 @@ def zsh_script(program: CommandPage) -> str:
 
 def _one(command: CommandPage) -> str:
     specs = [_option(command, option) for option in command.options]
-    lines = [f"{_function(command)}() {{"]
+    lines = [f"{command.function}() {{"]
     if command.commands:
         lines += ['    local curcontext="$curcontext" state line', "    local -a commands"]
         specs += ["'1:command:->command'", "'*::argument:->argument'"]
@@ -69,7 +69,7 @@ def _one(command: CommandPage) -> str:
             lines.append(f"                {_quoted(f'{below.name}:{_described(below.help.summary)}')}")
         lines += ["            )", "            _describe -t commands command commands", "            ;;"]
         lines += ["        argument)", "            case $line[1] in"]
-        lines += [f"                {below.name}) {_function(below)} ;;" for below in command.commands]
+        lines += [f"                {below.name}) {below.function} ;;" for below in command.commands]
         lines += ["            esac", "            ;;", "    esac"]
     return "\n".join([*lines, "}", ""])
 
@@ -117,10 +117,6 @@ def _message(metavar: str) -> str:
 
 def _escaped(word: str) -> str:
     return "".join(char if char.isalnum() or char in "-_." else f"\\{char}" for char in word)
-
-
-def _function(command: CommandPage) -> str:
-    return "_" + "_".join(("rmqlb", "at", *command.path)).replace("-", "_")
 
 
 def _quoted(text: str) -> str:

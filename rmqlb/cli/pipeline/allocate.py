@@ -8,7 +8,14 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.option_groups import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, SparkOptions, StrategiesOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import (
+    WHICH,
+    AsOfOptions,
+    OnlyOptions,
+    SparkOptions,
+    StrategiesOptions,
+    WarehouseOptions,
+)
 
 
 @command
@@ -18,7 +25,7 @@ def allocate(
     as_of: AsOfOptions,
     strategies: StrategiesOptions,
     include_retry: Annotated[
-        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel="What to look at")
+        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
     ] = False,
     strategy_options: StrategyOptions,
     where: WarehouseOptions,

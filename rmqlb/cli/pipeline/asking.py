@@ -74,7 +74,7 @@ def _schedule(options: ScheduleOptions) -> SendSchedule:
         latency_fault=send_values.on_or_off(options.latency_fault, "--latency-fault"),
         threads=options.threads,
         retries=options.retries,
-        timeout_ms=send_values.duration_us(options.timeout, "--timeout") // 1000,
+        timeout_ms=send_values.whole_ms(options.timeout, "--timeout"),
         seed=options.seed,
         rate=send_values.rate(options.rate, "--rate"),
         duration_us=send_values.duration_us(options.for_, "--for"),

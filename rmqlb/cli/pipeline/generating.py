@@ -25,4 +25,4 @@ def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> N
     first = values.day(shape["first"], "--first")
     with terminal.progress(verb="writing") as progress:
         summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
-    terminal.show(fleet_report(folder, msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())
+    terminal.show(fleet_report(msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())

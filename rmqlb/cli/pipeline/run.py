@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from rmqlb.cli.option_groups import OutputOptions, StrategyOptions, command
 from rmqlb.cli.pipeline.options import (
+    WHICH,
     AsOfOptions,
     OnlyOptions,
     ScheduleOptions,
@@ -34,11 +35,11 @@ def run(
     as_of: AsOfOptions,
     strategies: StrategiesOptions,
     include_retry: Annotated[
-        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel="What to look at")
+        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
     ] = False,
     members: Annotated[
         int,
-        Option(min=0, max=64, help="What-if: how many members more and fewer.", rich_help_panel="What to look at"),
+        Option(min=0, max=64, help="What-if: how many members more and fewer.", rich_help_panel=WHICH),
     ] = 2,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,

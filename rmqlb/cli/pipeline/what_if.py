@@ -8,7 +8,14 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.option_groups import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, SparkOptions, StrategiesOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import (
+    WHICH,
+    AsOfOptions,
+    OnlyOptions,
+    SparkOptions,
+    StrategiesOptions,
+    WarehouseOptions,
+)
 
 
 @command
@@ -17,9 +24,7 @@ def what_if(
     only: OnlyOptions,
     as_of: AsOfOptions,
     strategies: StrategiesOptions,
-    members: Annotated[
-        int, Option(min=0, max=64, help="How many members more and fewer.", rich_help_panel="What to look at")
-    ] = 2,
+    members: Annotated[int, Option(min=0, max=64, help="How many members more and fewer.", rich_help_panel=WHICH)] = 2,
     strategy_options: StrategyOptions,
     where: WarehouseOptions,
     spark: SparkOptions,

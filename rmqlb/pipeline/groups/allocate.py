@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
+from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
@@ -44,10 +44,12 @@ def _assignments(
         batch = read_batch(rows)
         dealing = Dealing(batch, settings)
         for strategy in strategies:
-            deal = _by_kernel if has_kernel(strategy, settings) else _by_engine
-            columns = deal(batch, dealing, strategy, settings)
+            if has_kernel(strategy, settings):
+                columns = _by_kernel(batch, dealing, strategy)
+            else:
+                columns = _by_engine(batch, strategy, settings)
             pairs = columns.pop("pair")
-            yield rows_of(
+            yield batch_of(
                 {
                     **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
@@ -73,7 +75,7 @@ def _refusals(
             # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
             dealt = [pair for pair in deal_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
             pairs = np.array([pair.pair for pair in dealt], np.int64)
-            yield rows_of(
+            yield batch_of(
                 {
                     **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array([batch.topics[pair.pair] for pair in dealt], pa.string()),
@@ -84,10 +86,10 @@ def _refusals(
             )
 
 
-def _by_kernel(batch: GroupBatch, dealing: Dealing, strategy: str, settings: Settings) -> dict[str, Any]:  # noqa: ARG001
+def _by_kernel(batch: GroupBatch, dealing: Dealing, strategy: str) -> dict[str, Any]:
     pairs = dealing.pairs
     places = dealing.places(strategy, pairs)
-    owners = batch.named(places)
+    owners = batch.ids_at(places)
     pair_of = batch.pair_of
     kept = np.flatnonzero(~dealing.refused(strategy, pairs)[pair_of])
     return {
@@ -111,7 +113,7 @@ def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
     return ~as_dealt
 
 
-def _by_engine(batch: GroupBatch, dealing: Dealing, strategy: str, settings: Settings) -> dict[str, Any]:  # noqa: ARG001
+def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str, Any]:
     rows = [row for dealt in deal_by_engine(batch, strategy, settings) for row in _rows(batch, dealt)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())

@@ -67,7 +67,7 @@ class Dealing:
         """
         places = self._strategy(full_name(strategy, self._settings.inner))(pairs)
         if len(self._absent):
-            keys = self._keys(self._pair_of[pairs.rows], self._batch.named(places))
+            keys = self._keys(self._pair_of[pairs.rows], self._batch.ids_at(places))
             places = np.where(np.isin(keys, self._absent), -1, places)
         return places
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.pipeline.schemas import FLEET, GROUP, KEY
@@ -25,20 +25,20 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
             offsets.
         include_retry: the groups' %RETRY% topics too.
     """
-    subscriptions = tables["subscriptions"].where(sql.col("hasRoute"))
+    subscriptions = tables["subscriptions"].where(fn.col("hasRoute"))
     if not include_retry:
-        subscriptions = subscriptions.where(~sql.col("topic").startswith(RETRY_PREFIX))
+        subscriptions = subscriptions.where(~fn.col("topic").startswith(RETRY_PREFIX))
     topics = tables["topics"].select(*KEY, "topic", "subscribe")
     known = _known(tables["offsets"], tables["owners"])
     pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*KEY, "topic"]).join(known, list(_PAIR), "left")
     by_group = pairs.groupBy(*GROUP).agg(
-        sql.sort_array(sql.collect_list(sql.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
+        fn.sort_array(fn.collect_list(fn.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
     )
-    groups = tables["groups"].where(sql.col("problem").isNull()).select(*GROUP, "strategy")
+    groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
     return (
         groups.join(_members(tables["members"]), list(GROUP), "left")
         .join(by_group, list(GROUP))
-        .withColumn("members", sql.coalesce("members", sql.array().cast("array<string>")))
+        .withColumn("members", fn.coalesce("members", fn.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
 
@@ -46,22 +46,22 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
 def _members(members: DataFrame) -> DataFrame:
     """Client ids in the clients' order."""
     ordered = members.groupBy(*GROUP).agg(
-        sql.sort_array(sql.collect_list(sql.struct("place", "clientId"))).alias("placed")
+        fn.sort_array(fn.collect_list(fn.struct("place", "clientId"))).alias("placed")
     )
-    return ordered.select(*GROUP, sql.col("placed.clientId").alias("members"))
+    return ordered.select(*GROUP, fn.col("placed.clientId").alias("members"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:
     """What is known of single queues of a pair; both tables go through one grouping."""
-    placed = sql.col("place").isNotNull()
-    lags = offsets.where(placed & sql.col("lag").isNotNull()).select(
-        *_PAIR, sql.struct("place", "lag").alias("lagged"), sql.lit(None).alias("owned")
+    placed = fn.col("place").isNotNull()
+    lags = offsets.where(placed & fn.col("lag").isNotNull()).select(
+        *_PAIR, fn.struct("place", "lag").alias("lagged"), fn.lit(None).alias("owned")
     )
     held = owners.where(placed).select(
-        *_PAIR, sql.lit(None).alias("lagged"), sql.struct("place", "owners").alias("owned")
+        *_PAIR, fn.lit(None).alias("lagged"), fn.struct("place", "owners").alias("owned")
     )
     return (
         lags.unionByName(held)
         .groupBy(*_PAIR)
-        .agg(sql.collect_list("lagged").alias("lags"), sql.collect_list("owned").alias("owners"))
+        .agg(fn.collect_list("lagged").alias("lags"), fn.collect_list("owned").alias("owners"))
     )

@@ -83,14 +83,14 @@ class GroupBatch:
         """Where each group's members end; shape (groups,)."""
         return np.cumsum(self.members)
 
-    def named(self, places: Ints) -> Ints:
-        """Members' places as numbers of their client ids; −1 stays.
+    def ids_at(self, places: Ints) -> Ints:
+        """The client ids, by number, of the members at these places; −1 stays.
 
         Args:
             places: shape (n,).
         """
-        numbers: Ints = np.append(self.ids, -1)[places]
-        return numbers
+        ids: Ints = np.append(self.ids, -1)[places]
+        return ids
 
 
 def read_batch(batch: pa.RecordBatch) -> GroupBatch:

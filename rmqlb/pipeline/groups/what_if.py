@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.kernels.lanes import Ints
+from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.pairs import among
-from rmqlb.pipeline.arrow import all_of, known, named, rows_of, taken
+from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
@@ -53,32 +53,32 @@ def broker_losses(topics: DataFrame) -> DataFrame:
     writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
     both = reads.join(writes, [*KEY, "topic", "brokerName"], "full")
     total = topics.select(*KEY, "topic", _total("subscribe").alias("allReads"), _total("publish").alias("allWrites"))
-    none = sql.lit(0)
+    none = fn.lit(0)
     return (
         both.join(total, [*KEY, "topic"])
         .select(
             *KEY,
             "brokerName",
             "topic",
-            sql.col("allReads").alias("readQueuesBefore"),
-            (sql.col("allReads") - sql.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
-            sql.col("allWrites").alias("writeQueuesBefore"),
-            (sql.col("allWrites") - sql.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
+            fn.col("allReads").alias("readQueuesBefore"),
+            (fn.col("allReads") - fn.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
+            fn.col("allWrites").alias("writeQueuesBefore"),
+            (fn.col("allWrites") - fn.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
         )
         .select(*BROKER_LOSSES.columns)
     )
 
 
 def _by_broker(topics: DataFrame, column: str) -> DataFrame:
-    runs = topics.select(*KEY, "topic", sql.explode(column).alias("run"))
-    return runs.groupBy(*KEY, "topic", sql.col("run.brokerName").alias("brokerName")).agg(
-        sql.sum("run.queues").cast("int").alias("queues")
+    runs = topics.select(*KEY, "topic", fn.explode(column).alias("run"))
+    return runs.groupBy(*KEY, "topic", fn.col("run.brokerName").alias("brokerName")).agg(
+        fn.sum("run.queues").cast("int").alias("queues")
     )
 
 
 def _total(column: str) -> Column:
     """Queues in all runs; null when the list is not known."""
-    return sql.aggregate(column, sql.lit(0), lambda total, run: total + run["queues"])
+    return fn.aggregate(column, fn.lit(0), lambda total, run: total + run["queues"])
 
 
 def _sweep(
@@ -127,7 +127,7 @@ class _Swept:
                     yield self._case(name, other, "strategy", subject, self._now)
 
     def _case(
-        self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Any = True
+        self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Bools | bool = True
     ) -> pa.RecordBatch:
         after = self._before[other] if cases is self._now else self._dealing.places(other, cases.pairs)
         was, becomes = self._spread[name], self._spreads(cases, after)
@@ -146,12 +146,13 @@ class _Swept:
             "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
             **figures(self._batch, cases, self._before[name], after),
         }
-        whole = rows_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
+        whole = batch_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
         return whole.filter(pa.array(keep))
 
     def _spreads(self, cases: Cases, places: Ints) -> Spreads:
         return spreads(cases, places, self._roster.is_id)
 
-    def _refuses(self, name: str, cases: Cases) -> Any:
+    def _refuses(self, name: str, cases: Cases) -> Bools:
+        """The cases in which some pair's clients throw."""
         return cases.having(self._dealing.refused(name, cases.pairs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.history.timeline import conform, place
 from rmqlb.pipeline.schemas import CHURN
@@ -27,21 +27,21 @@ def churn(timeline: DataFrame, groups: DataFrame, members: DataFrame) -> DataFra
         CHURN: sums over the moments of a day; `members` is how many processes its last moment shows.
     """
     by_time = Window.partitionBy("cluster", "group").orderBy("index")
-    now, before = F.col("processes"), F.col("before")
+    now, before = fn.col("processes"), fn.col("before")
     observed = _observed(timeline, groups).join(_processes(timeline, members), list(_MOMENT), "left")
-    compared = observed.withColumn("processes", F.coalesce(now, F.array().cast("array<string>"))).withColumn(
-        "before", F.lag(now).over(by_time)
+    compared = observed.withColumn("processes", fn.coalesce(now, fn.array().cast("array<string>"))).withColumn(
+        "before", fn.lag(now).over(by_time)
     )
     by_day = compared.groupBy("cluster", "group", "date").agg(
-        F.max_by(F.array_size(now), "index").alias("members"),
-        F.sum(F.array_size(F.array_except(now, before))).alias("joined"),
-        F.sum(F.array_size(F.array_except(before, now))).alias("left"),
+        fn.max_by(fn.array_size(now), "index").alias("members"),
+        fn.sum(fn.array_size(fn.array_except(now, before))).alias("joined"),
+        fn.sum(fn.array_size(fn.array_except(before, now))).alias("left"),
     )
     return conform(by_day, CHURN)
 
 
 def _observed(timeline: DataFrame, groups: DataFrame) -> DataFrame:
-    looked = groups.where(F.col("members").isNotNull())
+    looked = groups.where(fn.col("members").isNotNull())
     return place(looked, timeline).select(*_MOMENT, "date").distinct()
 
 
@@ -52,6 +52,6 @@ def _processes(timeline: DataFrame, members: DataFrame) -> DataFrame:
     id as often as the snapshot that shows it most often.
     """
     same_id = Window.partitionBy("cluster", "snapshot", "group", "clientId").orderBy("place")
-    name = F.concat_ws(" ", F.row_number().over(same_id).cast("string"), "clientId")
+    name = fn.concat_ws(" ", fn.row_number().over(same_id).cast("string"), "clientId")
     named = place(members, timeline).withColumn("process", name)
-    return named.groupBy(*_MOMENT).agg(F.collect_set("process").alias("processes"))
+    return named.groupBy(*_MOMENT).agg(fn.collect_set("process").alias("processes"))

@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import functions as fn
 
 from rmqlb.model.group import BROADCASTING
 from rmqlb.pipeline.history.timeline import QUEUE_OF_GROUP, conform, sightings
@@ -54,15 +54,15 @@ def days(timeline: DataFrame, owners: DataFrame, groups: DataFrame) -> DataFrame
     by_step = (
         _changes(sightings(timeline, owners))
         .groupBy("cluster", "group", "step", "date")
-        .agg(F.count("*").alias("queues"), *(F.sum(F.col(name).cast("int")).alias(name) for name in _COUNTED))
+        .agg(fn.count("*").alias("queues"), *(fn.sum(fn.col(name).cast("int")).alias(name) for name in _COUNTED))
     )
     by_day = by_step.groupBy("cluster", "group", "date").agg(
-        F.max("queues").alias("queues"),
-        F.count_if(F.col("step") > 1).alias("snapshots"),
-        F.count_if(F.col("moved") > 0).alias("restless"),
-        *(F.sum(name).alias(name) for name in _COUNTED),
+        fn.max("queues").alias("queues"),
+        fn.count_if(fn.col("step") > 1).alias("snapshots"),
+        fn.count_if(fn.col("moved") > 0).alias("restless"),
+        *(fn.sum(name).alias(name) for name in _COUNTED),
     )
-    broadcasting = groups.where(F.col("messageModel") == BROADCASTING).select("cluster", "group").distinct()
+    broadcasting = groups.where(fn.col("messageModel") == BROADCASTING).select("cluster", "group").distinct()
     return conform(by_day.join(broadcasting, ["cluster", "group"], "left_anti"), DAYS)
 
 
@@ -75,7 +75,7 @@ def moves(days: DataFrame) -> DataFrame:
     Returns:
         MOVES: the days on which a step ends; `snapshots` is the number of steps.
     """
-    return conform(days.where(F.col("snapshots") > 0), MOVES)
+    return conform(days.where(fn.col("snapshots") > 0), MOVES)
 
 
 def flapping(
@@ -110,18 +110,18 @@ def flapping(
     Returns:
         FLAPPING: each group of `days`.
     """
-    nights = F.datediff(F.max("date"), F.min("date"))
+    nights = fn.datediff(fn.max("date"), fn.min("date"))
     in_all = days.groupBy("cluster", "group").agg(
-        F.sum("moved").alias("moves"),
-        F.sum("newlyMoved").alias("queues"),
-        F.sum("restless").alias("restless"),
-        F.max("queues").alias("most"),
-        F.greatest(nights, F.lit(1)).alias("days"),
+        fn.sum("moved").alias("moves"),
+        fn.sum("newlyMoved").alias("queues"),
+        fn.sum("restless").alias("restless"),
+        fn.max("queues").alias("most"),
+        fn.greatest(nights, fn.lit(1)).alias("days"),
     )
     known = in_all.join(_returns(sessions), ["cluster", "group"], "left").fillna(0, ["returns", "moments"])
-    back_and_forth = (F.col("moments") >= least) & (F.col("moments") * days_a_return >= F.col("days"))
-    never_still = (F.col("restless") >= least) & (F.col("movesADay") >= F.col("most") * moved_share)
-    rated = known.withColumn("movesADay", F.col("moves") / F.col("days"))
+    back_and_forth = (fn.col("moments") >= least) & (fn.col("moments") * days_a_return >= fn.col("days"))
+    never_still = (fn.col("restless") >= least) & (fn.col("movesADay") >= fn.col("most") * moved_share)
+    rated = known.withColumn("movesADay", fn.col("moves") / fn.col("days"))
     return conform(rated.withColumn("flaps", back_and_forth | never_still), FLAPPING)
 
 
@@ -130,31 +130,31 @@ def _changes(seen: DataFrame) -> DataFrame:
     # Ranked before the queues are put in order: partitioned by group, the rows need no second shuffle for that.
     group = Window.partitionBy("cluster", "group").orderBy("index")
     queue = Window.partitionBy(*QUEUE_OF_GROUP).orderBy("index")
-    before, after = F.col("before"), F.col("owners")
-    had, has = F.size(before) > 0, F.size(after) > 0
-    compared = seen.withColumn("step", F.dense_rank().over(group)).select(
+    before, after = fn.col("before"), fn.col("owners")
+    had, has = fn.size(before) > 0, fn.size(after) > 0
+    compared = seen.withColumn("step", fn.dense_rank().over(group)).select(
         "*",
-        F.lag("owners").over(queue).alias("before"),
-        F.lag("step").over(queue).eqNullSafe(F.col("step") - 1).alias("observed"),
+        fn.lag("owners").over(queue).alias("before"),
+        fn.lag("step").over(queue).eqNullSafe(fn.col("step") - 1).alias("observed"),
     )
     counted = compared.select(
         "*",
-        (F.col("observed") & had & has & (before != after)).alias("moved"),
-        (F.col("observed") & had & ~has).alias("unassigned"),
-        (F.col("observed") & ~had & has).alias("assigned"),
+        (fn.col("observed") & had & has & (before != after)).alias("moved"),
+        (fn.col("observed") & had & ~has).alias("unassigned"),
+        (fn.col("observed") & ~had & has).alias("assigned"),
     )
-    so_far = F.count_if("moved").over(queue.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    return counted.withColumn("newlyMoved", F.col("moved") & (so_far == 1))
+    so_far = fn.count_if("moved").over(queue.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return counted.withColumn("newlyMoved", fn.col("moved") & (so_far == 1))
 
 
 def _returns(sessions: DataFrame) -> DataFrame:
     """Per group: how often a queue went back to an owner, and at how many moments any did."""
     one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("since")
-    again = sessions.withColumn("nth", F.row_number().over(one_owner)).where(F.col("nth") > 1)
+    again = sessions.withColumn("nth", fn.row_number().over(one_owner)).where(fn.col("nth") > 1)
     by_moment = (
         again.select("cluster", "group", *QUEUE, "since")
         .distinct()
         .groupBy("cluster", "group", "since")
-        .agg(F.count("*").alias("returns"))
+        .agg(fn.count("*").alias("returns"))
     )
-    return by_moment.groupBy("cluster", "group").agg(F.sum("returns").alias("returns"), F.count("*").alias("moments"))
+    return by_moment.groupBy("cluster", "group").agg(fn.sum("returns").alias("returns"), fn.count("*").alias("moments"))

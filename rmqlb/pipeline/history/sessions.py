@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.history.timeline import QUEUE_OF_GROUP, conform, sightings
 from rmqlb.pipeline.schemas import SESSIONS
@@ -34,11 +34,11 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     seen = sightings(timeline, owners)
     ended = _runs(seen).join(_next_observations(seen), ["cluster", "group", "index"])
     by = (
-        F.when(F.col("nextOwners") > 0, "moved")
-        .when(F.col("nextOwners") == 0, "unowned")
-        .when(F.col("observedAgain").isNotNull(), "unobserved")
+        fn.when(fn.col("nextOwners") > 0, "moved")
+        .when(fn.col("nextOwners") == 0, "unowned")
+        .when(fn.col("observedAgain").isNotNull(), "unobserved")
     )
-    until = F.coalesce("nextSighting", "observedAgain")
+    until = fn.coalesce("nextSighting", "observedAgain")
     return conform(ended.select("*", until.alias("until"), by.alias("endedBy")), SESSIONS)
 
 
@@ -49,18 +49,18 @@ def _runs(seen: DataFrame) -> DataFrame:
     """
     edges = _edges(seen)
     one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("sighting")
-    here = F.struct("index", "sighting", "takenAt", "nextSighting", "nextOwners")
+    here = fn.struct("index", "sighting", "takenAt", "nextSighting", "nextOwners")
     # A run's last sighting is where it begins, or else its owner's next edge.
-    last = F.when(F.col("ends"), here).otherwise(F.lead(here).over(one_owner))
+    last = fn.when(fn.col("ends"), here).otherwise(fn.lead(here).over(one_owner))
     return (
         edges.select(*QUEUE_OF_GROUP, "owner", "begins", "sighting", "takenAt", last.alias("last"))
         .where("begins")
         .select(
             *QUEUE_OF_GROUP,
             "owner",
-            F.col("takenAt").alias("since"),
-            F.col("last.takenAt").alias("lastSeen"),
-            (F.col("last.sighting") - F.col("sighting") + 1).alias("snapshots"),
+            fn.col("takenAt").alias("since"),
+            fn.col("last.takenAt").alias("lastSeen"),
+            (fn.col("last.sighting") - fn.col("sighting") + 1).alias("snapshots"),
             "last.index",
             "last.nextSighting",
             "last.nextOwners",
@@ -71,13 +71,13 @@ def _runs(seen: DataFrame) -> DataFrame:
 def _edges(seen: DataFrame) -> DataFrame:
     """The sightings of a queue and owner at which a run begins or ends: few, where little changes."""
     queue = Window.partitionBy(*QUEUE_OF_GROUP).orderBy("index")
-    owners, before, after = F.col("owners"), F.col("before"), F.col("after")
+    owners, before, after = fn.col("owners"), fn.col("before"), fn.col("after")
     numbered = seen.select(
         "*",
-        F.row_number().over(queue).alias("sighting"),
-        F.lag("owners").over(queue).alias("before"),
-        F.lead("owners").over(queue).alias("after"),
-        F.lead("takenAt").over(queue).alias("nextSighting"),
+        fn.row_number().over(queue).alias("sighting"),
+        fn.lag("owners").over(queue).alias("before"),
+        fn.lead("owners").over(queue).alias("after"),
+        fn.lead("takenAt").over(queue).alias("nextSighting"),
     )
     changed = numbered.where(~(owners.eqNullSafe(before) & owners.eqNullSafe(after)))
     held = changed.select(
@@ -86,15 +86,15 @@ def _edges(seen: DataFrame) -> DataFrame:
         "sighting",
         "takenAt",
         "nextSighting",
-        F.array_size(after).alias("nextOwners"),
-        F.explode("owners").alias("owner"),
+        fn.array_size(after).alias("nextOwners"),
+        fn.explode("owners").alias("owner"),
         "before",
         "after",
     )
     return held.select(
         "*",
-        (before.isNull() | ~F.array_contains(before, F.col("owner"))).alias("begins"),
-        (after.isNull() | ~F.array_contains(after, F.col("owner"))).alias("ends"),
+        (before.isNull() | ~fn.array_contains(before, fn.col("owner"))).alias("begins"),
+        (after.isNull() | ~fn.array_contains(after, fn.col("owner"))).alias("ends"),
     ).where("begins or ends")
 
 
@@ -102,4 +102,4 @@ def _next_observations(seen: DataFrame) -> DataFrame:
     """Each moment at which a group was observed, and the time of the next one."""
     group = Window.partitionBy("cluster", "group").orderBy("index")
     moments = seen.select("cluster", "group", "index", "takenAt").distinct()
-    return moments.select("cluster", "group", "index", F.lead("takenAt").over(group).alias("observedAgain"))
+    return moments.select("cluster", "group", "index", fn.lead("takenAt").over(group).alias("observedAgain"))

@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.schemas import QUEUE, Table
 
@@ -58,15 +58,15 @@ def timeline(documents: DataFrame) -> DataFrame:
     Returns:
         TIMELINE, without the snapshots of which no document has a time.
     """
-    timed = _snapshots(documents).where(F.col("takenAt").isNotNull())
+    timed = _snapshots(documents).where(fn.col("takenAt").isNotNull())
     moment = Window.partitionBy("cluster", "takenAt")
     placed = timed.select(
         "cluster",
         "snapshot",
-        F.min("date").over(moment).alias("date"),
+        fn.min("date").over(moment).alias("date"),
         "takenAt",
-        F.dense_rank().over(Window.partitionBy("cluster").orderBy("takenAt")).alias("index"),
-        (F.count("*").over(moment) > 1).alias("shared"),
+        fn.dense_rank().over(Window.partitionBy("cluster").orderBy("takenAt")).alias("index"),
+        (fn.count("*").over(moment) > 1).alias("shared"),
     )
     return conform(placed, TIMELINE)
 
@@ -80,7 +80,7 @@ def untimed(documents: DataFrame) -> DataFrame:
     Returns:
         UNTIMED.
     """
-    return conform(_snapshots(documents).where(F.col("takenAt").isNull()), UNTIMED)
+    return conform(_snapshots(documents).where(fn.col("takenAt").isNull()), UNTIMED)
 
 
 def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
@@ -93,12 +93,12 @@ def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     Returns:
         SIGHTINGS; one row for a queue and moment.
     """
-    seen = place(owners.where(F.col("owners").isNotNull()), timeline)
+    seen = place(owners.where(fn.col("owners").isNotNull()), timeline)
     # Only where two snapshots share a moment is there anything to put together; all others need no shuffle for it.
-    alone = seen.where(~F.col("shared")).withColumn("owners", F.array_sort(F.array_distinct("owners")))
-    everyone = F.array_sort(F.array_distinct(F.flatten(F.collect_list("owners"))))
+    alone = seen.where(~fn.col("shared")).withColumn("owners", fn.array_sort(fn.array_distinct("owners")))
+    everyone = fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("owners"))))
     together = (
-        seen.where(F.col("shared")).groupBy(*QUEUE_OF_GROUP, "index", "takenAt", "date").agg(everyone.alias("owners"))
+        seen.where(fn.col("shared")).groupBy(*QUEUE_OF_GROUP, "index", "takenAt", "date").agg(everyone.alias("owners"))
     )
     return conform(alone, SIGHTINGS).unionByName(conform(together, SIGHTINGS))
 
@@ -110,15 +110,15 @@ def place(rows: DataFrame, timeline: DataFrame) -> DataFrame:
         rows: of any table with `cluster`, `date` and `snapshot`.
         timeline: TIMELINE; small beside `rows`.
     """
-    return rows.drop("date").join(F.broadcast(timeline), ["cluster", "snapshot"])
+    return rows.drop("date").join(fn.broadcast(timeline), ["cluster", "snapshot"])
 
 
 def conform(rows: DataFrame, table: Table) -> DataFrame:
     """The table's columns in its order and types."""
-    return rows.select(*(F.col(name).cast(kind).alias(name) for name, kind in table.columns.items()))
+    return rows.select(*(fn.col(name).cast(kind).alias(name) for name, kind in table.columns.items()))
 
 
 def _snapshots(documents: DataFrame) -> DataFrame:
     return documents.groupBy("cluster", "snapshot").agg(
-        F.max("takenAt").alias("takenAt"), F.max("date").alias("date"), F.count("*").alias("documents")
+        fn.max("takenAt").alias("takenAt"), fn.max("date").alias("date"), fn.count("*").alias("documents")
     )

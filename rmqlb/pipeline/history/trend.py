@@ -8,7 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.history.timeline import conform, place
 from rmqlb.pipeline.schemas import QUEUE, TREND
@@ -38,55 +38,55 @@ def trend(
         counts processes; `lag` sums over those queues, and is null when that of one is not known.
     """
     in_time = timeline.select("cluster", "snapshot")
-    seen = place(owners.where(F.col("owners").isNotNull()), in_time).select(
-        *_GROUP, *QUEUE, F.array_distinct("owners").alias("owners")
+    seen = place(owners.where(fn.col("owners").isNotNull()), in_time).select(
+        *_GROUP, *QUEUE, fn.array_distinct("owners").alias("owners")
     )
-    known = F.col("members").isNotNull()
-    mean = F.when(known, F.try_divide("heldByMembers", "ids"))
-    most = F.when(known, F.col("mostOfMembers")).otherwise(F.col("mostOfOwners"))
+    known = fn.col("members").isNotNull()
+    mean = fn.when(known, fn.try_divide("heldByMembers", "ids"))
+    most = fn.when(known, fn.col("mostOfMembers")).otherwise(fn.col("mostOfOwners"))
     whole = (
         _totals(seen, offsets)
         .join(groups.select(*_GROUP, "members").hint("merge"), list(_GROUP), "left")
         .join(_spread(seen, members).hint("merge"), list(_GROUP), "left")
         .select("*", mean.alias("mean"), most.alias("most"))
-        .withColumn("skew", F.try_divide("most", "mean"))
-        .withColumn("idle", F.when(known, F.coalesce("idleIds", F.lit(0))))
+        .withColumn("skew", fn.try_divide("most", "mean"))
+        .withColumn("idle", fn.when(known, fn.coalesce("idleIds", fn.lit(0))))
     )
     return conform(place(whole, timeline), TREND)
 
 
 def _totals(seen: DataFrame, offsets: DataFrame) -> DataFrame:
     """Per group and snapshot: its queues, those without an owner, and the lag of all."""
-    queues = seen.select(*_GROUP, *QUEUE, (F.size("owners") == 0).alias("isUnowned"))
+    queues = seen.select(*_GROUP, *QUEUE, (fn.size("owners") == 0).alias("isUnowned"))
     lags = offsets.select(*_GROUP, *QUEUE, "lag")
-    every_lag_is_known = F.count("lag") == F.count("*")
+    every_lag_is_known = fn.count("lag") == fn.count("*")
     return (
         queues.join(lags.hint("merge"), [*_GROUP, *QUEUE], "left")
         .groupBy(*_GROUP)
         .agg(
-            F.count("*").alias("queues"),
-            F.count_if("isUnowned").alias("unowned"),
-            F.when(every_lag_is_known, F.try_sum("lag")).alias("lag"),
+            fn.count("*").alias("queues"),
+            fn.count_if("isUnowned").alias("unowned"),
+            fn.when(every_lag_is_known, fn.try_sum("lag")).alias("lag"),
         )
     )
 
 
 def _spread(seen: DataFrame, members: DataFrame) -> DataFrame:
     """Per group and snapshot: what its client ids hold, and what all hold who were seen to."""
-    holds = seen.select(*_GROUP, F.explode("owners").alias("clientId"), F.lit(1).alias("held"))
-    listed = members.select(*_GROUP, "clientId", F.lit(0).alias("held"))
+    holds = seen.select(*_GROUP, fn.explode("owners").alias("clientId"), fn.lit(1).alias("held"))
+    listed = members.select(*_GROUP, "clientId", fn.lit(0).alias("held"))
     # One union, and so one shuffle, in place of an outer join of holdings and members.
     by_id = (
-        holds.withColumn("listed", F.lit(0))
-        .unionByName(listed.withColumn("listed", F.lit(1)))
+        holds.withColumn("listed", fn.lit(0))
+        .unionByName(listed.withColumn("listed", fn.lit(1)))
         .groupBy(*_GROUP, "clientId")
-        .agg(F.sum("held").alias("held"), (F.max("listed") == 1).alias("isMember"))
+        .agg(fn.sum("held").alias("held"), (fn.max("listed") == 1).alias("isMember"))
     )
-    of_member = F.when(F.col("isMember"), F.col("held"))
+    of_member = fn.when(fn.col("isMember"), fn.col("held"))
     return by_id.groupBy(*_GROUP).agg(
-        F.max("held").alias("mostOfOwners"),
-        F.max(of_member).alias("mostOfMembers"),
-        F.sum(of_member).alias("heldByMembers"),
-        F.count_if("isMember").alias("ids"),
-        F.count_if(of_member == 0).alias("idleIds"),
+        fn.max("held").alias("mostOfOwners"),
+        fn.max(of_member).alias("mostOfMembers"),
+        fn.sum(of_member).alias("heldByMembers"),
+        fn.count_if("isMember").alias("ids"),
+        fn.count_if(of_member == 0).alias("idleIds"),
     )

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.kernels.lanes import Ints
 from rmqlb.pipeline.made_up import names
 from rmqlb.pipeline.made_up.faults import MORE_THAN_ONE, Fault
 from rmqlb.pipeline.made_up.shape import MOST_MEMBERS, MOST_QUEUES, FleetShape, chance, share_out, share_pairs, sizes
-
-Ints = npt.NDArray[np.int64]
 
 _POPULARITY = 0.7
 _MEDIAN_QUEUES = 8.0
@@ -25,7 +25,6 @@ _MOST_IDLE_QUEUES = 60
 ORDER, STATIC, DISAGREED, SHRINKING = "order", "static", "disagreed", "shrinking"
 TOPIC_KINDS = (ORDER, STATIC, DISAGREED, SHRINKING)
 _ID_KINDS = ("process", "container", "named")
-_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 class FleetBroker(msgspec.Struct, frozen=True):
@@ -220,7 +219,7 @@ def _groups(
                 name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
                 topics=its,
                 size=size,
-                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(_STRATEGIES, (80, 10, 10))[0],
+                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(WITHOUT_SETTINGS, (80, 10, 10))[0],
                 id_kind="odd" if odd else "grpc" if fault is Fault.GRPC else random.choices(_ID_KINDS, (6, 3, 1))[0],
                 fault=fault,
             )

@@ -10,6 +10,7 @@ import msgspec
 from rmqlb.engine.allocate import JAVA_CLASSES, prepare
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
+from rmqlb.model.consuming import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.group import (
     BROADCASTING,
     CLUSTERING,
@@ -80,7 +81,7 @@ def seen_group(look: GroupLook, queues: Mapping[MessageQueue, QueueState]) -> Co
         seen=look.seen,
         consume_type=(CONSUME_POP if fault is Fault.POP else "CONSUME_PASSIVELY") if known else None,
         message_model=(BROADCASTING if fault is Fault.BROADCASTING else CLUSTERING) if known else None,
-        consume_from_where="CONSUME_FROM_LAST_OFFSET" if known else None,
+        consume_from_where=CONSUME_FROM_LAST_OFFSET if known else None,
         views=None if fault is Fault.UNSEEN_MEMBERS else _views(look),
         topics=tuple(look.topics),
         queues={} if fault is Fault.BROADCASTING else queues,

@@ -7,13 +7,13 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.pipeline.made_up import names
 from rmqlb.pipeline.made_up.draw import FleetGroup
 from rmqlb.pipeline.made_up.faults import Fault
 from rmqlb.pipeline.made_up.shape import MOST_MEMBERS
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
-_MIXED = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 class FleetMember(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def _member(random: Random, group: FleetGroup, cluster: int, place: int, version
         client_id=_client_id(random, group, ip, place),
         ip=ip,
         port=random.randrange(32768, 61000),
-        strategy=_MIXED[place % len(_MIXED)] if mixed else group.strategy,
+        strategy=WITHOUT_SETTINGS[place % len(WITHOUT_SETTINGS)] if mixed else group.strategy,
         version=version,
     )
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rmqlb.pipeline.made_up.draw import FleetCluster
 from rmqlb.pipeline.made_up.faults import Fault
-
-Ints = npt.NDArray[np.int64]
 
 _HOT = 0.004
 """Share of the queues whose readers have fallen behind."""

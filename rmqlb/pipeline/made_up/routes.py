@@ -6,12 +6,13 @@ from random import Random
 
 import msgspec
 
-from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.pipeline.made_up.draw import ORDER, SHRINKING, STATIC, FleetBroker, FleetCluster, FleetTopic
 
 _SCOPE = "__global__"
 _EPOCH = 1_790_000_000_000
-_READ_WRITE, _READ = 6, 4
+_READ_WRITE = PERM_READ | PERM_WRITE
 _OUTAGE = 0.02
 
 
@@ -62,7 +63,7 @@ def retry_route(cluster: FleetCluster, group: str, state: BrokerState) -> TopicR
     """The route of the group's `%RETRY%` topic: one queue on each broker."""
     up = [number for number in range(len(cluster.brokers)) if number not in state.down]
     return TopicRouteData(
-        f"%RETRY%{group}",
+        f"{RETRY_PREFIX}{group}",
         tuple(QueueData(cluster.brokers[number].name, 1, 1, _READ_WRITE) for number in up),
         tuple(broker_data(cluster, number, state) for number in up),
     )
@@ -79,7 +80,7 @@ def broker_data(cluster: FleetCluster, number: int, state: BrokerState) -> Broke
 
 def _queue_data(broker: FleetBroker, count: int, topic: FleetTopic) -> QueueData:
     write = max(count // 2, 1) if topic.kind == SHRINKING else count
-    return QueueData(broker.name, count, write, _READ if broker.read_only else _READ_WRITE)
+    return QueueData(broker.name, count, write, PERM_READ if broker.read_only else _READ_WRITE)
 
 
 def _order_conf(cluster: FleetCluster, topic: FleetTopic) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
 
@@ -78,9 +79,9 @@ def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
 
 def send_shares(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
     """TOPICS and OUTCOMES → SEND_SHARES: a row for each topic, scenario and broker, where anything was simulated."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as fn
 
-    broker = F.explode("shares").alias("broker")
+    broker = fn.explode("shares").alias("broker")
     rows = _by_topic(topics, outcomes).select(*KEY, "topic", "scenario", "latencyFault", broker)
     return rows.select(*KEY, "topic", "scenario", "latencyFault", "broker.*").select(*SEND_SHARES.columns)
 
@@ -117,16 +118,16 @@ def write_sends(
 
 def _shape() -> Column:
     """A topic's `SendShape` as JSON, equal for equal shapes; a null list of queues is left out."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as fn
 
-    none = F.array().cast("array<string>")
-    publish, subscribe = (F.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
-    is_ordered = F.coalesce(F.col("orderTopicConf") != "", F.lit(False))  # noqa: FBT003
-    is_static = F.col("isStatic") & F.col("orderTopicConf").isNull()
-    return F.to_json(
-        F.struct(
+    none = fn.array().cast("array<string>")
+    publish, subscribe = (fn.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
+    is_ordered = fn.coalesce(fn.col("orderTopicConf") != "", fn.lit(False))  # noqa: FBT003
+    is_static = fn.col("isStatic") & fn.col("orderTopicConf").isNull()
+    return fn.to_json(
+        fn.struct(
             "publish",
-            F.when(is_static, none).otherwise(F.array_except(subscribe, publish)).alias("others"),
+            fn.when(is_static, none).otherwise(fn.array_except(subscribe, publish)).alias("others"),
             (is_ordered | is_static).alias("fixed"),
             is_static.alias("isStatic"),
         )
@@ -141,7 +142,7 @@ def _job_maker(schedule: SendSchedule) -> Callable[[Batches], Batches]:
     def make(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        kind = pa.schema({"shape": pa.string(), "scenario": pa.string()})
+        kind = arrow_schema(JOBS.columns)
         for batch in batches:
             rows = [row for text in batch.column("shape").to_pylist() for row in jobs_of(text, schedule)]
             yield pa.RecordBatch.from_pylist(rows, kind)
@@ -155,19 +156,9 @@ def _simulator(schedule: SendSchedule) -> Callable[[Batches], Batches]:
     def simulate(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        kind = _outcome_kind()
+        kind = arrow_schema(OUTCOMES.columns)
         for batch in batches:
             for job in batch.to_pylist():
                 yield pa.RecordBatch.from_pylist([outcome_of(job["shape"], job["scenario"], schedule)], kind)
 
     return simulate
-
-
-def _outcome_kind() -> pa.Schema:
-    """`OUTCOMES` as Arrow has it."""
-    import pyarrow as pa
-
-    of = {"string": pa.string(), "boolean": pa.bool_(), "int": pa.int32(), "double": pa.float64()}
-    share = [(name, of[SEND_SHARES.columns[name]]) for name in ("brokerName", "attempts", "failures", "share")]
-    shares = pa.list_(pa.struct(share))
-    return pa.schema([(name, of.get(kind, shares)) for name, kind in OUTCOMES.columns.items()])

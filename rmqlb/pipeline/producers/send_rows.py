@@ -100,7 +100,7 @@ def check_schedule(schedule: SendSchedule) -> None:
 
 
 def shape_of(text: str) -> SendShape:
-    """The shape that `producers.SHAPE` wrote down as JSON."""
+    """The shape that is written down in `producers.JOBS`, as JSON."""
     return msgspec.json.decode(text, type=SendShape)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Tables, counted
 from rmqlb.pipeline.report.values import Exported
@@ -105,10 +105,10 @@ def summarise_what_if(what_if: DataFrame) -> DataFrame:
     return (
         what_if.groupBy(*KEY, "change", "subject", "strategy", "strategyAfter")
         .agg(
-            sql.count("*").alias("groups"),
-            *(sql.sum(name).alias(name) for name in sums),
-            sql.max("mostAfter").alias("mostAfter"),
-            counted(sql.col("lagMoved").isNull()).alias("lagUnknown"),
+            fn.count("*").alias("groups"),
+            *(fn.sum(name).alias(name) for name in sums),
+            fn.max("mostAfter").alias("mostAfter"),
+            counted(fn.col("lagMoved").isNull()).alias("lagUnknown"),
         )
         .select(*WHAT_IF_SUMMARY.columns)
     )

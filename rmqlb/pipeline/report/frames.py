@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.schemas import DOCUMENTS, KEY, Table
 from rmqlb.pipeline.warehouse import Warehouse
@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 class Tables:
     """The tables that a report reads.
 
-    Args:
+    Attributes:
         spark: a session.
         warehouse: where they are.
     """
@@ -48,13 +48,13 @@ class Tables:
         order = sorted(seen, key=lambda key: (self.taken.get(key, -1), str(seen[key] or ""), key[1]))
         last = list(dict(order).items())
         pairs = self.spark.createDataFrame(last, "cluster string, snapshot string")
-        return frame.join(sql.broadcast(pairs), ["cluster", "snapshot"], "left_semi")
+        return frame.join(fn.broadcast(pairs), ["cluster", "snapshot"], "left_semi")
 
     @cached_property
     def taken(self) -> dict[tuple[str, str], int]:
         """(cluster, snapshot) → when it was taken, in microseconds since 1970, where that is known."""
         documents = self.warehouse.read_or_empty(self.spark, DOCUMENTS).where("takenAt is not null")
-        found = documents.groupBy("cluster", "snapshot").agg(sql.unix_micros(sql.max("takenAt"))).collect()
+        found = documents.groupBy("cluster", "snapshot").agg(fn.unix_micros(fn.max("takenAt"))).collect()
         return {(cluster, snapshot): taken for cluster, snapshot, taken in found}
 
 
@@ -73,23 +73,23 @@ def first(kind: type[Row], frame: DataFrame, top: int, *order: Column | str) -> 
 
 def running(scores: DataFrame) -> DataFrame:
     """Rows of SCORES under the strategy that each group runs, one a group."""
-    place = sql.row_number().over(Window.partitionBy(*KEY, "group").orderBy("strategy"))
+    place = fn.row_number().over(Window.partitionBy(*KEY, "group").orderBy("strategy"))
     return scores.where("runs").withColumn("nth", place).where("nth = 1").drop("nth")
 
 
 def counted(condition: Column) -> Column:
     """How many rows meet a condition, 0 in an empty frame."""
-    return sql.coalesce(sql.count_if(condition), sql.lit(0))
+    return fn.coalesce(fn.count_if(condition), fn.lit(0))
 
 
 def total(column: Column | str) -> Column:
     """The sum of what is known, 0 in an empty frame."""
-    return sql.coalesce(sql.sum(column), sql.lit(0))
+    return fn.coalesce(fn.sum(column), fn.lit(0))
 
 
 def down(name: str) -> Column:
     """Largest first, unknown last."""
-    return sql.desc_nulls_last(name)
+    return fn.desc_nulls_last(name)
 
 
 def camel(name: str) -> str:

@@ -11,7 +11,7 @@ import math
 from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.figures import Figures, Worst
 from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows, running, total
@@ -65,36 +65,36 @@ def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:
         return ()
     seen = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS)
     seen = seen.groupBy("cluster").agg(
-        sql.count_distinct("snapshot").alias("snapshots"),
-        sql.min("date").alias("firstDate"),
-        sql.max("date").alias("lastDate"),
+        fn.count_distinct("snapshot").alias("snapshots"),
+        fn.min("date").alias("firstDate"),
+        fn.max("date").alias("lastDate"),
     )
     scored = tables.warehouse.read_or_empty(tables.spark, SCORES) if runs is None else runs
     scored = scored.groupBy("cluster").agg(
-        sql.count("*").alias("groups"),
-        sql.max("date").alias("scoredDate"),
-        *(sql.sum(name).alias(name) for name in ("members", "queues", "idle", "unowned")),
+        fn.count("*").alias("groups"),
+        fn.max("date").alias("scoredDate"),
+        *(fn.sum(name).alias(name) for name in ("members", "queues", "idle", "unowned")),
     )
     whole = seen.join(scored, "cluster", "full")
     for name in ("firstDate", "lastDate"):
-        whole = whole.withColumn(name, sql.coalesce(name, "scoredDate"))
+        whole = whole.withColumn(name, fn.coalesce(name, "scoredDate"))
     return first(Cluster, whole, MOST_CLUSTERS, "cluster")
 
 
 def _worst(runs: DataFrame, top: int) -> Worst:
-    share = sql.try_divide("mostLag", "lag")
-    groups = runs.withColumns({"lagShare": sql.when(sql.col("lag") > 0, share), "excess": sql.expr("most - mean")})
-    waits = sql.expr("members > 1 and lagShare > 0.5")
+    share = fn.try_divide("mostLag", "lag")
+    groups = runs.withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": fn.expr("most - mean")})
+    waits = fn.expr("members > 1 and lagShare > 0.5")
     names = ("cluster", "group")
     totals = groups.agg(
-        sql.count("*").alias("groups"),
-        counted(sql.col("skew") >= LOPSIDED).alias("lopsided"),
-        counted(sql.col("idle") > 0).alias("withIdle"),
+        fn.count("*").alias("groups"),
+        counted(fn.col("skew") >= LOPSIDED).alias("lopsided"),
+        counted(fn.col("idle") > 0).alias("withIdle"),
         total("idle").alias("idle"),
-        total(sql.greatest(sql.lit(0), sql.least(sql.col("idle"), sql.expr("members - queues")))).alias("surplus"),
-        counted(sql.col("unowned") > 0).alias("withUnowned"),
+        total(fn.greatest(fn.lit(0), fn.least(fn.col("idle"), fn.expr("members - queues")))).alias("surplus"),
+        counted(fn.col("unowned") > 0).alias("withUnowned"),
         total("unowned").alias("unowned"),
-        counted(sql.col("multiplyOwned") > 0).alias("withMultiplyOwned"),
+        counted(fn.col("multiplyOwned") > 0).alias("withMultiplyOwned"),
         total("multiplyOwned").alias("multiplyOwned"),
         counted(waits).alias("onOneMember"),
     )
@@ -112,24 +112,24 @@ def _worst(runs: DataFrame, top: int) -> Worst:
 
 
 def _strategies(tables: Tables, scores: DataFrame) -> tuple[StrategyScores, ...]:
-    skew = sql.col("skew")
+    skew = fn.col("skew")
     found = scores.groupBy("strategy").agg(
-        sql.count("*").alias("groups"),
-        counted(sql.col("runs")).alias("running"),
+        fn.count("*").alias("groups"),
+        counted(fn.col("runs")).alias("running"),
         counted(skew <= EVEN).alias("even"),
-        sql.percentile("skew", 0.5).alias("median"),
-        sql.percentile("skew", 0.9).alias("p90"),
-        sql.max("skew").alias("worst"),
-        sql.sum("idle").alias("idle"),
-        sql.sum("unowned").alias("unowned"),
-        sql.array(*_bins(skew)).alias("bins"),
+        fn.percentile("skew", 0.5).alias("median"),
+        fn.percentile("skew", 0.9).alias("p90"),
+        fn.max("skew").alias("worst"),
+        fn.sum("idle").alias("idle"),
+        fn.sum("unowned").alias("unowned"),
+        fn.array(*_bins(skew)).alias("bins"),
     )
     refusals = tables.last(REFUSALS)
     if refusals is None:
-        found = found.withColumn("refused", sql.lit(None).cast("bigint"))
+        found = found.withColumn("refused", fn.lit(None).cast("bigint"))
     else:
-        counts = refusals.groupBy("strategy").agg(sql.count("*").alias("refused"))
-        found = found.join(sql.broadcast(counts), "strategy", "left").fillna(0, ["refused"])
+        counts = refusals.groupBy("strategy").agg(fn.count("*").alias("refused"))
+        found = found.join(fn.broadcast(counts), "strategy", "left").fillna(0, ["refused"])
     return rows(StrategyScores, found.orderBy("strategy"))
 
 

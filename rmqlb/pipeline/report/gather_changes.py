@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows
 from rmqlb.pipeline.report.values import BrokerLoss, GroupChange, MemberChange, StrategyChange
@@ -39,22 +39,22 @@ def changes(tables: Tables, runs: DataFrame | None, top: int) -> dict[str, Any]:
 def _of_running(what_if: DataFrame, runs: DataFrame | None) -> DataFrame:
     """Rows about the strategy that a group runs, with what its busiest member holds now; all rows without scores."""
     if runs is None:
-        return what_if.withColumn("mostBefore", sql.lit(None).cast("int"))
-    return what_if.join(runs.select(*_GROUP, sql.col("most").alias("mostBefore")), list(_GROUP))
+        return what_if.withColumn("mostBefore", fn.lit(None).cast("int"))
+    return what_if.join(runs.select(*_GROUP, fn.col("most").alias("mostBefore")), list(_GROUP))
 
 
 def _other_strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
-    gain = sql.expr("mostBefore - mostAfter")
-    whole = what_if.withColumns({"gain": gain, "queues": sql.col("queuesBefore"), "members": sql.col("membersBefore")})
+    gain = fn.expr("mostBefore - mostAfter")
+    whole = what_if.withColumns({"gain": gain, "queues": fn.col("queuesBefore"), "members": fn.col("membersBefore")})
     summary = whole.groupBy("strategyAfter").agg(
-        sql.count("*").alias("groups"),
+        fn.count("*").alias("groups"),
         counted(gain > 0).alias("better"),
         counted(gain == 0).alias("same"),
         counted(gain < 0).alias("worse"),
-        *(sql.sum(name).alias(name) for name in ("queues", "moved", "idleBefore", "idleAfter")),
+        *(fn.sum(name).alias(name) for name in ("queues", "moved", "idleBefore", "idleAfter")),
     )
     by_group = Window.partitionBy(*KEY, "group").orderBy(down("gain"), "moved", "strategyAfter")
-    best = whole.where(gain > 0).withColumn("nth", sql.row_number().over(by_group)).where("nth = 1")
+    best = whole.where(gain > 0).withColumn("nth", fn.row_number().over(by_group)).where("nth = 1")
     return {
         "strategy_changes": rows(StrategyChange, summary.orderBy("strategyAfter")),
         "gains": first(GroupChange, best, top, down("gain"), "moved", "cluster", "group"),
@@ -63,11 +63,11 @@ def _other_strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
 
 def _members(what_if: DataFrame) -> tuple[MemberChange, ...]:
     found = what_if.groupBy("strategy", "subject").agg(
-        sql.count("*").alias("groups"),
-        sql.sum("queuesBefore").alias("queues"),
-        *(sql.sum(name).alias(name) for name in ("moved", "idleBefore", "idleAfter")),
+        fn.count("*").alias("groups"),
+        fn.sum("queuesBefore").alias("queues"),
+        *(fn.sum(name).alias(name) for name in ("moved", "idleBefore", "idleAfter")),
     )
-    return first(MemberChange, found, MOST_SUBJECTS, "strategy", sql.expr("try_cast(subject as int)"), "subject")
+    return first(MemberChange, found, MOST_SUBJECTS, "strategy", fn.expr("try_cast(subject as int)"), "subject")
 
 
 def _brokers(tables: Tables, what_if: DataFrame | None, losses: DataFrame | None, top: int) -> tuple[BrokerLoss, ...]:
@@ -77,19 +77,19 @@ def _brokers(tables: Tables, what_if: DataFrame | None, losses: DataFrame | None
         losses = tables.spark.createDataFrame([], BROKER_LOSSES.ddl)
     groups = (
         what_if.where("change = 'broker-lost'")
-        .groupBy("cluster", sql.col("subject").alias("brokerName"))
+        .groupBy("cluster", fn.col("subject").alias("brokerName"))
         .agg(
-            counted(sql.expr("moved > 0 or removed > 0")).alias("groups"),
-            *(sql.sum(name).alias(name) for name in ("moved", "removed", "lagMoved", "idleAfter", "unownedAfter")),
+            counted(fn.expr("moved > 0 or removed > 0")).alias("groups"),
+            *(fn.sum(name).alias(name) for name in ("moved", "removed", "lagMoved", "idleAfter", "unownedAfter")),
         )
     )
     topics = losses.groupBy("cluster", "brokerName").agg(
-        sql.count("*").alias("topics"),
-        counted(sql.expr("writeQueuesBefore > 0 and writeQueuesAfter = 0")).alias("withoutWrite"),
-        counted(sql.expr("readQueuesBefore > 0 and readQueuesAfter = 0")).alias("withoutRead"),
+        fn.count("*").alias("topics"),
+        counted(fn.expr("writeQueuesBefore > 0 and writeQueuesAfter = 0")).alias("withoutWrite"),
+        counted(fn.expr("readQueuesBefore > 0 and readQueuesAfter = 0")).alias("withoutRead"),
     )
     found = groups.join(topics, ["cluster", "brokerName"], "full").withColumn(
-        "touched", sql.expr("coalesce(moved, 0) + coalesce(removed, 0)")
+        "touched", fn.expr("coalesce(moved, 0) + coalesce(removed, 0)")
     )
     order = (down("withoutWrite"), down("touched"), down("lagMoved"), "cluster", "brokerName")
     return first(BrokerLoss, found, top, *order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Tables, counted, down, first
 from rmqlb.pipeline.report.values import BrokerSends, Scenario, TopicSends
@@ -32,16 +32,16 @@ def sends(tables: Tables, top: int) -> dict[str, Any]:
 
 def _scenarios(topics: DataFrame) -> DataFrame:
     return topics.groupBy(*_CASE).agg(
-        sql.count("*").alias("topics"),
-        counted(sql.col("lost") > 0).alias("losing"),
-        *(sql.sum(name).alias(name) for name in ("messages", "extraAttempts", "lost")),
-        sql.max("longestMs").alias("longestMs"),
+        fn.count("*").alias("topics"),
+        counted(fn.col("lost") > 0).alias("losing"),
+        *(fn.sum(name).alias(name) for name in ("messages", "extraAttempts", "lost")),
+        fn.max("longestMs").alias("longestMs"),
     )
 
 
 def _brokers(shares: DataFrame) -> DataFrame:
     brokers = shares.groupBy("cluster", "brokerName", *_CASE).agg(
-        sql.sum("attempts").alias("attempts"), sql.sum("failures").alias("failures")
+        fn.sum("attempts").alias("attempts"), fn.sum("failures").alias("failures")
     )
-    everywhere = sql.sum("attempts").over(Window.partitionBy("cluster", *_CASE))
-    return brokers.withColumn("share", sql.try_divide(sql.col("attempts"), everywhere))
+    everywhere = fn.sum("attempts").over(Window.partitionBy("cluster", *_CASE))
+    return brokers.withColumn("share", fn.try_divide(fn.col("attempts"), everywhere))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from rmqlb.pipeline.report.style import STYLE
 from rmqlb.pipeline.report.text import name_html
+from rmqlb.views.group_page import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
 Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms"]
@@ -23,7 +24,6 @@ numbers with their sign, fractions, or milliseconds."""
 Value = str | int | float | None
 Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def page(title: str, subtitle: str, facts: Sequence[tuple[str, Value]], sections
     """
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY, quote=False)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(PAGE_POLICY, quote=False)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"

@@ -149,10 +149,9 @@ def _trend(found: tuple[TrendDay, ...]) -> Section:
         return Section(name, title, (said("Nothing: no group was seen to hold queues."),))
     clusters = [(cluster, list(its)) for cluster, its in groupby(found, key=lambda one: one.cluster)]
     drawn = [(cluster, [(one.date, one.p90) for one in its if one.p90 is not None]) for cluster, its in clusters]
-    picture = lines(
-        Picture(name, title, "Lines: the skew that one group in ten reaches or exceeds, for each cluster over time."),
-        [(cluster, points) for cluster, points in drawn if points],
-        "most / mean, worst tenth",
+    known = [(cluster, points) for cluster, points in drawn if points]
+    picture = Picture(
+        name, title, "Lines: the skew that one group in ten reaches or exceeds, for each cluster over time."
     )
     ends = [(its[0], its[-1]) for _, its in clusters]
     grid = grid_of(
@@ -179,6 +178,6 @@ def _trend(found: tuple[TrendDay, ...]) -> Section:
         (said(seen),),
         "a line that climbs says that topics or groups come in which do not fit each other; the lopsided groups above "
         "are the ones to look at.",
-        (picture,) if any(points for _, points in drawn) else (),
+        (lines(picture, known, "most / mean, worst tenth"),) if known else (),
         (grid,),
     )

@@ -29,6 +29,9 @@ def _producers(
     found: tuple[Scenario, ...], losing: tuple[TopicSends, ...], brokers: tuple[BrokerSends, ...]
 ) -> Section:
     lost, messages = total_of(one.lost for one in found), total_of(one.messages for one in found)
+    if not messages:
+        nothing = said("Nothing: of no topic can anybody tell what its producer goes through.")
+        return Section("producers", _TITLE, (nothing,), grids=(_scenarios(found),))
     worst = max(found, key=lambda one: share_of(one.lost, one.messages) or 0)
     seen = [
         said("Of {} simulated messages {} are lost on average over the trials.", round(messages), lost)

@@ -59,7 +59,6 @@ class GroupScore:
     cluster: str
     group: str
     strategy: str
-    origin: str | None
     topics: int | None
     members: int | None
     queues: int | None
@@ -189,7 +188,6 @@ class TopicSends:
     lost_low: float | None
     lost_high: float | None
     any_lost: float | None
-    longest_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)

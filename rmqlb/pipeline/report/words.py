@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def number_of(number: int, noun: str, several: str = "") -> str:
+def number_of(number: int, noun: str) -> str:
     """A number and what is counted.
 
-    >>> number_of(0, "group"), number_of(1, "group"), number_of(1200, "group"), number_of(2, "loss", "losses")
-    ('no group', '1 group', '1,200 groups', '2 losses')
+    >>> number_of(0, "group"), number_of(1, "group"), number_of(1200, "group")
+    ('no group', '1 group', '1,200 groups')
     """
-    return f"{'no' if number == 0 else f'{number:,}'} {noun if number in (0, 1) else several or noun + 's'}"
+    return f"{'no' if number == 0 else f'{number:,}'} {noun if number in (0, 1) else f'{noun}s'}"
 
 
 def begun(sentence: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline.report.aside import written_aside
-from rmqlb.pipeline.report.export import EXPORTED, SPREADSHEET_ROWS, WHAT_IF_SUMMARY, export
+from rmqlb.pipeline.report.export import EXPORTED, SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.gather import figures
 from rmqlb.pipeline.report.page import page
@@ -31,25 +31,13 @@ class ReportSummary:
     """What a report holds.
 
     Attributes:
-        folder: where it is.
         page: the page to open.
         tables: those that lie beside the page.
-        missing: names of the tables that the warehouse does not have.
-        sections: titles on the page.
-        clusters: how many it tells of.
-        groups: how many were scored in the clusters' last snapshots; None when nothing was scored.
-        quarantined: documents that could not be read.
         facts: the figures at the top of the page, by their words there.
     """
 
-    folder: str
     page: str
     tables: tuple[Exported, ...]
-    missing: tuple[str, ...]
-    sections: tuple[str, ...]
-    clusters: int
-    groups: int | None
-    quarantined: int
     facts: Mapping[str, int]
 
 
@@ -70,25 +58,16 @@ def write_report(
         UsageError: the folder holds something else, or another process writes there.
     """
     tables = Tables(spark, warehouse)
-    there = warehouse.names()
-    missing = tuple(table.name for table in EXPORTED if table is not WHAT_IF_SUMMARY and table.name not in there)
-    if not {table.name for table in EXPORTED} & set(there):
+    if not {table.name for table in EXPORTED} & set(warehouse.names()):
         raise DataError(f"{warehouse.folder} has no tables to report on", hint="make them first: rmqlb pipeline run")
     with written_aside(folder, CONTENTS) as aside:
         exported = export(tables, aside, most_rows)
         found = figures(tables, top, exported)
-        shown = sections(found)
-        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), facts(found), shown))
+        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), facts(found), sections(found)))
         _write(os.path.join(aside, CONTENTS), _contents(exported))
     return ReportSummary(
-        folder=folder,
         page=os.path.join(folder, PAGE),
         tables=exported,
-        missing=missing,
-        sections=tuple(section.title for section in shown),
-        clusters=len(found.clusters),
-        groups=None if found.worst is None else found.worst.totals.groups,
-        quarantined=found.quarantined,
         facts={words: value for words, value in facts(found) if isinstance(value, int)},
     )
 

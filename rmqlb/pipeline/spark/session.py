@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -57,9 +57,10 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         EndpointError: the master cannot be reached.
         RmqlbError: Spark failed, in the block or before it; one line, with the log file in its hint.
     """
+    session: AbstractContextManager[SparkSession]
     running = _running()
     if running is not None:
-        session, log_file = _as_it_is(running), None
+        session, log_file = nullcontext(running), None
     elif settings.master.startswith("sc://"):
         from rmqlb.pipeline.spark.connect import connect_session
 
@@ -78,11 +79,6 @@ def _running() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
-
-
-@contextmanager
-def _as_it_is(spark: SparkSession) -> Iterator[SparkSession]:
-    yield spark
 
 
 @contextmanager

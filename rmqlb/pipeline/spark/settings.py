@@ -15,7 +15,7 @@ from rmqlb.errors import UsageError
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit sets it for the Python program that it starts
 DEFAULT_MASTER = "local[*]"
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LOCAL = re.compile(r"local(\[(?P<cores>\*|[1-9]\d*)(,\s*\d+)?])?")
 _REMOTE = re.compile(r"(sc|spark|k8s)://.+|yarn")
 _KEY = re.compile(r"spark\.[A-Za-z0-9_.\-]*[A-Za-z0-9_\-]")
@@ -27,8 +27,6 @@ _OWNED = {
     "spark.sql.session.timeZone": "rmqlb's tables are in UTC",
     "spark.sql.ansi.enabled": "rmqlb's steps count on an overflow being an error",
 }
-
-
 _RESULTS_CONF = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -122,7 +120,7 @@ def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
 def _stays_here(master: str) -> bool:
     """No other machine has to reach the driver."""
     hosts = [address.rpartition(":")[0] for address in master.removeprefix("spark://").split(",")]
-    return is_local(master) or all(host in LOOPBACK for host in hosts)
+    return is_local(master) or all(host in _LOOPBACK for host in hosts)
 
 
 def _cores(master: str) -> int:

@@ -59,7 +59,7 @@ _KNOWN = (
         UsageError,
     ),
     _Known(
-        re.compile(r"java\.lang\.OutOfMemoryError: ([^\n]+)|SparkOutOfMemoryError: ([^\n]+)"),
+        re.compile(r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)"),
         "Spark ran out of memory: {0}",
         "give it more: --conf spark.driver.memory=4g (on a cluster spark.executor.memory)",
     ),

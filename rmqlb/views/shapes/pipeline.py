@@ -54,7 +54,7 @@ class DamagedData(TypedDict):
 
     Attributes:
         file: its path in the folder.
-        position: which document of the file, from 0.
+        position: which document of the file, from 1.
         damage: what is wrong with it.
     """
 

@@ -86,7 +86,7 @@ def reaction(name: str) -> Reaction | None:
     slow = re.fullmatch(r"stores after (\d+) ms", name)
     if slow:
         return Reaction("slow", "slow", 0, int(slow[1]) * 1000)
-    code = response_code(name.removeprefix("answers "))
+    code = response_code(name.removeprefix("answers "), "--fail")
     assert code is not None, name
     return Reaction("status" if code[0] in STATUSES else "code", *code)
 

@@ -1,0 +1,15 @@
+"""What the options of the pipeline's commands say, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.cli.pipeline.asking import plan_for
+from rmqlb.cli.pipeline.options import OnlyOptions, ScheduleOptions, WarehouseOptions
+from rmqlb.errors import UsageError
+
+
+@pytest.mark.parametrize("timeout", ["500us", "1.5ms"])
+def test_a_time_out_has_whole_milliseconds(timeout: str) -> None:
+    with pytest.raises(UsageError, match=f"--timeout {timeout}: the client counts whole milliseconds"):
+        plan_for(WarehouseOptions(), OnlyOptions(), schedule=ScheduleOptions(timeout=timeout))
