@@ -13,6 +13,7 @@ from rmqlb.cli.asked_secrets import password, secret_key, security_token
 from rmqlb.cli.known_names import remember
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
+from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.route_findings import sighting_findings
@@ -230,9 +231,10 @@ def settings(options: StrategyOptions, topics: Sequence[str]) -> Settings:
         topics: those that a CONFIG entry without a topic stands for.
 
     Raises:
-        UsageError: an option is malformed or its file cannot be read.
+        UsageError: an option is malformed, its file cannot be read, or there is no strategy of the name of `--inner`.
         DataError: the file's content is malformed.
     """
+    full_name(options.inner.upper())  # a name that is wrong is told even when no wrapper is asked
     config = None
     if options.config is not None:
         from rmqlb.sources.config_lists import read_config_lists

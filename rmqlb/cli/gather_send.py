@@ -37,6 +37,7 @@ from rmqlb.sources.send_inputs import read_text
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 _HOT_KEYS = 10
+_KEY_TYPES = ("string", "int", "long")
 
 
 class Gathered(Struct, frozen=True):
@@ -297,6 +298,8 @@ def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
 def _selector(
     text: str | None, load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
+    if load.key_type not in _KEY_TYPES:
+        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
     if load.keys is not None and text != "hash":
         raise UsageError("--keys goes with --selector hash")
     if text is None:
@@ -318,9 +321,6 @@ def _selector(
 def _hashed(load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int) -> tuple[Selector, KeySpread]:
     """The keys' hashes in turn, and the most frequent keys."""
     option = f"--keys {load.keys}"
-    kinds = {"string": str, "int": int, "long": int}
-    if load.key_type not in kinds:
-        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
     keys = read_text(load.keys or "-", "--keys", max_bytes).splitlines()
     if not keys:
         raise DataError(f"{option}: there is no key in it")

@@ -39,7 +39,7 @@ class Terminal:
         repeating: set when the command does the same once more: what was said is not said again.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such format, or `--section` names a table that the command never shows.
     """
 
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
@@ -51,6 +51,10 @@ class Terminal:
         known = (*FORMATS, *more_formats)
         if self.format not in known:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
+        if options.section:
+            from rmqlb.cli.section_names import check_sections
+
+            check_sections(command, options.section)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -88,7 +92,7 @@ class Terminal:
         names = tuple(section.name for section in report.sections)
         for name in wanted:
             if name not in names:
-                raise UsageError(f"--section {name}: no such table", hint=suggestion("sections", name, names))
+                raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
         return report.only(wanted)
 
     def warn(self, findings: Iterable[Finding]) -> None:
