@@ -1,4 +1,4 @@
-"""The tests and doctests that need Spark are collected with `--spark` only: they import what the others do without."""
+"""Tests that need what the others do without are collected with a switch only: Spark, a browser, a spreadsheet."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent
-NEEDS_SPARK = (ROOT / "rmqlb" / "pipeline", ROOT / "tests" / "pipeline")
+NEEDS = {
+    ROOT / "rmqlb" / "pipeline": "--spark",
+    ROOT / "tests" / "pipeline": "--spark",
+    ROOT / "tests" / "browser": "--browser",
+}
+"""Folder → the switch that collects it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The switch, known wherever pytest is started."""
+    """The switches, known wherever pytest is started."""
     parser.addoption("--spark", action="store_true", help="also run the tests that start Spark")
+    parser.addoption("--browser", action="store_true", help="also run the tests that start Chromium and LibreOffice")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what cannot be imported without Spark, unless it is asked for."""
-    if collection_path in NEEDS_SPARK and not config.getoption("--spark"):
-        return True
-    return None
+    """Leave out what has not been asked for."""
+    switch = NEEDS.get(collection_path)
+    return True if switch is not None and not config.getoption(switch) else None

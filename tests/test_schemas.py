@@ -67,7 +67,7 @@ def leaves(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 def recorded(ending: str) -> list[Path]:
-    return sorted(GOLDEN.glob(f"*.{ending}.txt"))
+    return sorted(GOLDEN.rglob(f"*.{ending}.txt"))
 
 
 def printed(path: Path) -> str:

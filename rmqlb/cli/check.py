@@ -59,7 +59,7 @@ def check(
     Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
     4 incomplete, 5 endpoint unreachable.
     """
-    from rmqlb.cli import values
+    from rmqlb.cli import amounts
     from rmqlb.engine.allocate import NAMES, full_name
     from rmqlb.engine.check.check import check_policy
     from rmqlb.model.policy import SEVERITIES
@@ -75,7 +75,7 @@ def check(
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     full_name(strategy_options.inner.upper())
-    day = _today() if today is None else values.day(today, "--today")
+    day = _today() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
@@ -99,20 +99,23 @@ def _today() -> "date":
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:
     findings = [*report.findings, *source_findings(snapshot)]
-    if terminal.format == "junit":
-        from rmqlb.views.junit import as_junit
-
-        terminal.write(as_junit(report, snapshot.taken_at))
-    elif terminal.format == "sarif":
-        from rmqlb.version import __version__
-        from rmqlb.views.sarif import as_sarif
-
-        terminal.write(as_sarif(report, __version__, int(_exit_code(report))))
-    else:
+    if terminal.format not in _FORMATS:
         from rmqlb.views.check_view import check_report
 
         terminal.show(check_report(report), snapshot, findings)
         return
+    with terminal.progress(verb="writing") as progress:
+        progress("the result", 0, 0)
+        if terminal.format == "junit":
+            from rmqlb.views.junit import as_junit
+
+            text = as_junit(report, snapshot.taken_at)
+        else:
+            from rmqlb.version import __version__
+            from rmqlb.views.sarif import as_sarif
+
+            text = as_sarif(report, __version__, int(_exit_code(report)))
+    terminal.write(text)
     terminal.warn(findings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from rmqlb.cli import values
+from rmqlb.cli import amounts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.configuration import (
     ConfigFile,
@@ -99,9 +99,9 @@ def check_value(key: str, value: Value, where: str) -> None:
         case "output" if value not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
         case "timeout":
-            values.seconds(str(value), where)
+            amounts.seconds(str(value), where)
         case "max-size":
-            values.byte_count(str(value), where)
+            amounts.byte_count(str(value), where)
         case "retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
             raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
         case "secret":

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 
-from rmqlb.cli.send_values import duration_us
+from rmqlb.cli.amounts import duration_us
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
 

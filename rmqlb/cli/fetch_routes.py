@@ -95,9 +95,13 @@ def fetch_routes(
         *_fits_nothing("groups", everything.groups, snapshot.groups, told=not redact),
     ]
     if redact:
-        snapshot = _redacted(snapshot, redact_map)
+        with terminal.progress(verb="renaming") as progress:
+            progress("everything", 0, 0)
+            snapshot = _redacted(snapshot, redact_map)
     findings = [*source_findings(snapshot), *in_vain]
-    text = _text(snapshot, findings, terminal)
+    with terminal.progress(verb="writing") as progress:
+        progress("the snapshot", 0, 0)
+        text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
     else:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 
 from rmqlb.errors import UsageError
+from rmqlb.sources.whole_file import replace_file
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
-
-def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None:
+def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -> None:
     """Write beside the file, then put it in its place: an interrupt leaves the old file or the new one.
 
     A symbolic link is replaced, not followed. A device or a pipe is written to as it is.
@@ -18,7 +17,7 @@ def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None
         path: the file.
         text: its new content.
         option: names the file in errors.
-        mode: who may open it, before the umask.
+        mode: who may open it; None is as the file that is there has it, or as the umask has it.
 
     Raises:
         UsageError: the file cannot be written.
@@ -30,17 +29,8 @@ def write_whole(path: str, text: str, option: str, *, mode: int = 0o666) -> None
             return
     except OSError as error:
         raise UsageError(f"{option} {path}: {error.strerror or error}", code="cannot-write") from None
-    aside = f"{path}.{os.getpid()}.part"
     try:
-        with open(os.open(aside, _NEW_FILE, mode), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException as error:
-        if os.path.exists(aside):
-            os.unlink(aside)
-        if isinstance(error, OSError | ValueError):  # a path may hold what no path can
-            reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
-        raise
+        replace_file(path, text, mode=mode)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None

@@ -8,11 +8,12 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli import values
+from rmqlb.cli import amounts, values
 from rmqlb.cli.asked_secrets import password, secret_key, security_token
 from rmqlb.cli.known_names import remember
 from rmqlb.cli.option_groups import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.terminal import Terminal
+from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.route_findings import sighting_findings
@@ -85,15 +86,26 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
             code="no-source",
         )
+
+    @cache
+    def asked_password(user: str) -> str:
+        terminal.pause_progress()
+        return password(user, options)
+
+    @cache
+    def asked_secret_key() -> str:
+        terminal.pause_progress()
+        return secret_key(options)
+
     access = Access(
         user=options.user,
-        password=cache(lambda user: password(user, options)),
+        password=asked_password,
         ca_file=options.ca_file,
-        timeout=values.seconds(options.timeout, "--timeout"),
+        timeout=amounts.seconds(options.timeout, "--timeout"),
         retries=options.retries,
-        max_bytes=values.byte_count(options.max_size, "--max-size"),
+        max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=cache(lambda: secret_key(options)),
+        secret_key=asked_secret_key,
         security_token=security_token(options),
         client_cert=options.client_cert,
         client_key=options.client_key,
@@ -108,7 +120,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             terminal.head(f"context {context.name}: {context.source}")
         elif options.aside is not None:
             terminal.head(options.aside)
-        with terminal.progress(stages=stages) as progress:
+        with terminal.progress(stages=stages and "://" in text) as progress:
             snapshot = source.fetch(wanted, progress)
         if not terminal.repeating:
             remember(snapshot, text, wanted.everything)
@@ -219,9 +231,10 @@ def settings(options: StrategyOptions, topics: Sequence[str]) -> Settings:
         topics: those that a CONFIG entry without a topic stands for.
 
     Raises:
-        UsageError: an option is malformed or its file cannot be read.
+        UsageError: an option is malformed, its file cannot be read, or there is no strategy of the name of `--inner`.
         DataError: the file's content is malformed.
     """
+    full_name(options.inner.upper())  # a name that is wrong is told even when no wrapper is asked
     config = None
     if options.config is not None:
         from rmqlb.sources.config_lists import read_config_lists

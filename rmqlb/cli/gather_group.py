@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli import group_values as values
+from rmqlb.cli.amounts import count, duration_us
 from rmqlb.cli.gather import GroupOnTopics, fetch, group_on_topics, settings, wanted_for
 from rmqlb.cli.group_events import events as read_events
 from rmqlb.cli.group_options import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
 from rmqlb.cli.option_groups import SourceOptions, StrategyOptions
-from rmqlb.cli.send_values import count, duration_us
 from rmqlb.cli.terminal import Terminal
 from rmqlb.cli.values import strategy as parse_strategy
 from rmqlb.engine.assign import Members
@@ -104,7 +104,9 @@ def gather(
     found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
     group = found.group
     broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
-    members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
+    with terminal.progress(verb="looking at") as progress:
+        progress(found.title, 0, 0)
+        members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
     events, more = read_events(happens.event or (), found.client_ids, found.routes, strategy_options.inner.upper())
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):

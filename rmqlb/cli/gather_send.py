@@ -9,13 +9,15 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli import amounts
 from rmqlb.cli import send_values as values
+from rmqlb.cli.amounts import byte_count
 from rmqlb.cli.gather import fetch, source_findings
 from rmqlb.cli.judging import judge, require_known
 from rmqlb.cli.option_groups import SourceOptions
+from rmqlb.cli.progress import Progress
 from rmqlb.cli.send_options import FailureOptions, LoadOptions, ProducerOptions
-from rmqlb.cli.terminal import Progress, Terminal
-from rmqlb.cli.values import byte_count
+from rmqlb.cli.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.java_hash import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
@@ -35,6 +37,7 @@ from rmqlb.sources.send_inputs import read_text
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 _HOT_KEYS = 10
+_KEY_TYPES = ("string", "int", "long")
 
 
 class Gathered(Struct, frozen=True):
@@ -84,22 +87,22 @@ def gather(
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = _selector(producer.selector, load, queues, max_bytes)
-    poll = values.duration_us(failing.route_poll, "--route-poll")
+    poll = amounts.duration_us(failing.route_poll, "--route-poll")
     scenario = SendScenario(
         client_version=producer.client,
         mode=_mode(producer.mode),
-        latency_fault=values.on_or_off(producer.latency_fault, "--latency-fault"),
-        detector=values.on_or_off(producer.detector, "--detector"),
+        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
+        detector=amounts.on_or_off(producer.detector, "--detector"),
         threads=load.threads,
         messages=_messages(load, keys),
-        rate=None if load.rate is None else values.rate(load.rate, "--rate"),
-        duration_us=None if load.for_ is None else values.duration_us(load.for_, "--for"),
+        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
+        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
         retries=producer.retries,
-        timeout_ms=values.whole_ms(producer.timeout, "--timeout"),
+        timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
         timeout_per_request_ms=(
             None
             if producer.timeout_per_request is None
-            else values.whole_ms(producer.timeout_per_request, "--timeout-per-request")
+            else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
         ),
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=tuple(
@@ -145,7 +148,12 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, a
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
     lines = JsonLines(terminal.write)
-    report = simulate_send(found.route, found.scenario, sink=lines.add)
+    total = _expected(found.scenario)
+    with terminal.progress(verb="simulating", beside_rows=True) as progress:
+        progress("messages", 0, total)
+        report = simulate_send(
+            found.route, found.scenario, sink=lines.add, progress=lambda sent: progress("messages", sent, total)
+        )
     lines.flush()
     tried = [try_on_send(condition, report) for condition in asked]
     terminal.warn((*found.findings, *report.findings))
@@ -271,7 +279,7 @@ def _mode(text: str) -> Mode:
 
 def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
     if load.messages is not None:
-        return values.count(load.messages, "--messages")
+        return amounts.count(load.messages, "--messages")
     if load.for_ is not None:
         return None
     return _DEFAULT_MESSAGES if keys is None else keys.messages
@@ -280,16 +288,18 @@ def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
 def _first_poll(text: str | None, poll_us: int) -> int | None:
     if text is None:
         return poll_us
-    return None if text.lower() == "random" else values.duration_us(text, "--first-poll", zero=True)
+    return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)
 
 
 def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
-    return None if text is None else values.milliseconds(text, option)
+    return None if text is None else amounts.milliseconds(text, option)
 
 
 def _selector(
     text: str | None, load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
+    if load.key_type not in _KEY_TYPES:
+        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
     if load.keys is not None and text != "hash":
         raise UsageError("--keys goes with --selector hash")
     if text is None:
@@ -311,9 +321,6 @@ def _selector(
 def _hashed(load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int) -> tuple[Selector, KeySpread]:
     """The keys' hashes in turn, and the most frequent keys."""
     option = f"--keys {load.keys}"
-    kinds = {"string": str, "int": int, "long": int}
-    if load.key_type not in kinds:
-        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
     keys = read_text(load.keys or "-", "--keys", max_bytes).splitlines()
     if not keys:
         raise DataError(f"{option}: there is no key in it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rmqlb.cli.send_values import duration_us, rate
+from rmqlb.cli.amounts import duration_us, rate
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import TIMER_NAMES, Timers
 from rmqlb.model.group import RETRY_PREFIX

@@ -15,6 +15,7 @@ import os
 
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.sources.whole_file import replace_file
 from rmqlb.views.text import visible
 
 CACHE_IN_SHELL = "${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names"
@@ -81,21 +82,13 @@ def _read(path: str) -> list[Line]:
 
 
 def _write(path: str, lines: list[Line]) -> None:
-    """Aside, then renamed: a shell that reads meanwhile has the file of before or of after."""
+    """A shell that reads meanwhile has the file of before or of after; where it cannot be written there is none."""
     folder = os.path.dirname(path)
-    aside = f"{path}.{os.getpid()}.part"
+    text = "".join("\t".join(line) + "\n" for line in lines)
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         if not os.path.isdir(folder):
             os.mkdir(folder, 0o700)
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        replace_file(path, text, mode=0o600, durable=False)
     except OSError:
         return
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines("\t".join(line) + "\n" for line in lines)
-        os.replace(aside, path)
-    except BaseException as error:
-        os.unlink(aside)
-        if not isinstance(error, OSError):
-            raise

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli import values
+from rmqlb.cli import amounts
 from rmqlb.cli.judging import judge
 from rmqlb.cli.option_groups import OUTPUT, SourceOptions
 from rmqlb.cli.terminal import Terminal
@@ -64,7 +64,7 @@ def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | N
         if options.rounds is not None:
             raise UsageError("--rounds goes with --watch", hint="--watch 5s --rounds 3 looks three times")
         return
-    if values.seconds(options.watch, "--watch") < _SHORTEST_S:
+    if amounts.seconds(options.watch, "--watch") < _SHORTEST_S:
         raise UsageError(f"--watch {options.watch}: shorter than 100ms")
     if "-" in (source.source, (consumers or "").removeprefix("@")):
         raise UsageError("--watch reads its source again and again, and stdin can be read once", hint="name a file")
@@ -83,7 +83,7 @@ def show(look: Callable[[], Look], options: WatchOptions, terminal: Terminal) ->
     else:
         from rmqlb.cli.watch import watch
 
-        seen = watch(look, terminal, values.seconds(options.watch, "--watch"), options.rounds)
+        seen = watch(look, terminal, amounts.seconds(options.watch, "--watch"), options.rounds)
     judge(seen.tried, terminal)
 
 

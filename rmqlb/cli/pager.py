@@ -74,6 +74,9 @@ def _paged(text: str, command: list[str], terminal: Terminal) -> bool:
         pager.communicate(text)
     finally:
         signal.signal(signal.SIGINT, before)
+    if pager.returncode not in (0, -signal.SIGINT, 128 + signal.SIGINT):
+        how = f"{command[0]} ended with {pager.returncode}; --no-pager shows the result without it"
+        terminal.warn([Finding("no-pager", how)])
     return True
 
 

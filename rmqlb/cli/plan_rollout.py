@@ -73,9 +73,9 @@ def plan_rollout(
     5 endpoint unreachable.
     """
     from rmqlb.cli import rollout_values as values
+    from rmqlb.cli.amounts import count, duration_us
     from rmqlb.cli.gather_group import MOST_TRIALS, RATE_HINT, gather
     from rmqlb.cli.judging import conditions, judge, require_known
-    from rmqlb.cli.send_values import count, duration_us
     from rmqlb.cli.values import strategy as parse_strategy
     from rmqlb.engine.consume.group_figures import ROLLOUT_FIGURES, try_on_rollout
     from rmqlb.engine.rollout.plan import plan_rollout as plan

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from rmqlb.cli.amounts import duration_us
 from rmqlb.cli.event_texts import NUMBER_AT_ONCE
-from rmqlb.cli.send_values import duration_us
 from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding

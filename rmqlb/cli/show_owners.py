@@ -62,7 +62,10 @@ def show_owners(
         own = settings(strategy_options, [route.topic for route in found.routes])
         members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
         states = found.group.queues if found.group else {}
-        report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
+        with terminal.progress(verb="dealing out") as progress:
+            progress(f"the queues of {found.title}", 0, 0)
+            report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
+            shown = owners_report(report)
         findings = [
             *found.findings,
             *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
@@ -70,6 +73,6 @@ def show_owners(
         if which.explain:
             findings += sort_findings(found.client_ids, "client ids")
             findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
-        return Look(owners_report(report), snapshot, tuple(findings))
+        return Look(shown, snapshot, tuple(findings))
 
     show(look, watching, terminal)

@@ -108,7 +108,9 @@ def simulate_rebalance(
     if "-" in (svg, html):
         terminal.warn(findings)
     else:
-        shown = group_report(report, trials=spread, explain=which.explain, conditions=tried)
+        with terminal.progress(verb="drawing") as progress:
+            progress("the timeline", 0, 0)
+            shown = group_report(report, trials=spread, explain=which.explain, conditions=tried)
         terminal.show(shown, found.snapshot, findings)
     judge(tried, terminal)
 

@@ -66,15 +66,15 @@ def simulate_send(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.
     """
-    from rmqlb.cli import send_values as values
+    from rmqlb.cli import amounts
     from rmqlb.cli.gather_send import gather, stream, write
     from rmqlb.cli.judging import conditions
     from rmqlb.engine.send.figures import SEND_FIGURES
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
     asked = conditions(fail_on or (), SEND_FIGURES)
-    number = None if trials is None else values.count(trials, "--trials", most=10**7, least=2)
-    stop_at = None if precision is None else values.percentage(precision, "--precision")
+    number = None if trials is None else amounts.count(trials, "--trials", most=10**7, least=2)
+    stop_at = None if precision is None else amounts.percentage(precision, "--precision")
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
         stream(found, terminal, asked, alone=not (compare or compare_clients or number))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
 from rmqlb.cli.option_groups import OutputOptions
+from rmqlb.cli.progress import Progress
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -23,6 +22,8 @@ FOR_PEOPLE = ("table", "plain", "markdown")
 """The formats that are looked at; programs read the others."""
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
+_MANY_ROWS = 500
+"""Fewer are drawn before anybody wonders."""
 
 
 class Terminal:
@@ -38,17 +39,22 @@ class Terminal:
         repeating: set when the command does the same once more: what was said is not said again.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: there is no such format, or `--section` names a table that the command never shows.
     """
 
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
         self._options = options
         self.repeating = False
+        self._progress = Progress("silent")
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
         known = (*FORMATS, *more_formats)
         if self.format not in known:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
+        if options.section:
+            from rmqlb.cli.section_names import check_sections
+
+            check_sections(command, options.section)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -61,16 +67,16 @@ class Terminal:
         """
         findings = tuple(findings)
         chosen = self.chosen(report)
+        with self.progress(verb="writing") as progress:
+            if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
+                progress("the result", 0, 0)
+            text = self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings)
         if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.pager import page
 
-            page(self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings), self)
-        elif self.format == "table":
-            from rmqlb.views.people import print_tables
-
-            print_tables(chosen, self.console())
+            page(text, self)
         else:
-            self.write(self.text(chosen, snapshot, findings))
+            self.write(text)
         if self.format not in ("json", "yaml"):
             self.warn(findings)
 
@@ -86,7 +92,7 @@ class Terminal:
         names = tuple(section.name for section in report.sections)
         for name in wanted:
             if name not in names:
-                raise UsageError(f"--section {name}: no such table", hint=suggestion("sections", name, names))
+                raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
         return report.only(wanted)
 
     def warn(self, findings: Iterable[Finding]) -> None:
@@ -115,16 +121,22 @@ class Terminal:
         """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")
 
-    def progress(self, *, stages: bool = False, verb: str = "reading") -> Progress:
+    def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
         """Something to show while a source is read, or other work is done.
 
         Args:
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
             verb: what is being done.
+            beside_rows: the result is written meanwhile, and where that is on a terminal, it shows enough.
         """
-        if self._options.quiet or self.repeating:
+        if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
             return Progress("silent", verb)
-        return Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
+        self._progress = Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
+        return self._progress
+
+    def pause_progress(self) -> None:
+        """Make room on stderr for something else, such as a question; the next part is shown again."""
+        self._progress.clear()
 
     def must_redraw_or_stream(self) -> None:
         """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere.
@@ -191,46 +203,3 @@ class Terminal:
         if not stream.isatty() and "COLUMNS" not in os.environ:
             arguments["width"] = _NO_EDGE
         return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
-
-
-class Progress:
-    """Says on stderr what is being done, how far it is, and about how long it will take.
-
-    Args:
-        manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
-        verb: what is being done.
-    """
-
-    def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
-        self._verb = verb
-        self._manner = manner
-        self._stage = ""
-        self._began = 0.0
-        self._shown = 0
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show that the next of `total` parts is under way; 0 is an unknown total."""
-        if self._manner == "silent":
-            return
-        now = time.monotonic()
-        if what != self._stage:
-            self._stage, self._began = what, now
-            if self._manner == "stages":
-                count = f": {total}" if total else ""
-                sys.stderr.write(visible(f"{self._verb} {what}{count}") + "\n")
-        if self._manner == "live":
-            left = (now - self._began) / done * (total - done) if done and total else 0.0
-            eta = f", about {left:.0f} s left" if left >= 1 else ""
-            count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
-            line = visible(f"{self._verb} {what}{count}{eta}")
-            sys.stderr.write("\r" + line.ljust(self._shown))
-            sys.stderr.flush()
-            self._shown = len(line)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
-            sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Option values as typed, parsed: durations, sizes, members, zones. Each error names the option."""
+"""Option values as typed, parsed: strategies, members, brokers, zones. Each error names the option."""
 
 from __future__ import annotations
 
@@ -6,36 +6,14 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import date
 from fnmatch import fnmatchcase
 
 from rmqlb.engine.changes import NewBroker, QueueCount, made_up
 from rmqlb.errors import UsageError
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
-_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_MADE_UP = 100_000
-_LONGEST_S = 86_400.0
-_MOST_BYTES = 1 << 40
 _LONGEST_FILE = 16 * 1024 * 1024
-
-
-def seconds(text: str, option: str) -> float:
-    """A duration: `800ms`, `5s`, `1m`; a bare number is seconds.
-
-    Raises:
-        UsageError: it is none, zero, or longer than a day.
-    """
-    match = _DURATION.fullmatch(text.strip())
-    value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if value <= 0:
-        raise UsageError(f"{option} {text}: not a duration", hint="write 800ms, 5s or 1m")
-    if value > _LONGEST_S:
-        raise UsageError(f"{option} {text}: longer than a day")
-    return value
 
 
 def strategy(text: str | None, inner: str) -> str | None:
@@ -54,33 +32,6 @@ def strategy(text: str | None, inner: str) -> str | None:
 
     full_name(text.upper(), inner.upper())
     return text.upper()
-
-
-def day(text: str, option: str) -> date:
-    """A date as `2026-11-01`.
-
-    Raises:
-        UsageError: it is not one.
-    """
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
-
-
-def byte_count(text: str, option: str) -> int:
-    """A size: `64MB`, `1GB`; a bare number is bytes.
-
-    Raises:
-        UsageError: it is none, or more than 1 TB.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if not match:
-        raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")
-    value = float(match[1]) * _BYTES[match[2].lower()]
-    if value > _MOST_BYTES:
-        raise UsageError(f"{option} {text}: more than 1 TB")
-    return int(value)
 
 
 def count_or_id(text: str, option: str) -> int | str:

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Literal, Protocol, Self
@@ -218,20 +218,53 @@ class _Frames:
 
 
 class _Screen(_Frames):
-    """The terminal's second screen, redrawn in place; the first is back however it ends."""
+    """The terminal's second screen, redrawn in place; the first is back however it ends, and while it is stopped.
+
+    Only this class writes meanwhile. A signal that comes while it does is heeded afterwards.
+    """
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+        self._shown: tuple[Look, str, Stale | None] | None = None
+        self._put_off: int | None = None
+        heeded = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGWINCH: self._heed}
+        if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
+            heeded[signal.SIGTSTP] = self._heed
+        self._before = {number: signal.signal(number, handler) for number, handler in heeded.items()}
         sys.stdout.write(_ENTER)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
+        self._shown = None
+        with suppress(OSError):  # the terminal may be gone
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def show(self, look: Look, seen_at: str, stale: Stale | None) -> None:
+        self._shown = None
+        self._draw(look, seen_at, stale)
+        self._shown = (look, seen_at, stale)
+        if self._put_off is not None:
+            number, self._put_off = self._put_off, None
+            self._heed(number, None)
+
+    def _heed(self, number: int, _: FrameType | None) -> None:
+        """Draw anew for a terminal of another size; stop with the first screen back, and go on with the second."""
+        if self._shown is None:
+            self._put_off = number
+            return
+        shown, self._shown = self._shown, None
+        if number == signal.SIGTSTP:
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            signal.signal(number, self._heed)
+            sys.stdout.write(_ENTER)
+        self.show(*shown)
+
+    def _draw(self, look: Look, seen_at: str, stale: Stale | None) -> None:
         console = self._terminal.console()
         lines = self._frame(console, look, seen_at, stale)
         room = max(console.height, 2)

@@ -168,7 +168,9 @@ def _contexts(value: object, lines: Lines, path: str) -> dict[str, Context]:
 
 def _context(name: object, content: object, lines: Lines, path: str) -> Context:
     place = Place(path, _line(lines, _CONTEXTS, str(name)), f"{_CONTEXTS}.{str(name)[:80]}")
-    check_context_name(name if isinstance(name, str) else "", str(place))
+    if not isinstance(name, str):
+        raise UsageError(f"{place}: expected a text as the name, not {_word(name)}", hint="write it in quotes")
+    check_context_name(name, str(place))
     if not isinstance(content, dict):
         raise UsageError(f"{place}: expected keys and values, not {_word(content)}", hint="it needs a source at least")
     values = _values(content, ENDPOINT, (_CONTEXTS, str(name)), lines, path)

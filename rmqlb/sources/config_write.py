@@ -7,7 +7,6 @@ where secrets are.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, ConfigFile, Context, Place, Value, Written
 from rmqlb.sources.config_file import read_user_file
+from rmqlb.sources.whole_file import replace_file
 
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.02
@@ -38,7 +38,7 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
         _make_folder(folder)
         with _alone_in(folder, path):
             changed = change(read_user_file(path))
-            _put(os.path.realpath(path), _HEAD + _text(changed))
+            replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}", code="cannot-write") from None
     return changed
@@ -112,18 +112,3 @@ def _alone_in(folder: str, path: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _put(target: str, text: str) -> None:
-    """Write beside the file, then rename; a temporary file has mode 600 from its first byte."""
-    descriptor, aside = tempfile.mkstemp(prefix=".config-", suffix=".part", dir=os.path.dirname(target))
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, target)
-    except BaseException:
-        if os.path.exists(aside):
-            os.unlink(aside)
-        raise

@@ -15,8 +15,6 @@ from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
 _CHUNK = 1 << 20
-_LARGE = 4 << 20
-"""A body that takes long enough to be understood to say so."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -41,9 +39,8 @@ class DumpSource:
         Raises:
             DocumentError: the dump cannot be read or understood; the message says where in it.
         """
+        progress(self._where, 0, 0)
         body = self._body()
-        if len(body) > _LARGE:
-            progress(self._where, 0, 0)
         if not body or body.isspace():
             raise DocumentError(f"{self._where} is empty", hint="expected a snapshot, a route or a Dashboard response")
         heading = snapshot_file.heading(body)

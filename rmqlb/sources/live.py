@@ -100,6 +100,7 @@ class LiveSource:
         """
         reading = _Reading(self.reads, self._clock, progress)
         taken_at = self._clock()
+        progress(self.reads.endpoint, 0, 0)
         try:
             if wanted.everything is not None:
                 groups = reading.everything(wanted.everything)

@@ -58,8 +58,13 @@ def open_source(text: str, access: Access) -> Source:
     """The source that a URL, a path or `-` names.
 
     Raises:
-        UsageError: it is empty, a URL of a kind that is not read, or holds a password.
+        UsageError: it is empty, a URL of a kind that is not read, or holds a password; or a rule for addresses is
+            malformed, which is told even where none is needed.
     """
+    if access.map_address:
+        from rmqlb.sources.address_map import parse_address_map
+
+        parse_address_map(access.map_address)
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
     scheme = _SCHEME.match(text)

@@ -53,7 +53,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
         schema="rmqlb/contexts",
         data=data,
         facts=() if done is None else (done,),
-        sections=(Section("contexts", "contexts", _LIST, rows),),
+        sections=(Section("contexts", "contexts", _LIST, rows, heads=2),),
         labels={},
     )
 

@@ -46,7 +46,7 @@ def _queues(report: OwnersReport) -> Section:
         )
         for queue in _all_queues(report)
     ]
-    return Section("queues", "owners", columns, tuple(rows))
+    return Section("queues", "owners", columns, tuple(rows), heads=3)
 
 
 def _all_queues(report: OwnersReport) -> list[MessageQueue]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
 _LONGEST = 200
+_LONGEST_FACT = 1_000
+"""A sentence with names in it that people still read; in a pipe nothing is cut."""
 _BAR = 20
 _WIDEST = 10_000
 _UNKNOWN = "?"
@@ -49,7 +51,7 @@ def print_tables(report: Report, console: Console) -> None:
     from rich.text import Text
 
     for fact in report.facts:
-        console.print(Text(visible(fact), style="bold" if fact is report.facts[0] else ""))
+        console.print(Text(clip(visible(fact), _LONGEST_FACT), style="bold" if fact is report.facts[0] else ""))
     for section in report.sections:
         drawn = _drawn(section, report.labels, console)
         console.print()
@@ -59,7 +61,11 @@ def print_tables(report: Report, console: Console) -> None:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """A line if it is empty; else the table, without bars, with labels for client ids, or, given heads, as blocks."""
+    """A line if it is empty; else the first of these that is narrow enough.
+
+    The table; the table without bars, with labels for client ids; the same with less space between its columns; a
+    table for each value of its quiet column; given heads, its rows as blocks.
+    """
     if not section.rows:
         from rich.text import Text
 
@@ -69,8 +75,28 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
         return table
     if any(column.kind == "bar" for column in section.columns):
         return _fitting(_without_bars(section), labels, console)
-    labelled = _table(section, labels, narrow=True)
-    return _blocks(section, labels) if section.heads and _too_wide(labelled, console) else labelled
+    for tight in (False, True):
+        labelled = _table(section, labels, narrow=True, tight=tight)
+        if not _too_wide(labelled, console):
+            return labelled
+    tables = [_table(part, labels, narrow=True, tight=True) for part in _parts(section)]
+    if section.heads and (len(tables) < 2 or any(_too_wide(table, console) for table in tables)):
+        return _blocks(section, labels)
+    if len(tables) < 2:
+        return labelled
+    from rich.console import Group
+
+    return Group(tables[0], *(each for table in tables[1:] for each in ("", table)))
+
+
+def _parts(section: Section) -> list[Section]:
+    """A section for each value of its quiet column, which then stands in the title."""
+    if not section.columns[0].quiet:
+        return []
+    values = dict.fromkeys(row[0] for row in section.rows)
+    return [
+        for_people(replace(section, rows=tuple(row for row in section.rows if row[0] == value))) for value in values
+    ]
 
 
 def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Section:
@@ -129,7 +155,7 @@ def _width(table: Table, console: Console) -> int:
     return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
 
 
-def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False) -> Table:
+def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False, tight: bool = False) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -141,6 +167,7 @@ def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False)
         header_style="bold",
         show_edge=False,
         pad_edge=False,
+        collapse_padding=tight,
     )
     for column in section.columns:
         title = visible(column.title)

@@ -114,7 +114,7 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
         if not changed_only or move.change != "same"
     )
     title = "queues that change" if changed_only else "queues"
-    return Section("queues", title, columns, rows, heads=3 if plan.explained else 0)
+    return Section("queues", title, columns, rows, heads=3)
 
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:

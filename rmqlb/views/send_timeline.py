@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from rmqlb.model.sending import SendReport, Slice
 from rmqlb.views.report import Cell, Column, Section, duration
 
@@ -18,9 +20,14 @@ _NOTHING = "."
 
 
 def timeline_section(report: SendReport) -> Section:
-    """For people: which broker was used, failed or was avoided when, a character a slice."""
-    slices = _at_most(report.slices, _WIDTH)
-    columns = (Column("broker", "brokerName"), Column(f"time ->  {_MEANING}", "strip"))
+    """For people: which broker was used, failed or was avoided when; no wider than the terminal."""
+    return replace(_drawn(report, _WIDTH), draw=lambda length: _drawn(report, min(length, _WIDTH)))
+
+
+def _drawn(report: SendReport, length: int) -> Section:
+    """A character a slice, or some of them together."""
+    slices = _at_most(report.slices, max(length, 1))
+    columns = (Column("broker", "brokerName"), Column(f"time ->  {_MEANING}", "strip", "strip"))
     rows: list[tuple[Cell, ...]] = [
         (name, "".join(_character(each, name) for each in slices)) for name in _brokers(report)
     ]

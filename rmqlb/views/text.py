@@ -64,6 +64,27 @@ def clip(text: str, longest: int) -> str:
     return f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
+def width(text: str) -> int:
+    """How many columns of a terminal the text takes, at most: wide letters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def cut_to_width(text: str, columns: int) -> str:
+    """The text, or so much of its beginning as fits into these columns of a terminal.
+
+    >>> cut_to_width("订单-orders", 6)
+    '订单-o'
+    """
+    text = text[: max(columns, 0)]
+    while width(text) > columns:
+        text = text[:-1]
+    return text
+
+
 def fit_for_xml(text: str) -> str:
     r"""The text with nothing in it that steers a reader's eye or that XML refuses; markup is still to be escaped.
 

@@ -10,7 +10,8 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -35,28 +36,40 @@ class OnTerminal:
         env: more variables.
         columns: of the terminal.
         lines: of the terminal.
+        stdout: a file that it goes to; else the terminal.
+        program: what runs there instead of rmqlb.
 
     Attributes:
         screen: what its user sees.
         raw: all that was written.
     """
 
-    def __init__(self, *args: str, env: Mapping[str, str] | None = None, columns: int = 100, lines: int = 24) -> None:
+    def __init__(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        columns: int = 100,
+        lines: int = 24,
+        stdout: Path | None = None,
+        program: Sequence[str] | None = None,
+    ) -> None:
         self.screen = pyte.Screen(columns, lines)
         self.raw = b""
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        written = slave if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT)
         usual = {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
         self._child = subprocess.Popen(
-            [sys.executable, "-c", _IN_FOREGROUND, *command(*args)],
+            [sys.executable, "-c", _IN_FOREGROUND, *(program or command(*args))],
             stdin=slave,
-            stdout=slave,
+            stdout=written,
             stderr=slave,
             cwd=ROOT,
             env=environment(usual | dict(env or {})),
         )
-        os.close(slave)
+        for descriptor in {slave, written}:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +87,17 @@ class OnTerminal:
     def press(self, keys: bytes) -> None:
         """What its user types."""
         os.write(self._master, keys)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """What its user makes of the window."""
+        self.screen.resize(lines, columns)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def close(self) -> int:
+        """What its user does to the window; the exit code."""
+        os.close(self._master)
+        self._master = os.open(os.devnull, os.O_RDONLY)
+        return self._child.wait(_PATIENCE_S)
 
     def signal(self, number: int) -> None:
         """What another process sends it."""

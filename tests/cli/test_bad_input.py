@@ -222,7 +222,7 @@ SPELLING = [
     Bad(
         f"{SHOW} -s EXAMPLE --rounds 3", USAGE, "--rounds goes with --watch", "--watch 5s --rounds 3 looks three times"
     ),
-    Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a duration", "write 800ms, 5s or 1m"),
+    Bad(f"{SHOW} -s EXAMPLE --watch soon", USAGE, "--watch soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
     Bad(f"{SHOW} -s EXAMPLE --watch 99ms", USAGE, "--watch 99ms: shorter than 100ms"),
     Bad(f"{SHOW} -s - --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
     Bad(f"{OWNERS} -s EXAMPLE -t Skewed --consumers @- --watch 1s", USAGE, STDIN_AGAIN, "name a file"),
@@ -374,9 +374,9 @@ SETTINGS = [
     Bad(
         f"{PLAN} -s http://127.0.0.1:1", USAGE, "which group?", "name it with --group, or name --topic and --consumers"
     ),
-    plan("--timeout soon", USAGE, "--timeout soon: not a duration", "write 800ms, 5s or 1m"),
-    plan("--timeout 0", USAGE, "--timeout 0: not a duration", "write 800ms, 5s or 1m"),
-    plan("--timeout -1", USAGE, "--timeout -1: not a duration", "write 800ms, 5s or 1m"),
+    plan("--timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    plan("--timeout 0", USAGE, "--timeout 0: not longer than nothing"),
+    plan("--timeout -1", USAGE, "--timeout -1: not a time", "write 45s, 1m30s, 800ms or 250us"),
     plan("--timeout 25h", USAGE, "--timeout 25h: longer than a day"),
     plan("--max-size big", USAGE, "--max-size big: not a size", "write 500KB, 64MB or 1GB"),
     plan(f"--max-size {'9' * 400}", USAGE, f"--max-size {'9' * 400}: more than 1 TB"),
@@ -520,7 +520,7 @@ def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parse
 @pytest.mark.parametrize(
     ("setting", "value", "error"),
     [
-        ("RMQLB_TIMEOUT", "soon", "--timeout soon: not a duration"),
+        ("RMQLB_TIMEOUT", "soon", "--timeout soon: not a time"),
         ("RMQLB_MAX_SIZE", "big", "--max-size big: not a size"),
         ("RMQLB_RETRIES", "many", "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many'"),
         ("RMQLB_OUTPUT", "jsn", "unknown format jsn"),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.manual.tree import CommandPage, command_tree
-from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, SECTIONS, known_value, value_of
+from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of
+from rmqlb.cli.section_names import SECTIONS
 from rmqlb.views.report import FORMATS
 from tests.replay_remoting import cluster
 from tests.test_golden import BASIC
@@ -62,6 +64,30 @@ def test_the_help_has_examples_before_options_and_options_in_groups(command: Com
     places = [shown.stdout.index(text) for text in (command.help.summary[:30], "Examples:", "─ Options ─")]
     assert places == sorted(places)
     assert all(f"─ {option.panel} ─" in shown.stdout for option in command.options)
+
+
+MOST_IN_A_GROUP = 12
+"""As many options as are found at a glance; simulate-send's Producer and the pipeline's Producers have that many."""
+
+
+@each_command
+def test_options_stand_in_groups_that_are_no_lists_of_everything(command: CommandPage) -> None:
+    """What a command is about stands below `Options`, which comes first; what it shares with others has headings."""
+    panels = Counter(option.panel for option in command.options)
+    assert all(panels)
+    assert max(panels.values()) <= MOST_IN_A_GROUP
+    assert len(command.options) <= MOST_IN_A_GROUP or len(panels) > 2
+    shared = {
+        "--source": "Source",
+        "--output": "Output",
+        "--inner": "Strategy",
+        "--watch": "Output",
+        "--master": "Spark",
+    }
+    for option in command.options:
+        name = option.names[-1]
+        if command.path[:1] != ("context",) or name != "--source":
+            assert option.panel == shared.get(name, option.panel), name
 
 
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
@@ -159,9 +185,11 @@ def test_the_sections_offered_are_those_that_views_make() -> None:
 
 @pytest.mark.parametrize("name", [name for name in BASIC if name in SECTIONS])
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint for a wrong name lists those that there are, eight at the most."""
+    """The hint for a table that the result does not have lists those that there are, eight at the most."""
+    offered = SECTIONS[name]
+    monkeypatch.setattr("rmqlb.cli.section_names.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
     assert listed
-    assert set(listed) <= set(SECTIONS[name])
+    assert set(listed) <= set(offered)

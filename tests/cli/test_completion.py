@@ -16,7 +16,7 @@ from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.views.report import FORMATS
 
 from .run import ROOT
-from .shells import SCRIPTS, SHELLS, need, offered, program, typed_in_bash
+from .shells import SCRIPTS, SHELLS, environment, need, offered, program, typed_in_bash
 
 TREE = command_tree()
 HOSTILE = (
@@ -195,3 +195,39 @@ def test_bash_starts_no_program_for_a_name(home: Path) -> None:
     answers = offered("bash", ["rmqlb show-route -t Ord", "rmqlb plan-re", "rmqlb show-route -o ma"], home)
     assert answers == [{PLAIN}, {"plan-rebalance"}, {"markdown"}]
     assert not (home / "started").exists()
+
+
+WATCHER = """
+import sys
+
+def watch(event, args):
+    if event.startswith("socket."):
+        open({canary!r}, "w").close()
+
+sys.addaudithook(watch)
+"""
+
+
+def watched(home: Path) -> Path:
+    """Rmqlb at this home leaves a file behind when it so much as makes a socket: the file, not there yet."""
+    canary = home / "socket-was-made"
+    (home / "sitecustomize.py").write_text(WATCHER.format(canary=str(canary)))
+    script = program(home) / "rmqlb"
+    script.write_text(script.read_text().replace('PYTHONPATH="', f'PYTHONPATH="{home}:'))
+    return canary
+
+
+@each_shell
+def test_no_socket_is_made_for_what_is_offered(shell: str, home: Path) -> None:
+    canary = watched(home)
+    config = home / "config" / "rmqlb" / "config.yaml"
+    config.write_text("context: prod\n" + config.read_text().replace("http://h", "rocketmq://127.0.0.1:1"))
+    lines = ["rmqlb show-owners -g ", "rmqlb show-route -t ", "rmqlb show-route --context ", "rmqlb context use "]
+    groups, topics, contexts, again = offered(shell, lines, home)
+    assert groups == {"order-svc"}
+    assert PLAIN in topics
+    assert contexts == again == {"prod", "staging"}
+    assert not canary.exists()
+    env = environment(home) | {"RMQLB_RETRIES": "0"}
+    read = subprocess.run([program(home) / "rmqlb", "show-route"], env=env, cwd=home, capture_output=True, check=False)
+    assert (read.returncode, canary.exists()) == (5, True)

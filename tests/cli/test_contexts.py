@@ -16,8 +16,10 @@ import pytest
 import yaml
 
 from rmqlb.cli import config, context
+from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.views.report import FORMATS
 from tests.replay_dashboard import Replay, dashboard
+from tests.test_golden import BASIC
 
 from .configured import Desk, settings
 from .run import EXAMPLE, Ran, command, environment, run
@@ -104,7 +106,7 @@ BAD = {
     ("add", "a", "-s", ""): "--source: it is empty",
     ("add", "a", "-s", "http://h", "--secret", CANARY): "--secret: that is not a place of a secret",
     ("add", "a", "-s", "http://h", "--user", "a\x1b[31m"): "--user: it has a character that cannot be printed",
-    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a duration",
+    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a time",
     ("add", "a", "-s", "http://h", "--retries", "21"): "invalid value for '--retries'",
     ("add", "a", "-s", "http://h", "--map-address", "x"): "--map-address: 'x' is not FROM=TO",
     ("add", "there", "-s", "http://h"): "there is a context there already",
@@ -211,6 +213,28 @@ def test_the_active_context_is_read_and_shown(desk: Desk) -> None:
     assert context_of(plan) == "other"
     assert context_of(run("simulate-send", "-t", "Skewed", "--messages", "1", "-o", "json")) == "here"
     assert context_of(run("fetch-routes")) == "here"
+
+
+READING = [
+    command
+    for command in command_tree().all()
+    if any("--source" in option.names for option in command.options) and command.path[0] not in ("context", "config")
+]
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda command: command.typed)
+def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: CommandPage) -> None:
+    desk.user(TWO)
+    (desk.project / "examples").symlink_to(Path(EXAMPLE).parent)
+    words = shlex.split(BASIC.get("-".join(command.path), " ".join(command.path)))
+    if "-s" in words:
+        del words[words.index("-s") : words.index("-s") + 2]
+    if command.name != "fetch-routes":  # which writes JSON, and that says it itself
+        assert run(*words).stderr.splitlines()[0] == f"context here: {EXAMPLE}"
+    for more, name in (((), "here"), (("--context", "other"), "other"), (("-s", EXAMPLE), None)):
+        ran = run(*words, *more, "-o", "json")
+        assert ran.code in (0, 3), ran.stderr
+        assert json.loads(ran.stdout)["source"]["context"] == name
 
 
 @pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "project file", "user file"])

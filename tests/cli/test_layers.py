@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from rmqlb.cli.manual.tree import command_tree
+from rmqlb.model.configuration import ENDPOINT, SETTINGS
+
 from .configured import Desk, settings
 from .run import EXAMPLE, run
 
@@ -48,6 +51,29 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 CELLS = [(key, layer) for key, layers in TABLE.items() for layer in layers]
 CONTEXTS = "".join(f"  {name}: {{source: /c}}\n" for name in ("c1", "c2", "c3", "c4"))
+
+
+OF_THE_PIPELINE = {"RMQLB_WAREHOUSE": "--warehouse", "RMQLB_SPARK_MASTER": "--master"}
+"""Variables without a key in a file → their options."""
+
+
+def test_the_table_has_every_setting() -> None:
+    keys = {key.name for key in (*SETTINGS, *ENDPOINT)} - {"secret", "output"}  # a context's only; below
+    assert keys <= TABLE.keys()
+    options = [option for command in command_tree().all() for option in command.options if option.variable]
+    assert {option.variable for option in options} == {
+        variable(key) for key in (*TABLE, "output")
+    } | OF_THE_PIPELINE.keys()
+
+
+@pytest.mark.parametrize("name", OF_THE_PIPELINE)
+def test_an_option_of_the_pipeline_goes_before_its_variable(desk: Desk, name: str) -> None:
+    (desk.project / "w").mkdir()
+    more = () if name == "RMQLB_WAREHOUSE" else ("-w", "w")
+    of_variable = run("pipeline", "score", *more, env={name: "of-the-variable"})
+    of_line = run("pipeline", "score", *more, OF_THE_PIPELINE[name], "of-the-line", env={name: "of-the-variable"})
+    assert (of_variable.stderr.count("of-the-variable"), of_line.stderr.count("of-the-line")) == (1, 1)
+    assert "of-the-variable" not in of_line.stderr
 
 
 def variable(key: str) -> str:
@@ -122,7 +148,7 @@ def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:
 def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None:
     desk.user("timeout: 0s\n")
     send = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
-    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not a duration")
+    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not longer than nothing")
     desk.user("timeout: 1m\nretries: 9\n")
     ran = run(*send, "-o", "json")
     assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
@@ -151,7 +177,7 @@ def test_errors_are_in_the_configured_format_too(desk: Desk, write: str) -> None
 WRONG = {
     "output: jsn": ("output: unknown format jsn", "did you mean json?"),
     "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
-    "timeout: soon": ("timeout soon: not a duration", "write 800ms, 5s or 1m"),
+    "timeout: soon": ("timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
     "timeout: 25h": ("timeout 25h: longer than a day", None),
     "retries: 21": ("retries 21: not a number from 0 to 20", None),
     "retries: -1": ("retries -1: not a number from 0 to 20", None),

@@ -97,6 +97,13 @@ def test_a_pager_that_cannot_start_is_told_and_the_tables_are_shown(pager: str) 
     assert LAST in "\n".join(terminal.lines)
 
 
+def test_a_pager_that_fails_is_told() -> None:
+    with OnTerminal(*LONG, env={"RMQLB_PAGER": "sh -c 'exit 7'"}, lines=20) as terminal:
+        assert terminal.end() == 0
+    told = "".join(terminal.lines)
+    assert "warning: sh ended with 7; --no-pager shows the result without it [no-pager]" in told
+
+
 def test_a_pager_that_is_closed_early_has_shown_enough(tmp_path: Path) -> None:
     data = {
         "topics": [{"topic": "T", "route": {"queueDatas": [{"brokerName": "b", "readQueueNums": 5000, "perm": 6}]}}],

@@ -382,6 +382,9 @@ def test_hostile_broker_names_and_keys_reach_nobody_raw(fmt: str, tmp_path: Path
 def test_the_strips_of_the_time_line_are_of_one_length(fmt: str) -> None:
     ran = run(*BASE, "--fail", "broker-b@45s-1m30s", "--rate", "100", "--for", "2m", "--section", "timeline", "-o", fmt)
     strips = [
-        word for line in ran.stdout.splitlines() for word in line.split() if len(word) == 60 and set(word) != {"-"}
+        word
+        for line in ran.stdout.replace("`", "").splitlines()
+        for word in line.split()
+        if len(word) == 60 and set(word) != {"-"}
     ]
     assert len([strip for strip in strips if set(strip) <= set("=xX-.0123456789")]) == 3

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.terminal import Progress
+from rmqlb.cli.progress import Progress
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
+from rmqlb.views.text import width
 from tests.cli.run import EXAMPLE, run
 
 SHOW = ("show-route", "--topic", "Skewed")
@@ -57,9 +57,17 @@ def test_a_group_that_is_not_there_is_told_even_where_its_members_are_given() ->
     assert done.stderr == f"warning: group order-scv is not in {EXAMPLE}; did you mean order-svc? [group-not-seen]\n"
 
 
-def test_a_large_dump_says_that_it_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "large.json"
-    file.write_text('{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{}' + " " * (5 << 20) + "}")
+def test_a_dump_says_that_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("live") as progress:
-        DumpSource(str(file)).fetch(Wanted(), progress)
-    assert "reading large.json" in capsys.readouterr().err.replace(f"{tmp_path}/", "")
+        DumpSource("examples/cluster.json").fetch(Wanted(), progress)
+    assert capsys.readouterr().err.startswith("\rreading examples/cluster.json")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
+def test_a_line_of_progress_fits_the_terminal_with_its_count(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("live") as progress:
+        progress(name, 3, 9)
+    line, blank, end = capsys.readouterr().err.removeprefix("\r").split("\r")
+    assert line.endswith(": 4 of 9")
+    assert 78 <= width(line) == len(blank) <= 79
+    assert (blank.strip(), end) == ("", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Callable
 from itertools import count
@@ -20,7 +21,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Report, Rows
-from tests.cli.run import EXAMPLE, run, start
+from tests.cli.run import EXAMPLE, command, run, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
 from tests.replay_dashboard import Replay, dashboard
@@ -208,7 +209,7 @@ def test_on_a_terminal_the_screen_is_redrawn(source: Path) -> None:
         assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")
         terminal.press(CTRL_C)
         assert terminal.end() == 130
-    assert terminal.raw.startswith(ENTER)
+    assert ENTER in terminal.raw
     assert terminal.raw.rstrip().endswith(LEAVE)
     assert b"Traceback" not in terminal.raw
 
@@ -245,6 +246,40 @@ def test_what_was_seen_last_stays_when_it_ends_by_itself(source: Path) -> None:
     with watching(source, "--rounds", "2") as terminal:
         assert terminal.end() == 0
     assert b"first-one" in terminal.raw[terminal.raw.index(LEAVE) :]
+
+
+def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
+    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--watch", "1h", columns=120) as terminal:
+        terminal.until(shows(terminal, "owner seen", "more lines"))
+        terminal.resize(columns=70, lines=12)
+        terminal.until(shows(terminal, "#0", "more lines", without="192.0.2.2@inst0"))
+        assert len(terminal.lines) == 12
+        terminal.resize(columns=120, lines=100)
+        terminal.until(shows(terminal, "unlike seen", "192.0.2.2@inst0", without="more lines"))
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+
+
+def test_while_it_is_stopped_the_first_screen_is_back() -> None:
+    with OnTerminal(program=("/bin/bash", "--norc", "--noprofile", "-i"), env={"PS1": "ready> "}) as terminal:
+        terminal.until(shows(terminal, "ready>"))
+        line = [*map(str, command("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--watch", "1h"))]
+        terminal.press(shlex.join(line).encode() + b"\n")
+        terminal.until(shows(terminal, "every 3600s"))
+        terminal.press(b"\x1a")
+        terminal.until(shows(terminal, "Stopped"))
+        assert terminal.raw.count(ENTER) == terminal.raw.count(LEAVE) == 1
+        terminal.press(b"fg\n")
+        terminal.until(lambda: terminal.raw.count(b"every 3600s") == 2)
+        assert terminal.raw.count(ENTER) == 2
+        terminal.press(CTRL_C)
+        terminal.until(lambda: terminal.raw.count(LEAVE) == 2)
+
+
+def test_it_ends_with_its_terminal(source: Path) -> None:
+    with watching(source) as terminal:
+        terminal.until(shows(terminal, "first-one"))
+        assert terminal.close() == 128 + signal.SIGHUP
 
 
 def test_a_frame_is_cut_to_the_screen_and_says_so() -> None:

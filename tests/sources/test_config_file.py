@@ -181,6 +181,11 @@ WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
         ", line 2, contexts.a b: 'a b' cannot be the name of a context",
         "letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first",
     ),
+    "a number as a context's name": (
+        "contexts:\n  1: {source: http://h}\n",
+        ", line 2, contexts.1: expected a text as the name, not a number",
+        "write it in quotes",
+    ),
     "no mapping": ("- a", ", line 1: expected keys and values, as in 'output: json'", None),
     "bad YAML": ("output: json\n  x: [", ", line 2, column 4: mapping values are not allowed in this context", None),
     "a key twice": ("output: json\noutput: yaml", ", line 2, column 1: the key 'output' stands twice", None),

@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Option
 from typer._click.globals import get_current_context
 
+from rmqlb.cli.configuration import check_value
 from rmqlb.cli.layers import Settled, settle
 from rmqlb.cli.option_groups import OutputOptions, SourceOptions, command
 from rmqlb.cli.terminal import Terminal
@@ -41,12 +42,20 @@ def show(
 
     terminal = Terminal("config show", output)
     settled = settle(get_current_context())
+    _check_given(settled)
     settings = sorted(settled.settings.values(), key=lambda setting: setting.key != "context")
     settings += _secrets(source.in_force)
     report = config_report(settings, settled.configuration, origin=origin)
     path = settled.configuration.user.path or ""
     snapshot = ClusterSnapshot("configuration", path, context=source.in_force.name if source.in_force else None)
     terminal.show(report, snapshot, _findings(settled))
+
+
+def _check_given(settled: Settled) -> None:
+    """What the line and the environment say is refused here as elsewhere; a source is shown, not looked at."""
+    for setting in settled.settings.values():
+        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
+            check_value(setting.key, setting.value, setting.origin)
 
 
 def _secrets(context: ContextInForce | None) -> list[Setting]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from rmqlb.version import __version__
+from rmqlb.version import VERSION_DATE, __version__
 
 _ESCAPES = {
     "\\": "\\e",
@@ -88,11 +88,11 @@ class Page:
         self.section = section
         self._lines = [
             '.\\" Written by python -m rmqlb.cli.manual from the code: change that instead.',
-            f'.TH {escaped(name.upper())} {section} "" "rmqlb {escaped(__version__)}" "rmqlb manual"',
+            f'.TH {escaped(name.upper())} {section} "{VERSION_DATE}" "rmqlb {__version__}" "rmqlb manual"',
             ".nh",  # an option's name broken at its hyphen is another option
             ".ad l",
             ".SH NAME",
-            f"{escaped(name)} \\- {escaped(summary)}",
+            *_filled(Marked(f"{escaped(name)} \\- {escaped(summary)}")),
         ]
 
     @property

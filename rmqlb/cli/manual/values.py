@@ -16,6 +16,7 @@ from msgspec import Struct
 from rmqlb.cli.event_texts import QUALIFIERS
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.results import known_names
+from rmqlb.cli.section_names import sections_of
 from rmqlb.engine.allocate import NAMES
 from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.plan_figures import PLAN_FIGURES
@@ -41,28 +42,6 @@ class Value(Struct, frozen=True):
 
 
 NOTHING = Value("nothing")
-SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "show-route": ("brokers", "queues"),
-    "show-owners": ("queues", "reasons", "consumers", "summary"),
-    "plan-rebalance": ("strategies", "queues", "consumers", "summary"),
-    "simulate-rebalance": (
-        *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
-        *("steps", "queues", "intervals"),
-    ),
-    "plan-rollout": ("choices", "order", "stages"),
-    "simulate-send": (
-        *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
-        *("strategies", "clients", "trials", "spreads"),
-    ),
-    "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
-    "pipeline generate": ("fleet", "faults", "damaged"),
-    "context": ("contexts", "context"),
-    "config": ("settings",),
-    "pipeline": ("stages",),
-    "schema": ("schemas", "keys"),
-    "explain": ("explanations",),
-}
-"""Command, or the group of commands it is of → the tables that it may show."""
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
@@ -149,7 +128,7 @@ def known_value(command: CommandPage, option: OptionPage) -> Value | None:
     if long == "--output":
         return Value("words", _FORMATS.get(path, FORMATS))
     if long == "--section":
-        return Value("words", SECTIONS.get(path) or SECTIONS.get(command.path[0]) or ())
+        return Value("words", sections_of(path))
     if metavar == "CONDITION":
         return Value("beginnings", _FIGURES.get(path, ()))
     if long in _BY_NAME:

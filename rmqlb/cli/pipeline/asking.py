@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.cli import send_values, values
+from rmqlb.cli import amounts, send_values
 from rmqlb.cli.gather import settings
 from rmqlb.cli.option_groups import StrategyOptions
 from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions, StrategiesOptions, WarehouseOptions
@@ -46,7 +46,7 @@ def plan_for(
     """
     changes = dict(rest)
     if as_of is not None and as_of.as_of is not None:
-        changes["as_of"] = values.day(as_of.as_of, "--as-of")
+        changes["as_of"] = amounts.day(as_of.as_of, "--as-of")
     if strategies is not None and strategy_options is not None:
         changes |= _strategies(strategies, strategy_options)
     if schedule is not None:
@@ -71,15 +71,15 @@ def _schedule(options: ScheduleOptions) -> SendSchedule:
     scenario = replace(
         LOAD,
         client_version=options.client,
-        latency_fault=send_values.on_or_off(options.latency_fault, "--latency-fault"),
+        latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
         threads=options.threads,
         retries=options.retries,
-        timeout_ms=send_values.whole_ms(options.timeout, "--timeout"),
+        timeout_ms=amounts.whole_ms(options.timeout, "--timeout"),
         seed=options.seed,
-        rate=send_values.rate(options.rate, "--rate"),
-        duration_us=send_values.duration_us(options.for_, "--for"),
+        rate=amounts.rate(options.rate, "--rate"),
+        duration_us=amounts.duration_us(options.for_, "--for"),
     )
-    trials = send_values.count(options.trials, "--trials", most=_MOST_TRIALS, least=2)
+    trials = amounts.count(options.trials, "--trials", most=_MOST_TRIALS, least=2)
     if not failing:
         failing = (_dies(options.nameserver_notices),)
     schedule = SendSchedule(scenario, failing, in_turn=options.each or not options.fail, trials=trials)

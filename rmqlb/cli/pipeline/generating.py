@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rmqlb.cli import values
+from rmqlb.cli import amounts
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.cli.terminal import Terminal
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -22,7 +22,7 @@ def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> N
         UsageError: the numbers contradict each other, or the folder cannot be written.
     """
     terminal = Terminal("pipeline generate", output)
-    first = values.day(shape["first"], "--first")
+    first = amounts.day(shape["first"], "--first")
     with terminal.progress(verb="writing") as progress:
         summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
     terminal.show(fleet_report(msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())

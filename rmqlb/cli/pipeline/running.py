@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rmqlb.cli.option_groups import OutputOptions
 from rmqlb.cli.pipeline.options import SparkOptions, WarehouseOptions
@@ -46,12 +47,9 @@ def run_stages(
         EndpointError: the master cannot be reached.
     """
     terminal = Terminal(command, output)
+    settings = SessionSettings(master=spark_options.master, conf=parse_conf(spark_options.conf or ()))
     folder = _folder(where, must_be_there="ingest" not in stages)
-    settings = SessionSettings(
-        master=spark_options.master,
-        conf=parse_conf(spark_options.conf or ()),
-        log_file=spark_options.log_file or os.path.join(folder, _LOG),
-    )
+    settings = replace(settings, log_file=spark_options.log_file or os.path.join(folder, _LOG))
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
@@ -61,6 +59,20 @@ def run_stages(
                 progress(name, 0, 0)
                 with StageProgress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
                     done.append(STAGES[name](run))
+    show_stages(terminal, folder, done)
+
+
+def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) -> None:
+    """Show what stages have done.
+
+    Args:
+        terminal: where.
+        folder: the warehouse.
+        done: in the order in which they ran.
+
+    Raises:
+        UsageError: `--section` names a table that the result does not have.
+    """
     findings = [finding for report in done for finding in report.findings]
     terminal.show(pipeline_report(folder, done), ClusterSnapshot("warehouse", folder), findings)
 

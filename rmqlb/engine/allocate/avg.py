@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
@@ -26,6 +27,10 @@ class Averagely:
         self._client_ids = client_ids
         self._indexes = first_indexes(client_ids)
 
+    @cached_property
+    def _places(self) -> dict[MessageQueue, int]:
+        return {queue: place for place, queue in enumerate(self._queues)}
+
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
             return []
@@ -33,15 +38,16 @@ class Averagely:
         return self._queues[start:end]
 
     def why(self, queue: MessageQueue) -> str:
-        place = self._queues.index(queue)
-        for index, client_id in enumerate(self._client_ids):
-            start, end = self._block(index)
-            if start <= place < end:
-                block = f"queue {place} is in block {start}..{end - 1} of consumer {index}"
-                if self._indexes[client_id] != index:
-                    return f"{block}, the second process with the id {client_id}, which takes the first one's block"
-                return block
-        return f"queue {place} is in no block"
+        place = self._places[queue]
+        size, extra = divmod(len(self._queues), len(self._client_ids))
+        longer = extra * (size + 1)
+        index = place // (size + 1) if place < longer else extra + (place - longer) // size
+        start, end = self._block(index)
+        block = f"queue {place} is in block {start}..{end - 1} of consumer {index}"
+        client_id = self._client_ids[index]
+        if self._indexes[client_id] != index:
+            return f"{block}, the second process with the id {client_id}, which takes the first one's block"
+        return block
 
     def why_idle(self, client_id: str) -> str:
         return beyond_the_queues(self._indexes[client_id], len(self._client_ids), f"{len(self._queues)} queues")

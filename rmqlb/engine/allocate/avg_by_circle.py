@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
@@ -24,13 +25,17 @@ class AveragelyByCircle:
         self._client_ids = client_ids
         self._indexes = first_indexes(client_ids)
 
+    @cached_property
+    def _places(self) -> dict[MessageQueue, int]:
+        return {queue: place for place, queue in enumerate(self._queues)}
+
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
             return []
         return self._queues[self._indexes[client_id] :: len(self._client_ids)]
 
     def why(self, queue: MessageQueue) -> str:
-        place, count = self._queues.index(queue), len(self._client_ids)
+        place, count = self._places[queue], len(self._client_ids)
         index = place % count
         reason = f"queue {place}, {place} mod {count} = {index}, is dealt to consumer {index}"
         if self._indexes[self._client_ids[index]] != index:

@@ -1,0 +1,161 @@
+"""Amounts as typed, parsed: times, numbers, rates, sizes, dates. Each error names the option."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from fractions import Fraction
+
+from rmqlb.errors import UsageError
+
+_UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
+_LONGEST_US = 366 * _UNITS["d"]
+_MOST_MESSAGES = 10**12
+_MOST_RATE = 10**7
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_MOST_BYTES = 1 << 40
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def duration_us(text: str, option: str, *, zero: bool = False) -> int:
+    """A time such as `45s`, `1m30s`, `250us`; a bare number is seconds.
+
+    Raises:
+        UsageError: it is none, zero where that makes no sense, or longer than a year.
+    """
+    given = text.strip().lower()
+    parts = _PART.findall(given)
+    if re.fullmatch(r"\d+(?:\.\d+)?", given):
+        parts = [(given, "s")]
+    elif not parts or "".join(number + unit for number, unit in parts) != given:
+        raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
+    if any(len(number) > 20 for number, _ in parts):
+        raise UsageError(f"{option} {text}: longer than a year")
+    value = round(sum(Fraction(number) * _UNITS[unit] for number, unit in parts))
+    if value > _LONGEST_US:
+        raise UsageError(f"{option} {text}: longer than a year")
+    if value == 0 and not zero:
+        raise UsageError(f"{option} {text}: not longer than nothing")
+    return value
+
+
+def seconds(text: str, option: str) -> float:
+    """A time of a day at the most, in seconds.
+
+    Raises:
+        UsageError: it is none, zero, or longer.
+    """
+    us = duration_us(text, option)
+    if us > _UNITS["d"]:
+        raise UsageError(f"{option} {text}: longer than a day")
+    return us / _UNITS["s"]
+
+
+def whole_ms(text: str, option: str) -> int:
+    """A time in milliseconds, as the client's settings have it.
+
+    Raises:
+        UsageError: it is none, or has a fraction of a millisecond.
+    """
+    us = duration_us(text, option)
+    if us % 1000:
+        raise UsageError(f"{option} {text}: the client counts whole milliseconds")
+    return us // 1000
+
+
+def milliseconds(text: str, option: str) -> tuple[int, ...]:
+    """Whole milliseconds separated by commas, ascending or equal.
+
+    Raises:
+        UsageError: they are not.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
+        raise UsageError(f"{option} {text}: not milliseconds separated by commas", hint="write 50,100,550,1800")
+    values = tuple(int(part) for part in parts)
+    if list(values) != sorted(values):
+        raise UsageError(f"{option} {text}: the numbers must rise")
+    return values
+
+
+def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) -> int:
+    """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
+
+    Raises:
+        UsageError: it is none, or out of bounds.
+    """
+    match = re.fullmatch(r"(\d(?:_?\d){0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
+    factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
+    value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
+    if not least <= value <= most:
+        raise UsageError(f"{option} {text}: not a number from {least} to {most:g}".replace("e+", "e"))
+    return value
+
+
+def rate(text: str, option: str) -> Fraction:
+    """Messages a second: `100`, `2.5`, `100/s`, `30/m`.
+
+    Raises:
+        UsageError: it is none, zero, or more than ten million a second.
+    """
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
+    value = Fraction(match[1]) / {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else Fraction(0)
+    if not 0 < value <= _MOST_RATE:
+        raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 a second")
+    return value
+
+
+def percentage(text: str, option: str) -> float:
+    """`0.1%` or `0.001`, as a fraction.
+
+    Raises:
+        UsageError: it is none, or not between 0 and 1.
+    """
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text}: not a precision", hint="write 0.1% or 0.001")
+    return value
+
+
+def byte_count(text: str, option: str) -> int:
+    """A size: `64MB`, `1GB`; a bare number is bytes.
+
+    Raises:
+        UsageError: it is none, or more than 1 TB.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")
+    value = float(match[1]) * _BYTES[match[2].lower()]
+    if value > _MOST_BYTES:
+        raise UsageError(f"{option} {text}: more than 1 TB")
+    return int(value)
+
+
+def day(text: str, option: str) -> date:
+    """A date as `2026-11-01`.
+
+    Raises:
+        UsageError: it is not one.
+    """
+    try:
+        if not _DAY.fullmatch(text):
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
+
+
+def on_or_off(text: str, option: str) -> bool:
+    """`on` or `off`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+    if text.lower() not in known:
+        raise UsageError(f"{option} {text}: write on or off")
+    return known[text.lower()]

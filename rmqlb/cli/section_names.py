@@ -1,0 +1,48 @@
+"""The tables that each command may show, so that a wrong name is told before anything is read or computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "show-route": ("brokers", "queues"),
+    "show-owners": ("queues", "reasons", "consumers", "summary"),
+    "plan-rebalance": ("strategies", "queues", "consumers", "summary"),
+    "simulate-rebalance": (
+        *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
+        *("steps", "queues", "intervals"),
+    ),
+    "plan-rollout": ("choices", "order", "stages"),
+    "simulate-send": (
+        *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
+        *("strategies", "clients", "trials", "spreads"),
+    ),
+    "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
+    "pipeline generate": ("fleet", "faults", "damaged"),
+    "context": ("contexts", "context"),
+    "config": ("settings",),
+    "pipeline": ("stages",),
+    "schema": ("schemas", "keys"),
+    "explain": ("explanations",),
+}
+"""Command, or the group of commands it is of → the tables that it may show."""
+
+
+def sections_of(command: str) -> tuple[str, ...]:
+    """The tables of a command, by its path as typed (`pipeline run`); none of one that shows none."""
+    return SECTIONS.get(command) or SECTIONS.get(command.partition(" ")[0]) or ()
+
+
+def check_sections(command: str, wanted: Iterable[str]) -> None:
+    """Refuse what no result of the command has.
+
+    Raises:
+        UsageError: one of the names is none of its tables.
+    """
+    known = sections_of(command)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"--section {name}: no such table", hint=suggestion("sections", name, known))

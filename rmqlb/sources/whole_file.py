@@ -1,0 +1,49 @@
+"""A file that is written whole or not at all: beside its place, then renamed."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
+    """Put a text in a file's place: an interrupt leaves the old file or the new one, and nothing beside it.
+
+    A symbolic link is replaced, not followed.
+
+    Args:
+        path: the file.
+        text: its new content, written as UTF-8.
+        mode: who may open it; None is as the file that it replaces has it, or as the umask has it for a new one.
+        durable: wait until the disk has it.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: the path holds what no path can.
+    """
+    kept = _mode(path) if mode is None else mode
+    aside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600), "w", encoding="utf-8") as file:
+            if kept is not None:
+                os.fchmod(file.fileno(), kept)
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        raise
+
+
+def _mode(path: str) -> int | None:
+    """Who may open the file that is there, if one is."""
+    try:
+        found = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None

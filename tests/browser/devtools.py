@@ -1,0 +1,142 @@
+"""A headless Chromium, told what to do through its DevTools pipe: JSON that ends with NUL, on the descriptors 3 and 4."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct, field
+
+_PATIENCE_S = 60
+"""After so long a test has failed; none of them waits for it."""
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+)
+_ON_3_AND_4 = (
+    "import fcntl, os, sys; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "
+    "os.dup2(ends[0], 3); os.dup2(ends[1], 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+class Loaded(Struct):
+    """What a page did while it was loaded.
+
+    Attributes:
+        requests: the addresses that were asked for, its own among them.
+        dialogs: the texts of its dialogs.
+        complaints: errors, warnings and whatever else stands on the console.
+        text: all text of the document.
+        scripts: how many script elements it has.
+    """
+
+    requests: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    text: str = ""
+    scripts: int = 0
+
+
+class Chromium:
+    """A running browser.
+
+    Args:
+        folder: for its profile.
+        proxy: the only address that it can reach.
+    """
+
+    def __init__(self, folder: Path, proxy: str) -> None:
+        program = next((found for name in _NAMES if (found := shutil.which(name))), None)
+        assert program, "--browser needs Chromium: apt-get install chromium"
+        to_read, self._to = os.pipe()
+        self._from, to_write = os.pipe()
+        reach = (f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", f"--user-data-dir={folder}")
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", _ON_3_AND_4, str(to_read), str(to_write), program, *_FLAGS, *reach, "about:blank"],
+            pass_fds=(to_read, to_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_read)
+        os.close(to_write)
+        self._number = 0
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._child.terminate()
+        self._child.wait(_PATIENCE_S)
+        os.close(self._to)
+        os.close(self._from)
+
+    def load(self, url: str) -> Loaded:
+        """Open a page, wait until all of it is loaded, and close it."""
+        seen = Loaded()
+        target = self._ask(seen, "Target.createTarget", url="about:blank")["targetId"]
+        session = self._ask(seen, "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Log", "Runtime"):
+            self._ask(seen, f"{domain}.enable", session)
+        self._ask(seen, "Page.navigate", session, url=url)
+        while self._next(seen).get("method") != "Page.loadEventFired":
+            pass
+        answer = self._ask(seen, "Runtime.evaluate", session, expression=_LOOK, awaitPromise=True, returnByValue=True)
+        seen.text, seen.scripts = answer["result"]["value"]
+        self._ask(seen, "Target.closeTarget", targetId=target)
+        return seen
+
+    def _ask(self, seen: Loaded, method: str, session: str | None = None, /, **params: object) -> dict[str, Any]:
+        number = self._send(method, session, params)
+        while (message := self._next(seen)).get("id") != number:
+            pass
+        assert "error" not in message, message
+        answer: dict[str, Any] = message["result"]
+        return answer
+
+    def _send(self, method: str, session: str | None, params: dict[str, object]) -> int:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params} | ({"sessionId": session} if session else {})
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        return self._number
+
+    def _next(self, seen: Loaded) -> dict[str, Any]:
+        """The next message; what it tells of the page is noted."""
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], _PATIENCE_S)
+            assert ready, "the browser says nothing"
+            piece = os.read(self._from, 1 << 16)
+            assert piece, "the browser has ended"
+            self._buffer += piece
+        whole, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(whole)
+        about = message.get("params", {})
+        match message.get("method"):
+            case "Network.requestWillBeSent":
+                seen.requests.append(about["request"]["url"])
+            case "Page.javascriptDialogOpening":
+                seen.dialogs.append(about["message"])
+                self._send("Page.handleJavaScriptDialog", message["sessionId"], {"accept": False})
+            case "Log.entryAdded":
+                seen.complaints.append(about["entry"]["text"])
+            case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
+                seen.complaints.append(json.dumps(about))
+        return message
+
+
+_LOOK = """new Promise(done => requestAnimationFrame(() => setTimeout(() => done(
+    [document.documentElement.textContent, document.getElementsByTagName("script").length]))))"""

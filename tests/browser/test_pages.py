@@ -1,0 +1,134 @@
+"""Pages and pictures of hostile names in a real browser: nothing is asked for, nothing runs, nothing complains."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.browser.devtools import Chromium
+from tests.cli.run import run
+from tests.hardening import walk
+from tests.hardening.hostile import MARKUP, SNAPSHOTS, as_text, snapshot
+from tests.pipeline.report_rows import HOSTILE
+
+HOST = "http://page.test"
+"""Everything goes through the recorder, whatever its host."""
+ICON = f"{HOST}/favicon.ico"
+"""What a browser asks every host for."""
+CONTROL = """<!DOCTYPE html><title>control</title><link rel="icon" href="data:,"><img src="http://elsewhere.test/pixel">
+<script>alert("hello"); console.error("oh")</script>"""
+
+
+class Recorder(ThreadingHTTPServer):
+    """A proxy that knows some pages, and records whatever else is asked for.
+
+    Attributes:
+        pages: path → media type and body.
+        others: what was asked for besides.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.pages: dict[str, tuple[str, bytes]] = {}
+        self.others: list[str] = []
+
+
+class _Answering(BaseHTTPRequestHandler):
+    server: Recorder
+
+    def do_GET(self) -> None:
+        if self.path == ICON:
+            self.send_response(204)
+            self.end_headers()
+            return
+        page = self.server.pages.get(self.path)
+        if page is None:
+            self.server.others.append(self.path)
+            self.send_error(404)
+            return
+        kind, body = page
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_CONNECT(self) -> None:
+        """The browser's own errands; what a page asks for, the browser tells besides."""
+        self.send_error(403)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Iterator[Recorder]:
+    with Recorder() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium(recorder: Recorder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("profile"), f"127.0.0.1:{recorder.server_port}") as running:
+        yield running
+
+
+def test_what_a_page_does_is_seen(recorder: Recorder, chromium: Chromium) -> None:
+    recorder.pages[f"{HOST}/control"] = ("text/html", CONTROL.encode())
+    seen = chromium.load(f"{HOST}/control")
+    assert seen.requests[0] == f"{HOST}/control"
+    assert "http://elsewhere.test/pixel" in recorder.others
+    assert seen.dialogs == ["hello"]
+    assert any('"oh"' in complaint for complaint in seen.complaints)
+    assert seen.scripts == 1
+
+
+def drawn(kind: str, option: str) -> bytes:
+    """A picture of hostile names."""
+    arguments = ("simulate-rebalance", *walk.ON_A_GROUP["simulate-rebalance"], option, "-", "-s", "-")
+    done = run(*arguments, stdin=as_text(snapshot(SNAPSHOTS[kind])))
+    assert done.code == 0, done.stderr
+    return done.stdout.encode()
+
+
+@pytest.mark.parametrize("option", ["--svg", "--html"])
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+def test_a_picture_does_nothing(kind: str, option: str, recorder: Recorder, chromium: Chromium) -> None:
+    media = "image/svg+xml" if option == "--svg" else "text/html; charset=utf-8"
+    text = must_do_nothing(f"{HOST}/{kind}{option}", media, drawn(kind, option), recorder, chromium)
+    if kind == "markup":
+        assert MARKUP.split("</title>")[0] in text
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_the_report_of_a_fleet_does_nothing(number: int, recorder: Recorder, chromium: Chromium) -> None:
+    from rmqlb.pipeline.report.charts import Picture, Series, bars, steps
+    from rmqlb.pipeline.report.page import Grid, Section, page, said
+
+    name = HOSTILE[number]
+    shapes = (
+        bars(Picture("one", "Bars", "What is seen."), [name, "b"], [Series(name, [1, 2])], "queues"),
+        steps(Picture("two", "Steps", "What is seen."), [name, "+1"], [Series(name, [1, 2])], ("change", "moved")),
+    )
+    grid = Grid(name, ((name, "name"), ("n", "count")), ((name, 1), (name, None)))
+    seen = Section("a", name, (said("{}", name),), name, shapes, (grid,))
+    body = page(name, said("{}", name), ((name, name),), (seen,))
+    url = f"{HOST}/report-{number}"
+    must_do_nothing(url, "text/html; charset=utf-8", body.encode(), recorder, chromium)
+
+
+def must_do_nothing(url: str, media: str, body: bytes, recorder: Recorder, chromium: Chromium) -> str:
+    """The text of a page that neither asks, nor runs, nor complains."""
+    recorder.pages[url] = (media, body)
+    recorder.others.clear()
+    seen = chromium.load(url)
+    assert ([one for one in seen.requests if one != ICON], recorder.others) == ([url], [])
+    assert (seen.dialogs, seen.complaints, seen.scripts) == ([], [], 0)
+    return seen.text

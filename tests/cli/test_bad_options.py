@@ -1,0 +1,280 @@
+"""The bad-input table of every command, made from the command tree: each option that takes a value is given nonsense.
+
+An error is one line that names the option or what was typed, perhaps a hint, and the documented code; nothing on stdout.
+A command or an option that is new is in the table by itself; a metavar that is new makes it red until it is known here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
+from rmqlb.cli.manual.values import value_of
+from rmqlb.views.explanations import explanations
+from tests.test_golden import BASIC, CONTEXTS
+
+from .run import ROOT, error_of, run
+
+SINGLE = [command for command in command_tree().all() if not command.commands]
+NOWHERE = "/dev/null/nothing"
+BY_METAVAR = {
+    **dict.fromkeys(("N", "X", "K", "P", "R", "N,…", "[BROKER=]N", "[TOPIC=]R", "MS,MS,…"), "nonsense"),
+    **dict.fromkeys(("TIME", "TIME,…", "TIME|never", "TIME|random", "NAME=TIME", "YYYY-MM-DD"), "nonsense"),
+    **dict.fromkeys(("SIZE", "[BROKER=]SPEC", "CONDITION", "'VERB WHO@TIME'", "KEY=GLOB", "KEY=VALUE"), "nonsense"),
+    **dict.fromkeys(("OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"),
+    **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
+    **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
+    **dict.fromkeys(("FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
+    "URL|FILE": "127.0.0.1:9876",
+    "IDS|@FILE|N": f"@{NOWHERE}",
+    "file:PATH|env:NAME|keyring:SERVICE/USER": "nonsense",
+    "BROKER[@FROM-TO][:KIND]": "broker-a@5s-1s",
+    "ID,ID,…": "nonsense,,",
+    "N|ID": "-1",
+    "ID|all": "nonsense",
+    "NAME[:READ[:WRITE]]": "a:b:c",
+    "GLOB=ZONE|REGEX": "([",
+    "URL": "nonsense",
+    "NAME": "no such name",
+}
+"""Metavar → nonsense for it; what is in small letters, a list of words, is spelled wrongly."""
+NOT_KNOWN_TO_BE_WRONG = {
+    "USER": "any text may be a user",
+    "KEY": "any text may be an account",
+    "IP": "PIN takes the text before the @ of a client id, whatever it is",
+    "ROOM": "a room that no broker is in gives nobody anything, as in RocketMQ",
+}
+"""Metavars of which every text is right → why."""
+ELSEWHERE = {
+    "--log-file": "is opened when Spark starts: tests/pipeline",
+    "--to": "the report's folder is written by Spark: tests/pipeline",
+    "--client-key": "is read with --client-cert, when a connection is made: tests/sources/test_wire_tls.py",
+    "--client-cert": "is read when a connection is made: tests/sources/test_wire_tls.py",
+    "--ca-file": "is read when a connection is made: test_bad_input.py",
+    "--password-file": "is read when a source asks for a login: test_bad_input.py",
+    "--secret-key-file": "is read when a source asks for a login: tests/sources/test_nameserver.py",
+    "PATH…": "is read by Spark: tests/pipeline",
+    "rmqlb config show --source": "is shown, not read",
+}
+"""Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
+→ why, and where it is."""
+LINES = BASIC | {"fetch-routes": "fetch-routes -s examples/cluster.json"}
+"""Command → a line of it that is right."""
+FREE_NAMES = {
+    "--cluster": "whatever the cluster is to be called",
+    "--tls-name": "whatever the certificate bears",
+}
+"""Options for a name that need not be there → what it is."""
+NEEDED = {"rmqlb context add": ("-s", "http://h")}
+"""Command → what it needs beside its argument."""
+
+
+def base(command: CommandPage) -> list[str]:
+    """A line of the command that is right, but for a warehouse that cannot be there: Spark is never started."""
+    if command.path[0] == "pipeline" and command.name != "generate":
+        return [*command.path, "-w", NOWHERE, *(["dumps"] if command.name == "ingest" else [])]
+    name = "-".join(command.path)
+    assert name in LINES, f"give {command.typed} a line in tests/test_golden.py"
+    return shlex.split(LINES[name])
+
+
+def nonsense_for(command: CommandPage, option: OptionPage) -> str:
+    """What the option cannot be."""
+    value = value_of(command, option)
+    wrong = BY_METAVAR.get(option.metavar or "") or (f"{value.words[0]}x" if value.words else None)
+    assert wrong, f"say in BY_METAVAR what {option.metavar} cannot be"
+    return wrong
+
+
+def takes_any_text(option: OptionPage) -> bool:
+    return option.metavar in NOT_KNOWN_TO_BE_WRONG or bool(FREE_NAMES.keys() & set(option.names))
+
+
+def spelled(command: CommandPage, option: OptionPage) -> set[str]:
+    """How `ELSEWHERE` may name an option."""
+    name = option.names[-1] if option.names else option.metavar or ""
+    return {name, f"{command.typed} {name}"}
+
+
+CASES = [
+    (command, option)
+    for command in SINGLE
+    for option in (*command.options, *command.arguments)
+    if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE.keys() & spelled(command, option)
+]
+READING = [
+    command
+    for command in SINGLE
+    if any("--source" in option.names for option in command.options) and command.path[0] not in ("config", "context")
+]
+"""The commands that read the source that they are given."""
+
+
+def names_of(command: CommandPage) -> set[str]:
+    return {name for option in command.options for name in option.names}
+
+
+def needs(command: CommandPage) -> set[str]:
+    """What an error about what is missing may call it; none when the command can go without anything."""
+    required = {option.metavar or "" for option in command.arguments if option.required}
+    required |= {name for option in command.options if option.required for name in option.names}
+    required |= {"source"} if "--source" in names_of(command) and command.path[0] != "config" else set()
+    required |= {"group"} if "--event" in names_of(command) else set()
+    required |= {"warehouse"} if "--warehouse" in names_of(command) else set()
+    return {word.lower().rstrip("…") for word in required} | ({"policy"} if "--policy" in required else set())
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def must_be_told(stderr: str, code: int | None, *names: str) -> None:
+    """The error is the last line or the last but one; a warning may stand before it."""
+    lines = [line for line in stderr.splitlines(keepends=True) if not line.startswith(("warning: ", "note: "))]
+    error = error_of("".join(lines))
+    assert explanations()[error.code].exit == code
+    assert any(name.lower() in error.message.lower() for name in names), error.message
+
+
+@pytest.mark.parametrize(("command", "option"), CASES, ids=lambda page: getattr(page, "typed", None) or str(page.names))
+@pytest.mark.usefixtures("place")
+def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
+    wrong = nonsense_for(command, option)
+    line = (
+        [*base(command), option.names[-1], wrong]
+        if option.names
+        else [*command.path, wrong, *NEEDED.get(command.typed, ())]
+    )
+    ran = run(*line)
+    assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, ""), (line, ran)
+    must_be_told(ran.stderr, ran.code, wrong, *option.names)
+
+
+@pytest.mark.parametrize("command", list(command_tree().all())[1:], ids=lambda command: command.typed)
+def test_a_command_almost_right_is_suggested(command: CommandPage) -> None:
+    *above, name = command.path
+    ran = run(*above, f"{name[:-1]}{name[-1] * 2}", "--help")
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert error.message.startswith("no such command ")
+    assert name in (error.hint or "").removeprefix("did you mean ").rstrip("?").split(" or ")
+
+
+MIXED = {
+    "VERSION": "any version is one",
+    "TIME|never": "a time is right too",
+    "TIME|random": "a time is right too",
+    "ID|all": "an id is right too",
+    "ID,ID,…": "ids are right too",
+}
+"""Metavars whose words are only some of what is right → why."""
+BEHIND = {"CONDITION": ">0", "'VERB WHO@TIME'": "x@1s", "NAME=TIME": "1s", "KEY=GLOB": "x"}
+"""Metavar → what follows its words."""
+
+
+def wordy() -> Iterator[tuple[CommandPage, OptionPage, str]]:
+    """The options that take one of several words, with the longest, which a letter less makes no other."""
+    for command, option in CASES:
+        value = value_of(command, option)
+        words = [word for word in value.words if not word.endswith("[")]
+        if value.kind in ("words", "beginnings") and words and option.metavar not in MIXED:
+            yield command, option, max(words, key=len)
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "word"),
+    list(wordy()),
+    ids=lambda each: getattr(each, "typed", None) or str(getattr(each, "names", each)),
+)
+@pytest.mark.usefixtures("place")
+def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPage, word: str) -> None:
+    name = word.rstrip("= ")
+    wrong = name[:1] + name[2:] if len(name) > 2 else f"{name}x"
+    typed = f"{wrong}{word[len(name) :]}{BEHIND.get(option.metavar or '', '')}"
+    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], typed)
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert name in f"{error.message} {error.hint}"
+    assert (error.hint or "").startswith("did you mean ") or len(value_of(command, option).words) <= 6
+
+
+NAMES = {
+    "topics": ("OrderEvents", "OrderEvent"),
+    "groups": ("order-svc", "ordr-svc"),
+    "contexts": ("staging", "stagin"),
+}
+"""Kind of names → one that there is, and one almost like it."""
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [(command, option) for command, option in CASES if value_of(command, option).kind in NAMES],
+    ids=lambda page: getattr(page, "typed", None) or str(page.names),
+)
+def test_a_name_almost_right_is_suggested(
+    command: CommandPage, option: OptionPage, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "rmqlb").mkdir()
+    (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
+    (place / "rmqlb" / "config.yaml").chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
+    right, wrong = NAMES[value_of(command, option).kind]
+    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], wrong)
+    assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, "")
+    assert f"did you mean {right}?" == error_of(ran.stderr).hint
+
+
+@pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+@pytest.mark.usefixtures("place")
+def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(command: CommandPage) -> None:
+    for option in command.options:
+        name = max(option.names, key=len)
+        ran = run(*base(command), f"{name}{name[-1]}")
+        assert (ran.code, ran.stdout) == (ExitCode.USAGE, ""), name
+        error = error_of(ran.stderr)
+        assert error.message.startswith("no such option: "), name
+        assert name in (error.hint or ""), name
+
+
+@pytest.mark.parametrize("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
+@pytest.mark.usefixtures("place")
+def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> None:
+    ran = run(*command.path)
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    error = error_of(ran.stderr)
+    assert any(word in error.message.lower() for word in needs(command)), error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda command: command.typed)
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\xff\xfe", b"{", b"- a", b"[" * 100_000], ids=lambda text: repr(text)[:9]
+)
+def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, place: Path) -> None:
+    path = place / "source"
+    if content is not None:
+        path.write_bytes(content)
+    ran = run(*base(command), "-s", str(path))
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert str(path) in error_of(ran.stderr).message
+
+
+def test_what_is_said_to_be_elsewhere_is_an_option_still() -> None:
+    known = {
+        name
+        for command in SINGLE
+        for option in (*command.options, *command.arguments)
+        for name in spelled(command, option)
+    }
+    assert ELSEWHERE.keys() | FREE_NAMES.keys() <= known
+    assert NOT_KNOWN_TO_BE_WRONG.keys() | MIXED.keys() <= {
+        option.metavar for command in SINGLE for option in command.options
+    }

@@ -1,0 +1,109 @@
+"""Every command has what a command has: asked of the tree, so that one that is new and lacks a part makes a test red.
+
+Here is what is recorded and written down. That examples run, that help has its form and that shells complete is held by
+`cli/test_command_tree.py` and `cli/test_completion.py`, which walk the same tree, and bad input by `cli/test_bad_options.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rmqlb
+from rmqlb.cli.manual.roff import escaped
+from rmqlb.cli.manual.tree import CommandPage, command_tree
+from rmqlb.cli.manual.values import value_of
+from rmqlb.cli.results import result_of
+from rmqlb.version import __version__
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(rmqlb.__file__).parent
+GOLDEN = ROOT / "tests" / "golden"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TREE = command_tree()
+SINGLE = [command for command in TREE.all() if not command.commands]
+COMPLETIONS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "completions").iterdir())]
+
+each_single_command = pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+
+
+def recorded() -> dict[str, set[str]]:
+    """Command → the formats of its transcripts, by their first lines."""
+    found: dict[str, set[str]] = {command.typed: set() for command in SINGLE}
+    for path in GOLDEN.rglob("*.txt"):
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        words = shlex.split(first.removeprefix("$ "))
+        name = next((name for name in found if words[: len(name.split())] == name.split()), None)
+        if name is not None and "-o" in words and rest.split("\n--- stderr")[0].strip():
+            found[name].add(words[words.index("-o") + 1])
+    return found
+
+
+RECORDED = recorded()
+
+
+@each_single_command
+def test_there_is_a_transcript_in_every_format(command: CommandPage) -> None:
+    (output,) = (option for option in command.options if "--output" in option.names)
+    formats = set(value_of(command, output).words)
+    assert len(formats) >= 3
+    assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py"
+
+
+@each_single_command
+def test_there_are_a_page_completions_and_a_schema(command: CommandPage) -> None:
+    page = (ROOT / "man" / "man1" / f"{command.page}.1").read_text(encoding="utf-8")
+    for option in command.options:
+        assert all(escaped(name) in page for name in option.names)
+        assert all(re.search(rf"\b{option.names[-1].lstrip('-')}\b", script) for script in COMPLETIONS), option.names
+    assert all(escaped(example.split()[-1]) in page for example in command.help.examples)
+    assert all(re.search(rf"\b{command.name}\b", script) for script in COMPLETIONS)
+    assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
+
+
+@pytest.mark.parametrize("name", [command.name for command in TREE.commands])
+def test_the_readme_tells_of_every_command(name: str) -> None:
+    (table,) = re.findall(r"^\| command \| shows \|\n(?:\|.*\n)+", README, re.MULTILINE)
+    assert re.search(rf"^\| `{name}[` ]", table, re.MULTILINE)
+
+
+def test_the_changelog_begins_with_the_version() -> None:
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert versions[0] in (__version__, "Unreleased")
+    assert __version__ in versions[:2]
+    assert len(versions) == len(set(versions))
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dynamic"] == ["version"]
+
+
+# -- public names -----------------------------------------------------------------------------------------------------
+
+NOT_OURS_TO_SAY = {"sources/documents.py": "its classes have RocketMQ's names and fields"}
+"""File whose classes need no docstring → why."""
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """The public functions and classes of a file that say nothing of themselves, and the file if it does not."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    name = path.relative_to(PACKAGE).as_posix()
+    if not ast.get_docstring(tree):
+        yield name
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef) and name in NOT_OURS_TO_SAY:
+                continue
+            if not ast.get_docstring(node):
+                yield f"{name}:{node.lineno} {node.name}"
+
+
+def test_every_public_name_is_documented() -> None:
+    """Methods are held by ruff, as is this: here it is red without ruff too."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert len(files) > 300
+    assert [each for path in files for each in undocumented(path)] == []
+    assert [name for name in rmqlb.__all__ if name != "__version__" and not getattr(rmqlb, name).__doc__] == []
