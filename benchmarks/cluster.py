@@ -17,8 +17,8 @@ from random import Random
 from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData, allocate
 from rmqlb.model.group import RETRY_PREFIX, Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.sources.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
-from rmqlb.views.machine import as_json
+from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
+from rmqlb.views.formats.machine import as_json
 
 TOPICS, GROUPS, SEED = 10_000, 1_000, 1
 """How many topics (retry topics included) and groups; the defaults of the command."""

@@ -13,7 +13,7 @@ from time import monotonic
 
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
-from rmqlb.sources.wire import WireSettings
+from rmqlb.sources.native.wire import WireSettings
 from tests import replay_dashboard as http
 from tests import replay_remoting as native
 from tests.sources import dashboards, test_dashboard_faults, test_wire_faults, wires

@@ -21,10 +21,15 @@ with atheris.instrument_imports(include=["rmqlb"]):
     from rmqlb.errors import DocumentError, RmqlbError
     from rmqlb.model.snapshot import Wanted
     from rmqlb.remoting.frame import FrameDecoder
-    from rmqlb.sources import loose_json, recognise, snapshot_file, yaml_text  # noqa: F401 - to be watched
-    from rmqlb.sources.documents import decode, parse_documents
-    from rmqlb.sources.dump import DumpSource
-    from rmqlb.sources.loose_json import read_loose
+    from rmqlb.sources.dump import recognise  # noqa: F401 - to be watched
+    from rmqlb.sources.dump.source import DumpSource
+    from rmqlb.sources.formats import (
+        loose_json,  # noqa: F401 - to be watched
+        snapshot_file,  # noqa: F401 - to be watched
+        yaml_text,  # noqa: F401 - to be watched
+    )
+    from rmqlb.sources.formats.documents import decode, parse_documents
+    from rmqlb.sources.formats.loose_json import read_loose
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 WANTED = Wanted(topics=("T",), group="g")

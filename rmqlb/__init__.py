@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
     from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario, TrialsReport
-    from rmqlb.sources.documents import parse_route
+    from rmqlb.sources.formats.documents import parse_route
 
 _HOMES = {
     "AllocationError": "rmqlb.errors",
@@ -56,7 +56,7 @@ _HOMES = {
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",
-    "parse_route": "rmqlb.sources.documents",
+    "parse_route": "rmqlb.sources.formats.documents",
     "select_by_hash": "rmqlb.engine.send.selectors",
     "select_by_machine_room": "rmqlb.engine.send.selectors",
     "select_by_random": "rmqlb.engine.send.selectors",

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dashboard import DashboardReads
-from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.dashboard.http import HttpSettings
+from rmqlb.sources.dashboard.source import DashboardReads
+from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.snapshot_file import to_document
-from rmqlb.views.machine import as_json, envelope
+from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
 from tests.replay_dashboard import Replay, dashboard
 

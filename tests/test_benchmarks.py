@@ -21,7 +21,7 @@ from rmqlb import MessageQueue, allocate
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.sending import NEWEST
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump.source import DumpSource
 
 
 def test_equal_seeds_give_equal_bytes() -> None:

@@ -10,8 +10,8 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import AllocationError, DataError, EndpointError, ProtocolError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.explanations import Explanation, explanation_report, explanations
-from rmqlb.views.machine import as_csv, as_json, as_yaml, envelope
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
+from rmqlb.views.formats.people import as_markdown, as_plain
 from tests.codes import used_codes
 from tests.schemas import must_fit
 

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from rmqlb.cli.main import app
-from rmqlb.views.text import visible
+from rmqlb.views.formats.text import visible
 
 EXAMPLE = str(Path(__file__).parent.parent / "examples" / "cluster.json")
 COMMANDS = {

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.option_groups import OutputOptions
-from rmqlb.cli.pipeline.running import show_stages
+from rmqlb.cli.commands.pipeline.running import show_stages
+from rmqlb.cli.options.shared import OutputOptions
+from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.results import RESULTS
-from rmqlb.cli.terminal import Terminal
 from rmqlb.model.finding import Finding
 from rmqlb.model.stage import StageReport
 from rmqlb.views.report import FORMATS

@@ -18,7 +18,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.report import FORMATS
 
 ROOT = Path(__file__).parent.parent
@@ -99,9 +99,9 @@ def test_the_examples_are_what_the_captures_give() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
-    from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
-    from rmqlb.engine.plan_figures import PLAN_FIGURES
-    from rmqlb.engine.send.figures import SEND_FIGURES
+    from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
+    from rmqlb.engine.figures.plan import PLAN_FIGURES
+    from rmqlb.engine.figures.send import SEND_FIGURES
 
     names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
     assert all(figure in README for figure in (*names, *ROLLOUT_FIGURES.names))

@@ -28,20 +28,15 @@ from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severi
 from rmqlb.model.sending import Attempt, KeySpread, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
-from rmqlb.sources.snapshot_file import to_document
-from rmqlb.views import (
-    check_view,
-    group_data,
-    owners_view,
-    pipeline_view,
-    plan_data,
-    rollout_view,
-    route_view,
-    send_data,
-)
+from rmqlb.sources.formats.snapshot_file import to_document
+from rmqlb.views import owners_view, pipeline_view, rollout_view, route_view
+from rmqlb.views.check import view as check_view
+from rmqlb.views.formats.machine import as_json, envelope
+from rmqlb.views.group import data as group_data
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
-from rmqlb.views.machine import as_json, envelope
+from rmqlb.views.plan import data as plan_data
 from rmqlb.views.report import FORMATS, Report
+from rmqlb.views.send import data as send_data
 from rmqlb.views.shapes.envelope import Envelope
 from tests.any_value import any_of
 from tests.cli.configured import Desk
@@ -383,7 +378,7 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
 
 
 def as_json_line(value: Attempt) -> str:
-    from rmqlb.views.machine import JsonLines
+    from rmqlb.views.formats.machine import JsonLines
 
     written: list[str] = []
     lines = JsonLines(written.append)

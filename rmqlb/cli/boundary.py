@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError, UsageError
-from rmqlb.views.text import safe_json, visible
+from rmqlb.views.formats.text import safe_json, visible
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.envelope import ErrorDocument
@@ -107,7 +107,7 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
     if _wants_json(arguments):
         import json
 
-        from rmqlb.views.machine import FORMAT_VERSION
+        from rmqlb.views.formats.machine import FORMAT_VERSION
 
         value: ErrorDocument = {
             "schema": "rmqlb/error",
@@ -133,7 +133,7 @@ def _wants_json(arguments: list[str]) -> bool:
         elif option.startswith("--output=") or (option.startswith("-o") and not option.startswith("--")):
             wanted = option.removeprefix("--output=").removeprefix("-o")
     if wanted is None:
-        from rmqlb.cli.configuration import configured_output
+        from rmqlb.cli.settings.configuration import configured_output
 
         wanted = configured_output()
     return wanted == "json"

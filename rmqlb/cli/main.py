@@ -27,7 +27,7 @@ COMMANDS = (
 
 
 class _Commands(CommandTree):
-    home = "rmqlb.cli"
+    home = "rmqlb.cli.commands"
     names = COMMANDS
 
 

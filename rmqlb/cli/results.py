@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.model.sending import Attempt
-from rmqlb.sources.snapshot_document import SnapshotDocument
+from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
 from rmqlb.views.shapes.change import ChangeLine

@@ -19,8 +19,8 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread, Wanted, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.sources import documents as docs
 from rmqlb.sources.at_once import asking_at_once
+from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.owners import with_owners
 from rmqlb.sources.source import Progress, Refused, no_progress
 

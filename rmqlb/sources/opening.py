@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.sources.bounded import DEFAULT_LIMIT
+from rmqlb.sources.formats.bounded import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
@@ -62,7 +62,7 @@ def open_source(text: str, access: Access) -> Source:
             malformed, which is told even where none is needed.
     """
     if access.map_address:
-        from rmqlb.sources.address_map import parse_address_map
+        from rmqlb.sources.native.address_map import parse_address_map
 
         parse_address_map(access.map_address)
     if not text:
@@ -71,7 +71,7 @@ def open_source(text: str, access: Access) -> Source:
     if scheme is None and (almost := _ALMOST.match(text)):
         raise UsageError(f"the source begins with {almost[0]}, which is no URL", hint=f"write {almost[1]}://HOST")
     if scheme is None:
-        from rmqlb.sources.dump import DumpSource
+        from rmqlb.sources.dump.source import DumpSource
 
         return DumpSource(text, max_bytes=access.max_bytes)
     kind = scheme[1].lower()
@@ -92,7 +92,7 @@ def _name_servers(hosts: str) -> list[str]:
     Raises:
         UsageError: there is none, one is malformed, or the list names a user.
     """
-    from rmqlb.sources.wire import parse_address
+    from rmqlb.sources.native.wire import parse_address
 
     if "@" in hosts:
         raise UsageError(
@@ -109,10 +109,10 @@ def _name_servers(hosts: str) -> list[str]:
 
 def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
     from rmqlb.remoting.acl import Credentials
-    from rmqlb.sources.address_map import parse_address_map
     from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.nameserver import NameServerReads
-    from rmqlb.sources.wire import WireSettings, tls_context
+    from rmqlb.sources.native.address_map import parse_address_map
+    from rmqlb.sources.native.source import NameServerReads
+    from rmqlb.sources.native.wire import WireSettings, tls_context
 
     credentials = None
     if access.access_key is not None:
@@ -135,7 +135,7 @@ def _address(host: str, port: int) -> str:
 
 def _address_server(url: str, access: Access) -> Source:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
-    from rmqlb.sources.http import HttpClient, HttpSettings
+    from rmqlb.sources.dashboard.http import HttpClient, HttpSettings
 
     url, _ = _without_login(url)
     http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
@@ -157,10 +157,10 @@ def _address_server(url: str, access: Access) -> Source:
 
 
 def _dashboard(text: str, access: Access) -> Source:
-    from rmqlb.sources.dashboard import DashboardReads
-    from rmqlb.sources.http import HttpSettings
+    from rmqlb.sources.dashboard.http import HttpSettings
+    from rmqlb.sources.dashboard.login import Credentials
+    from rmqlb.sources.dashboard.source import DashboardReads
     from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.login import Credentials
 
     url, named = _without_login(text)
     user, password = named or access.user, access.password

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from rmqlb.views.machine import FORMAT_VERSION
+from rmqlb.views.formats.machine import FORMAT_VERSION
 from rmqlb.views.shapes.envelope import Envelope
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

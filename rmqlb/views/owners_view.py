@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
-from rmqlb.views.plan_data import evenness_data
+from rmqlb.views.plan.data import evenness_data
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 if TYPE_CHECKING:

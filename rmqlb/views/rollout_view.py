@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
-from rmqlb.views.group_facts import time
-from rmqlb.views.group_figures_view import figure_value, shown_figure, trials_data
+from rmqlb.views.group.facts import time
+from rmqlb.views.group.figures import figure_value, shown_figure, trials_data
 from rmqlb.views.report import (
     NOT_THERE,
     Cell,

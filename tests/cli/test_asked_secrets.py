@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.cli.asked_secrets import secret_key, security_token
-from rmqlb.cli.option_groups import SourceOptions
+from rmqlb.cli.gather.secrets import secret_key, security_token
+from rmqlb.cli.options.shared import SourceOptions
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ContextInForce, Place, Written
 

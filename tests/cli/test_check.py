@@ -17,10 +17,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.check import check
+from rmqlb.cli.commands.check import check
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import LIMITS
-from rmqlb.views.text import visible
+from rmqlb.views.formats.text import visible
 from tests.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, run, start

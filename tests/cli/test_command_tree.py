@@ -13,7 +13,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of
-from rmqlb.cli.section_names import SECTIONS
+from rmqlb.cli.values.sections import SECTIONS
 from rmqlb.views.report import FORMATS
 from tests.replay_remoting import cluster
 from tests.test_golden import BASIC
@@ -187,7 +187,7 @@ def test_the_sections_offered_are_those_that_views_make() -> None:
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint for a table that the result does not have lists those that there are, eight at the most."""
     offered = SECTIONS[name]
-    monkeypatch.setattr("rmqlb.cli.section_names.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
+    monkeypatch.setattr("rmqlb.cli.values.sections.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")

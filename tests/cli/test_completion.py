@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.event_texts import QUALIFIERS
 from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.cli.manual.values import value_of
+from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.views.report import FORMATS

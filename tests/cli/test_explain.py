@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from rmqlb.cli.commands.explain import explain
+from rmqlb.cli.commands.schema import schema
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.explain import explain
-from rmqlb.cli.schema import schema
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
 

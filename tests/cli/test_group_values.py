@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.cli import group_values, rollout_values, values
-from rmqlb.cli.event_texts import EXAMPLES, QUALIFIERS
-from rmqlb.cli.group_events import events
+from rmqlb.cli.gather.events import events
+from rmqlb.cli.values import group as group_values
+from rmqlb.cli.values import rollout as rollout_values
+from rmqlb.cli.values import shared as values
+from rmqlb.cli.values.events import EXAMPLES, QUALIFIERS
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import TIMER_NAMES, Event, Timers

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump import DumpSource
-from rmqlb.sources.snapshot_file import to_document
-from rmqlb.views.machine import as_json_lines, envelope
+from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.formats.snapshot_file import to_document
+from rmqlb.views.formats.machine import as_json_lines, envelope
 from rmqlb.views.report import Report
 from tests.cli.run import EXAMPLE, ROOT, command, environment, run
 from tests.sources.strategies import SNAPSHOTS

@@ -19,8 +19,8 @@ from rmqlb.cli.manual.strategies_page import CASES, picture
 from rmqlb.cli.manual.tree import command_tree
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.config_file import read_project_file, read_user_file
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.written.config_file import read_project_file, read_user_file
 
 from .run import ROOT
 from .shells import need

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rmqlb.cli.commands.plan_rollout import plan_rollout
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.plan_rollout import plan_rollout
 from tests.cli.run import EXAMPLE, ROOT, run
 from tests.cli.test_simulate_rebalance import I0, I1, I2, examples, snapshot
 

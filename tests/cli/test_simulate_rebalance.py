@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.event_texts import QUALIFIERS
+from rmqlb.cli.commands.simulate_rebalance import simulate_rebalance
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.simulate_rebalance import simulate_rebalance
+from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.model.consuming import TIMER_NAMES
 from tests.cli.run import EXAMPLE, ROOT, SKEWED, run
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from rmqlb.cli.progress import Progress
+from rmqlb.cli.output.progress import Progress
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
-from rmqlb.views.text import width
+from rmqlb.sources.dump.source import DumpSource
+from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run
 
 SHOW = ("show-route", "--topic", "Skewed")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.looking import Look
-from rmqlb.cli.option_groups import OutputOptions
-from rmqlb.cli.terminal import Terminal
-from rmqlb.cli.watch import watch
+from rmqlb.cli.options.shared import OutputOptions
+from rmqlb.cli.output.looking import Look
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.output.watch import watch
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TriedCondition

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rmqlb import UsageError
-from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.plan_figures import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.figures.conditions import parse_condition
+from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance import plan_rebalance
 from tests.builders import route, side
 

@@ -22,7 +22,7 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
-from rmqlb.sources.snapshot_file import to_document
+from rmqlb.sources.formats.snapshot_file import to_document
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
 
 HERE = Seen("/home/me/cluster.json")
@@ -206,7 +206,7 @@ def test_rocketmqs_own_names_stay_with_the_names_in_them_renamed() -> None:
 @pytest.mark.parametrize("kind", SNAPSHOTS)
 def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
     from rmqlb.model.snapshot import Wanted
-    from rmqlb.sources.recognise import recognise
+    from rmqlb.sources.dump.recognise import recognise
 
     made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
     canary = as_text(json.loads(made.replace("lost ", "zecret ")))

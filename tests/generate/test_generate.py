@@ -18,7 +18,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.made_up.damage import Damage
 from rmqlb.pipeline.made_up.generate import FleetSummary, generate
 from rmqlb.pipeline.made_up.shape import FleetShape
-from rmqlb.views.machine import envelope
+from rmqlb.views.formats.machine import envelope
 from rmqlb.views.report import Report
 from tests.generate.reading import files, good, moves_of, read
 

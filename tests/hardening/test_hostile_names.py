@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from rmqlb.model.stage import StageReport
-from rmqlb.views.machine import as_csv, as_json, as_yaml
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
+from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
 from tests.cli.run import ROOT, Ran, command, environment, run
 from tests.hardening import walk
@@ -293,7 +293,7 @@ def test_an_unexpected_failures_trace_holds_nothing_raw(monkeypatch: pytest.Monk
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError(TERMINAL + DIRECTIONS)
 
-    monkeypatch.setattr("rmqlb.sources.recognise.recognise", fails)
+    monkeypatch.setattr("rmqlb.sources.dump.recognise.recognise", fails)
     for more in ((), ("-o", "json"), ("--debug",)):
         done = run("show-route", "-s", "-", *more, stdin="queueDatas: []")
         assert done.code == 1

@@ -211,10 +211,6 @@ def main() -> None:
     os.umask(0o077)
     folder.mkdir()
     os.environ["XDG_CONFIG_HOME"] = sys.argv[1]
-    import rmqlb.cli.context.add
-    import rmqlb.cli.fetch_routes
-    import rmqlb.cli.main
-    import rmqlb.cli.simulate_rebalance  # noqa: F401 - the children need not load them again
 
     for name in WRITING:
         for fault, act in WRITE_FAULTS.items():

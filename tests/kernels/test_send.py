@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.randomness import draw, stream_key
-from rmqlb.engine.send.lanes import Lanes, lanes_of
 from rmqlb.engine.send.latency import constant, from_samples, lognormal
+from rmqlb.engine.send.plan_lanes import Lanes, lanes_of
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.kernels.send import SendKernel

@@ -14,7 +14,7 @@ from typing import Self
 
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.sources.wire import RemotingClient, WireSettings
+from rmqlb.sources.native.wire import RemotingClient, WireSettings
 
 from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
 

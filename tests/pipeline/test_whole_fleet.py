@@ -24,7 +24,7 @@ from rmqlb.pipeline.made_up.shape import FleetShape
 from rmqlb.pipeline.plan import Plan
 from rmqlb.pipeline.stages import STAGES, Run
 from rmqlb.pipeline.warehouse import Warehouse
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump.source import DumpSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.sources.documents import decode, open_envelope
+from rmqlb.sources.formats.documents import decode, open_envelope
 
 DATA = Path(__file__).parent.parent / "data"
 DASHBOARD = DATA / "dashboard"

@@ -10,10 +10,10 @@ import pytest
 
 from rmqlb.errors import RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dashboard import DashboardReads
-from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.dashboard.http import HttpSettings
+from rmqlb.sources.dashboard.login import Credentials
+from rmqlb.sources.dashboard.source import DashboardReads
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.login import Credentials
 from tests.replay_dashboard import Replay, envelope
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import UsageError
-from rmqlb.sources.address_map import AddressMap, parse_address_map
+from rmqlb.sources.native.address_map import AddressMap, parse_address_map
 
 ADDRESS = "10.0.0.7:10911"
 

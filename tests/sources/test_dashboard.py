@@ -12,8 +12,8 @@ from rmqlb.model.group import QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
-from rmqlb.sources.dashboard import READ_PATHS, DashboardReads
-from rmqlb.sources.http import HttpSettings
+from rmqlb.sources.dashboard.http import HttpSettings
+from rmqlb.sources.dashboard.source import READ_PATHS, DashboardReads
 from tests.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 
 from .captures import queue

@@ -11,8 +11,8 @@ from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.sources import documents as docs
-from rmqlb.sources.loose_json import ObjectKey
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats.loose_json import ObjectKey
 from tests.vectors import vectors
 
 from .captures import DASHBOARD, MQADMIN, dashboard_body, dashboard_data, queue

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.bounded import MAX_DEPTH
-from rmqlb.sources.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
+from rmqlb.sources.formats.bounded import MAX_DEPTH
+from rmqlb.sources.formats.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
 
 FRAMES = Path(__file__).parent.parent / "data" / "remoting"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

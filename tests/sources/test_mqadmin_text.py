@@ -6,8 +6,8 @@ import pytest
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.route import TopicRouteData
-from rmqlb.sources import documents as docs
-from rmqlb.sources.mqadmin_text import failed_command, read_table, without_noise
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
 
 from .captures import MQADMIN, mqadmin_text
 

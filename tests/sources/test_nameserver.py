@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.consume.reported import client_version
+from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import SerializeType
-from rmqlb.sources.address_map import parse_address_map
 from rmqlb.sources.live import AT_ONCE, LiveSource
-from rmqlb.sources.nameserver import NameServerReads
-from rmqlb.sources.wire import WireSettings
+from rmqlb.sources.native.address_map import parse_address_map
+from rmqlb.sources.native.source import NameServerReads
+from rmqlb.sources.native.wire import WireSettings
 from tests.replay_remoting import (
     Answer,
     Replay,

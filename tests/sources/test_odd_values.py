@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.documents import decode, parse_documents
-from rmqlb.sources.loose_json import read_loose
-from rmqlb.sources.yaml_text import read_yaml
+from rmqlb.sources.formats.documents import decode, parse_documents
+from rmqlb.sources.formats.loose_json import read_loose
+from rmqlb.sources.formats.yaml_text import read_yaml
 
 REFUSED = object()
 

@@ -6,9 +6,9 @@ import pytest
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.nameserver import NameServerReads
+from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import Access, open_source
 from tests.replay_dashboard import Replay as HttpReplay
 from tests.replay_dashboard import dashboard, giving

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rmqlb.engine.allocate import NAMES
 from rmqlb.errors import UsageError
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
-from rmqlb.sources import policy_file
-from rmqlb.sources.policy_file import parse_policy, read_policy
-from rmqlb.sources.yaml_text import read_yaml
+from rmqlb.sources.formats.yaml_text import read_yaml
+from rmqlb.sources.written import policy_file
+from rmqlb.sources.written.policy_file import parse_policy, read_policy
 
 ROOT = Path(__file__).parent.parent.parent
 FULL = """\

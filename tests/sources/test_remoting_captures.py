@@ -13,7 +13,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources import documents as docs
+from rmqlb.sources.formats import documents as docs
 
 FOLDER = Path(__file__).parent.parent / "data" / "remoting"
 ENTRIES: list[dict[str, Any]] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))

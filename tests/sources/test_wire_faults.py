@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.sources.sockets import Deadline, TimedSocket
-from rmqlb.sources.wire import WireSettings, parse_address
+from rmqlb.sources.native.sockets import Deadline, TimedSocket
+from rmqlb.sources.native.wire import WireSettings, parse_address
 from tests import replay_remoting as server
 from tests.replay_remoting import Fault, Replay, Turn, remoting
 

@@ -11,8 +11,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources import yaml_text
-from rmqlb.sources.yaml_text import lines_of, read_yaml
+from rmqlb.sources.formats import yaml_text
+from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 10))
 

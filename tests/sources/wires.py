@@ -1,4 +1,4 @@
-"""A client on a loopback wire, that the tests of `rmqlb.sources.wire` share."""
+"""A client on a loopback wire, that the tests of `rmqlb.sources.native.wire` share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rmqlb.errors import EndpointError
 from rmqlb.remoting import requests
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.sources.wire import RemotingClient, WireSettings
+from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from tests.replay_remoting import Replay, remoting
 
 ROUTE = requests.get_route_info_by_topic("OrderEvents")

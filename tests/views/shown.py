@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from rmqlb.views.people import print_tables
+from rmqlb.views.formats.people import print_tables
 from rmqlb.views.report import Report
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario, Interval
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.views.group_strips import begin_of, even_edges, round_edges, strips, symbols
-from rmqlb.views.group_timeline import ticks, timeline_section
-from rmqlb.views.group_view import group_report
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.group.strips import begin_of, even_edges, round_edges, strips, symbols
+from rmqlb.views.group.timeline import ticks, timeline_section
+from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Section
 from tests.builders import queues
 from tests.group_builders import measured, simulated, timeline

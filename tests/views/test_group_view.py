@@ -12,12 +12,12 @@ import yaml
 from rmqlb.model.consuming import SECOND_US, Event, EventKind, GroupScenario, Step, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
-from rmqlb.views.group_figures_view import FIGURES
-from rmqlb.views.group_view import group_report
-from rmqlb.views.machine import as_csv, as_json, as_yaml
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
+from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.text import visible
+from rmqlb.views.group.figures import FIGURES
+from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Report
-from rmqlb.views.text import visible
 from tests.builders import queues
 from tests.group_builders import simulated, takeover, timeline, trials
 from tests.views.shown import on_a_terminal

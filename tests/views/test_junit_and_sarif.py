@@ -15,9 +15,9 @@ from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
 from rmqlb.model.policy import Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.snapshot import Unread
-from rmqlb.views.junit import as_junit
-from rmqlb.views.sarif import as_sarif
-from rmqlb.views.text import visible
+from rmqlb.views.formats.junit import as_junit
+from rmqlb.views.formats.sarif import as_sarif
+from rmqlb.views.formats.text import visible
 from tests.builders import route
 from tests.engine.check.clusters import DAY, cluster, members
 

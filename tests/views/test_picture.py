@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario, Interval, Step
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.views.group_runs import runs, story
-from rmqlb.views.group_strips import even_edges, strips
-from rmqlb.views.picture import html_page, svg_picture
-from rmqlb.views.text import visible
+from rmqlb.views.formats.text import visible
+from rmqlb.views.group.picture import html_page, svg_picture
+from rmqlb.views.group.runs import runs, story
+from rmqlb.views.group.strips import even_edges, strips
 from tests.builders import queues
 from tests.group_builders import measured, simulated, takeover, timeline, trials
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.views.machine import as_csv
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.machine import as_csv
+from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.report import Column, Report, Section
 from tests.views.shown import on_a_terminal
 

@@ -11,11 +11,11 @@ import yaml
 
 from rmqlb.model.consuming import SECOND_US, GroupTrials, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.plan import TriedCondition
-from rmqlb.views.machine import as_csv, as_json, as_yaml
-from rmqlb.views.people import as_markdown, as_plain
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
+from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 from rmqlb.views.rollout_view import rollout_report
-from rmqlb.views.text import visible
 from tests.group_builders import trials
 from tests.views.shown import on_a_terminal
 

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from rmqlb.views.machine import as_json, as_yaml
-from rmqlb.views.text import clip, safe_cell, safe_json, safe_markdown, visible
+from rmqlb.views.formats.machine import as_json, as_yaml
+from rmqlb.views.formats.text import clip, safe_cell, safe_json, safe_markdown, visible
 
 HOSTILE = [
     "\x1b[2J", "\x1b]52;c;QQ==\x07", "\x9b31m", "\x85", "\r\n", "\b\b", "\x7f", "\u202e", "\u2066", "\u200b", "\ufeff",

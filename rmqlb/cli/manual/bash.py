@@ -7,7 +7,7 @@ them is ever evaluated, and what is inserted is quoted.
 
 from __future__ import annotations
 
-from rmqlb.cli.known_names import CACHE_IN_SHELL
+from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.manual.values import Value, value_of
 

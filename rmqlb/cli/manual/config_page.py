@@ -5,7 +5,7 @@ from __future__ import annotations
 from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
 from rmqlb.cli.manual.tree import CommandPage
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
-from rmqlb.sources.config_places import PROJECT_FILE
+from rmqlb.sources.written.config_places import PROJECT_FILE
 
 USER_EXAMPLE = """\
 context: staging

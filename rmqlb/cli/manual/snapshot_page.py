@@ -11,8 +11,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 
 from rmqlb.cli.manual.roff import Marked, Page, bold, escaped
-from rmqlb.sources.snapshot_document import SnapshotDocument
-from rmqlb.sources.snapshot_file import FORMAT_VERSION
+from rmqlb.sources.formats.snapshot_document import SnapshotDocument
+from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION
 
 EXAMPLE = """\
 schema: rmqlb/snapshot

@@ -13,14 +13,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.cli.event_texts import QUALIFIERS
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.results import known_names
-from rmqlb.cli.section_names import sections_of
+from rmqlb.cli.values.events import QUALIFIERS
+from rmqlb.cli.values.sections import sections_of
 from rmqlb.engine.allocate import NAMES
-from rmqlb.engine.consume.group_figures import GROUP_FIGURES, ROLLOUT_FIGURES
-from rmqlb.engine.plan_figures import PLAN_FIGURES
-from rmqlb.engine.send.figures import SEND_FIGURES
+from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.figures.plan import PLAN_FIGURES
+from rmqlb.engine.figures.send import SEND_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.model.consuming import TIMER_NAMES
 from rmqlb.model.policy import SEVERITIES

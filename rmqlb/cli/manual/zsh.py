@@ -5,7 +5,7 @@ Names come from the cache (`known_names.py`) and go to `compadd` as words, which
 
 from __future__ import annotations
 
-from rmqlb.cli.known_names import CACHE_IN_SHELL
+from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.manual.values import Value, value_of
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from rmqlb.engine.rollout.moves import fewest_moves
 from rmqlb.engine.rollout.overlap import (
     LeastOverlap,
     Overlaps,
@@ -15,6 +14,7 @@ from rmqlb.engine.rollout.overlap import (
     mixed_stages,
     total_overlap,
 )
+from rmqlb.engine.rollout.restart_moves import fewest_moves
 from rmqlb.engine.rollout.restarting import Restarting
 from rmqlb.errors import UsageError
 from rmqlb.model.consuming import MixedStage, RolloutChoice

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rmqlb.engine.java_hash import map_order
+from rmqlb.engine.java_map import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
 from rmqlb.model.message_queue import MessageQueue

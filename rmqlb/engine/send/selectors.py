@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.java_hash import hash_code
+from rmqlb.engine.java_map import hash_code
 from rmqlb.model.message_queue import MessageQueue
 
 _MULTIPLIER, _INCREMENT, _BITS = 0x5DEECE66D, 0xB, (1 << 48) - 1

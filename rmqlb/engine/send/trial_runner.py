@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqlb.engine.send.lanes import lanes_of
+from rmqlb.engine.send.plan_lanes import lanes_of
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import no_queues, play, rules

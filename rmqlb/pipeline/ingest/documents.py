@@ -21,11 +21,11 @@ import msgspec
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.ingest.files import Told
-from rmqlb.sources import snapshot_file
-from rmqlb.sources.bounded import DEFAULT_LIMIT, inflate, require_few_values, too_large
-from rmqlb.sources.mqadmin_text import without_noise
-from rmqlb.sources.pieces import Pieces
-from rmqlb.sources.recognise import read_pieces
+from rmqlb.sources.dump.pieces import Pieces
+from rmqlb.sources.dump.recognise import read_pieces
+from rmqlb.sources.formats import snapshot_file
+from rmqlb.sources.formats.bounded import DEFAULT_LIMIT, inflate, require_few_values, too_large
+from rmqlb.sources.formats.mqadmin_text import without_noise
 
 LARGEST_FILE = 4 * DEFAULT_LIMIT
 """Bytes, packed and unpacked, of a file with several documents."""

@@ -35,8 +35,8 @@ from rmqlb.pipeline.ingest.documents import (
 from rmqlb.pipeline.ingest.files import Told, told_by
 from rmqlb.pipeline.ingest.rows import rows_of
 from rmqlb.pipeline.schemas import INGESTED, KEY, Table, ddl
-from rmqlb.sources.bounded import too_large
-from rmqlb.sources.pieces import Pieces
+from rmqlb.sources.dump.pieces import Pieces
+from rmqlb.sources.formats.bounded import too_large
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from rmqlb.pipeline.made_up.draw import draw_cluster
 from rmqlb.pipeline.made_up.files import BadFile, FleetFiles
 from rmqlb.pipeline.made_up.nights import nights
 from rmqlb.pipeline.made_up.shape import FleetShape, sizes
-from rmqlb.sources.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
+from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
 from rmqlb.sources.source import Progress, no_progress
 
 LARGEST = 60_000_000

@@ -36,7 +36,7 @@ from rmqlb.pipeline.schemas import (
     Table,
     table,
 )
-from rmqlb.views.text import safe_cell, visible
+from rmqlb.views.formats.text import safe_cell, visible
 
 SPREADSHEET_ROWS = 1_048_575
 """Rows below a header that the common spreadsheets open."""

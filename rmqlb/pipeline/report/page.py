@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rmqlb.pipeline.report.style import STYLE
 from rmqlb.pipeline.report.text import name_html
-from rmqlb.views.group_page import PAGE_POLICY
+from rmqlb.views.group.page import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
 Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from rmqlb.views.text import clip, fit_for_xml
+from rmqlb.views.formats.text import clip, fit_for_xml
 
 LONGEST = 48
 """Characters of a name in a table."""

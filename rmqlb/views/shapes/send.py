@@ -7,7 +7,7 @@ from typing import TypedDict
 from rmqlb.model.sending import Attempt
 from rmqlb.views.shapes.envelope import ConditionData
 from rmqlb.views.shapes.send_scenario import SendScenarioData
-from rmqlb.views.shapes.trials import TrialsData
+from rmqlb.views.shapes.send_trials import TrialsData
 
 
 class SendCountsData(TypedDict):

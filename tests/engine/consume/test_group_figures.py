@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.consume.group_figures import (
+from rmqlb.engine.figures.conditions import parse_condition
+from rmqlb.engine.figures.group import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
     try_on_group,

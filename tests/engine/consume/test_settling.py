@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_members, change_route
-from rmqlb.engine.consume.reported import client_version
+from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.settling import change_events, settling, with_starts
 from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.rollout.moves import Moves, fewest_moves
+from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
 from rmqlb.engine.rollout.restarting import Restarting, restarting
 from rmqlb.model.route import TopicRouteData
 from tests.builders import route

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.run import CALL_TIMEOUT, Run
 from rmqlb.engine.send.simulate import play, rules
-from rmqlb.sources.send_inputs import STATUSES, response_code
+from rmqlb.sources.written.send_inputs import STATUSES, response_code
 from tests.builders import route
 from tests.vectors import FOLDER
 

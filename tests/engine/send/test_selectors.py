@@ -19,7 +19,7 @@ from rmqlb import (
     select_by_random,
     simulate_send,
 )
-from rmqlb.engine.java_hash import hash_code, long_hash_code, map_order
+from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
 from rmqlb.model.sending import Selector
 from tests.builders import queues, route
 

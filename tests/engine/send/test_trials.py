@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
-from rmqlb.engine.send.lanes import lanes_of
 from rmqlb.engine.send.latency import from_samples, lognormal
+from rmqlb.engine.send.plan_lanes import lanes_of
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import rules
 from rmqlb.engine.send.trial_runner import TrialRunner

@@ -1,0 +1,1 @@
+"""The commands: one verb a file, or a folder where verbs stand under a noun."""

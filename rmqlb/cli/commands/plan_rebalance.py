@@ -1,0 +1,224 @@
+"""`rmqlb plan-rebalance`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec.structs import replace
+from typer import Option
+
+from rmqlb.cli.gather.shared import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
+from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.output.looking import Look, WatchOptions, check_watch, show
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.values import shared as values
+from rmqlb.engine.changes import Changes
+from rmqlb.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.rebalance import Side
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.plan import RebalancePlan
+
+ALL = "ALL"
+_MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
+
+
+@command
+def plan_rebalance(
+    source: SourceOptions,
+    which: GroupOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    watching: WatchOptions,
+    strategy: Annotated[
+        str | None,
+        Option(metavar="STRATEGY|all", help="Default: what the members report or show, else AVG; all compares."),
+    ] = None,
+    add: Annotated[
+        list[str] | None, Option(metavar="N|ID", help="Add N consumers or this one.", rich_help_panel=_MEMBERS)
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        Option(metavar="N|ID", help="Remove the last N in sorted order or this one.", rich_help_panel=_MEMBERS),
+    ] = None,
+    replace_: Annotated[
+        list[str] | None,
+        Option("--replace", metavar="OLD=NEW", help="One id goes, another comes.", rich_help_panel=_MEMBERS),
+    ] = None,
+    to_strategy: Annotated[
+        str | None, Option(metavar="STRATEGY", help="The strategy afterwards.", rich_help_panel=_MEMBERS)
+    ] = None,
+    add_broker: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME[:READ[:WRITE]]",
+            help="A broker that gets queues of the topics; counts default to those of the other brokers.",
+            rich_help_panel=_ROUTE,
+        ),
+    ] = None,
+    remove_broker: Annotated[
+        list[str] | None, Option(metavar="NAME", help="A broker that is lost.", rich_help_panel=_ROUTE)
+    ] = None,
+    read_queues: Annotated[
+        list[str] | None, Option(metavar="[BROKER=]N", help="New number of read queues.", rich_help_panel=_ROUTE)
+    ] = None,
+    write_queues: Annotated[
+        list[str] | None, Option(metavar="[BROKER=]N", help="New number of write queues.", rich_help_panel=_ROUTE)
+    ] = None,
+    changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
+    fail_on: Annotated[
+        list[str] | None,
+        Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable."),
+    ] = None,
+) -> None:
+    """Preview what adding or removing consumers, brokers or queues does to a group's queues.
+
+    Examples:
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.output.judging import conditions, require_known
+    from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
+    from rmqlb.views.plan.view import plan_report
+
+    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
+    check_watch(watching, source, which.consumers, terminal)
+    asked = conditions(fail_on or (), PLAN_FIGURES)
+    changes = Changes(
+        add=tuple(values.count_or_id(text, "--add") for text in add or ()),
+        remove=tuple(values.count_or_id(text, "--remove") for text in remove or ()),
+        replace=tuple(values.pair(text, "--replace") for text in replace_ or ()),
+        to_strategy=to_strategy.upper() if to_strategy else None,
+        add_brokers=tuple(values.new_broker(text) for text in add_broker or ()),
+        remove_brokers=tuple(remove_broker or ()),
+        read_queues=tuple(values.queue_count(text, "--read-queues") for text in read_queues or ()),
+        write_queues=tuple(values.queue_count(text, "--write-queues") for text in write_queues or ()),
+    )
+    given = _strategy(strategy, changes, strategy_options)
+    wanted = wanted_for(source, which)
+    read = reader(source, terminal)
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        found = group_on_topics(snapshot, which)
+        with terminal.progress(verb="planning") as progress:
+            progress(found.title, 0, 0)
+            plan = _plan(found, changes, given, strategy_options, which.explain)
+        tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
+        require_known(tried, "leave the condition out to see the plan")
+        return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
+
+    show(look, watching, terminal)
+
+
+def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
+    """The strategy as typed, in RocketMQ's spelling.
+
+    Raises:
+        UsageError: there is no such strategy, or two options contradict each other.
+    """
+    from rmqlb.engine.allocate import full_name
+
+    inner = options.inner.upper()
+    given = strategy.upper() if strategy else None
+    for name in (given, changes.to_strategy):
+        if name and name != ALL:
+            full_name(name, inner)
+    if given == ALL and changes.to_strategy:
+        raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
+    return given
+
+
+def _plan(
+    found: GroupOnTopics, changes: Changes, given: str | None, options: StrategyOptions, explain: bool
+) -> "RebalancePlan":
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.changes import change_members, change_route, describe
+    from rmqlb.engine.detect import detect_strategy, drift
+    from rmqlb.engine.placement import moves_by_place
+    from rmqlb.engine.rebalance import Side, compare, plan_rebalance
+
+    group = found.group
+    own = settings(options, [route.topic for route in found.routes])
+    members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
+    real = replace(members, client_ids=(group.client_ids if group else None) or ())
+    detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
+    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
+    after_ids = change_members(members.client_ids, changes)
+    if not found.client_ids and not after_ids:
+        raise DataError(
+            f"{found.title} has no member online: nobody owns its queues",
+            hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
+            code="no-members",
+        )
+    before = Side(members, found.routes)
+    after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))
+    invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
+    states = group.queues if group else {}
+    plan = plan_rebalance(
+        found.name, before, after, states=states, changes=describe(changes), made_up=invented, explain=explain
+    )
+    if given == ALL:
+        plan = compare(plan, before, after, WITHOUT_SETTINGS)
+    plan = _over_time(plan, found, before, after, changes)
+    findings = [*found.findings, *detected.findings]
+    if not found.assumed:
+        findings += drift(found.routes, members, states)
+    joiners = sorted(invented - set(found.made_up))
+    if joiners:
+        findings.append(made_up_finding(moves_by_place(before, after, joiners)))
+    findings += _more_findings(found, before, after, explain)
+    return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
+
+
+def _over_time(
+    plan: "RebalancePlan", found: GroupOnTopics, before: "Side", after: "Side", changes: Changes
+) -> "RebalancePlan":
+    """The plan with how long it takes, and where new owners start to pull."""
+    from rmqlb.engine.consume.client_versions import client_version
+    from rmqlb.engine.consume.settling import settling, with_starts
+    from rmqlb.model.consuming import CONSUME_FROM_LAST_OFFSET
+
+    group = found.group
+    states = group.queues if group else {}
+    consume_from = (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+    version, _ = client_version(None if found.assumed else group)
+    takes = settling(plan, before, after, changes, states=states, client_version=version, consume_from=consume_from)
+    return replace(with_starts(plan, states, consume_from), settling=takes)
+
+
+def _after(members: "Members", client_ids: tuple[str, ...], changes: Changes) -> "Members":
+    if changes.to_strategy is None:
+        return replace(members, client_ids=client_ids)
+    return replace(members, client_ids=client_ids, strategy=changes.to_strategy, strategy_of={})
+
+
+def _named(changes: Changes) -> set[str]:
+    added = {item for item in changes.add if isinstance(item, str)}
+    return added | {new for _, new in changes.replace}
+
+
+def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain: bool) -> "Sequence[Finding]":
+    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.route_findings import route_findings
+
+    known = [finding for route in found.routes for finding in route_findings(route)]
+    findings = [finding for finding in known if finding.code == "no-read-queues"]
+    findings += [finding for route in after.routes for finding in route_findings(route) if finding not in known]
+    if explain:
+        ids = [*before.members.client_ids, *after.members.client_ids]
+        brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
+        findings += [*sort_findings(ids, "client ids"), *sort_findings(brokers, "broker names")]
+    return list(dict.fromkeys(findings))

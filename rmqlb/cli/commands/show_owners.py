@@ -1,0 +1,78 @@
+"""`rmqlb show-owners`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.gather.shared import group_on_topics, reader, settings, wanted_for
+from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.output.looking import Look, WatchOptions, check_watch, show
+from rmqlb.cli.output.terminal import Terminal
+
+
+@command
+def show_owners(
+    source: SourceOptions,
+    which: GroupOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    watching: WatchOptions,
+    strategy: Annotated[
+        list[str] | None,
+        Option(metavar="STRATEGY", help="Repeatable; default: all that need no settings."),
+    ] = None,
+) -> None:
+    """Show which consumer owns each queue under each strategy, beside who owns it now.
+
+    Examples:
+      rmqlb show-owners -s examples/cluster.json --group order-svc
+
+      rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
+
+    Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
+    """
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.owners import owners_by_strategy
+    from rmqlb.engine.route_findings import route_findings
+    from rmqlb.errors import DataError
+    from rmqlb.views.owners_view import owners_report
+
+    terminal = Terminal("show-owners", output, more_formats=("jsonl",))
+    check_watch(watching, source, which.consumers, terminal)
+    names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
+    for name in names:
+        full_name(name, strategy_options.inner.upper())
+    wanted = wanted_for(source, which)
+    read = reader(source, terminal)
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        found = group_on_topics(snapshot, which)
+        if not found.client_ids:
+            raise DataError(
+                f"{found.title} has no member online: nobody owns its queues",
+                hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
+                code="no-members",
+            )
+        own = settings(strategy_options, [route.topic for route in found.routes])
+        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
+        states = found.group.queues if found.group else {}
+        with terminal.progress(verb="dealing out") as progress:
+            progress(f"the queues of {found.title}", 0, 0)
+            report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
+            shown = owners_report(report)
+        findings = [
+            *found.findings,
+            *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
+        ]
+        if which.explain:
+            findings += sort_findings(found.client_ids, "client ids")
+            findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
+        return Look(shown, snapshot, tuple(findings))
+
+    show(look, watching, terminal)

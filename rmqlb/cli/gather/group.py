@@ -1,0 +1,230 @@
+"""What `simulate-rebalance` and `plan-rollout` do between their options and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.gather.events import events as read_events
+from rmqlb.cli.gather.shared import GroupOnTopics, fetch, group_on_topics, settings, wanted_for
+from rmqlb.cli.options.group import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
+from rmqlb.cli.options.shared import SourceOptions, StrategyOptions
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.values import group as values
+from rmqlb.cli.values.amounts import count, duration_us
+from rmqlb.cli.values.shared import strategy as parse_strategy
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.client_versions import client_version
+from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.rates import observed_rates, spread_evenly
+from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.consuming import (
+    CONSUME_FROM_FIRST_OFFSET,
+    CONSUME_FROM_LAST_OFFSET,
+    CONSUME_FROM_TIMESTAMP,
+    Event,
+    GroupScenario,
+)
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot
+
+_CONSUME_FROM = {
+    "last": CONSUME_FROM_LAST_OFFSET,
+    "first": CONSUME_FROM_FIRST_OFFSET,
+    "timestamp": CONSUME_FROM_TIMESTAMP,
+}
+MOST_TRIALS = 1_000_000
+RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
+
+
+class Gathered(Struct, frozen=True):
+    """Everything a simulation of a group needs.
+
+    Attributes:
+        snapshot: what the source gave.
+        on_topics: the group with its topics.
+        members: those of the beginning, and how they allocate.
+        scenario: what is simulated.
+        findings: what is worth a warning so far.
+    """
+
+    snapshot: ClusterSnapshot
+    on_topics: GroupOnTopics
+    members: Members
+    scenario: GroupScenario
+    findings: tuple[Finding, ...]
+
+    @property
+    def states(self) -> States:
+        """What was observed of each queue."""
+        return self.on_topics.group.queues if self.on_topics.group else {}
+
+
+def gather(
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    strategy: str | None,
+    strategy_options: StrategyOptions,
+    happens: EventOptions,
+    configured: MemberOptions,
+    seed: int,
+    terminal: Terminal,
+    *,
+    broadcasting_too: bool = True,
+) -> Gathered:
+    """The group and the scenario from the options.
+
+    Args:
+        source: which source.
+        which: which group, topics and members.
+        strategy: the members' strategy as typed, or None.
+        strategy_options: what the strategy objects were constructed with.
+        happens: the events.
+        configured: how the members are configured.
+        seed: of all that is random.
+        terminal: shows the progress.
+        broadcasting_too: a broadcasting group is no mistake.
+
+    Raises:
+        UsageError: an option is malformed, or two contradict each other.
+        DataError: the source does not hold the group, its members or a topic.
+        EndpointError: the source cannot be reached.
+    """
+    given = parse_strategy(strategy, strategy_options.inner)
+    scenario = _scenario(configured, seed)
+    until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
+    if source.source == "-" and configured.rates_since == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
+    snapshot = fetch(source, wanted_for(source, which), terminal)
+    found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
+    group = found.group
+    broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
+    with terminal.progress(verb="looking at") as progress:
+        progress(found.title, 0, 0)
+        members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
+    events, more = read_events(happens.event or (), found.client_ids, found.routes, strategy_options.inner.upper())
+    _within(events, until_us, happens.for_)
+    if not found.client_ids and not any(event.kind == "join" for event in events):
+        raise DataError(
+            f"{found.title} has no member online, and none joins",
+            hint="let one join with --event 'join 1@0s', or name the members with --consumers",
+            code="no-members",
+        )
+    version, of_version = client_version(None if found.assumed else group, configured.client)
+    scenario = replace(
+        scenario,
+        events=events,
+        client_version=version,
+        broadcasting=broadcasting,
+        rates=_rates(source, which, configured, found, snapshot, events, terminal),
+        consume_from=_consume_from(configured.consume_from, group),
+        until_us=until_us,
+        all_new=happens.all_new,
+    )
+    return Gathered(snapshot, found, members, scenario, (*found.findings, *told, *of_version, *more))
+
+
+def trials_of(options: TrialOptions) -> tuple[int | None, int]:
+    """How many trials, and which of them to look at.
+
+    Raises:
+        UsageError: a number makes no sense, or there is no such trial.
+    """
+    trials = None if options.trials is None else count(options.trials, "--trials", most=MOST_TRIALS, least=2)
+    trial = count(options.trial, "--trial", most=MOST_TRIALS, least=0)
+    if trials is not None and trial >= trials:
+        raise UsageError(f"--trial {options.trial}: there are the trials 0 to {trials - 1}")
+    return trials, trial
+
+
+def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
+    """What the options alone tell, so that a mistake in them needs no source."""
+    if configured.client is not None:
+        consumer_profile_of(configured.client)
+    return GroupScenario(
+        orderly=configured.orderly,
+        timers=values.timers(configured.timer or ()),
+        latency_us=duration_us(configured.latency, "--latency", zero=True),
+        consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
+        consume_from=_consume_from(configured.consume_from, None),
+        seed=seed,
+    )
+
+
+def _members(
+    found: GroupOnTopics, given: str | None, options: StrategyOptions, *, broadcasting: bool
+) -> tuple[Members, list[Finding]]:
+    own = settings(options, [route.topic for route in found.routes])
+    members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
+    if broadcasting:
+        text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
+        return members, [Finding("broadcasting", text)]
+    real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
+    detected = detect_strategy(given, found.group, found.routes, real)
+    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
+    findings = list(detected.findings)
+    if found.group and not found.assumed:
+        findings += drift(found.routes, members, found.group.queues)
+    return members, findings
+
+
+def _within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
+    for event in events:
+        if until_us is not None and event.at_us >= until_us:
+            raise UsageError(
+                f"--event {event.text!r}: not within --for {typed}", hint="leave --for out, or make it longer"
+            )
+
+
+def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:
+    if typed is not None:
+        if typed.lower() not in _CONSUME_FROM:
+            raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
+        return _CONSUME_FROM[typed.lower()]
+    return (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+
+
+def _rates(
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    configured: MemberOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    events: Sequence[Event],
+    terminal: Terminal,
+) -> Mapping[MessageQueue, float]:
+    """Those that an earlier snapshot shows, and over them those that are said."""
+    said = values.rates(configured.rate or (), [route.topic for route in found.routes])
+    rates = spread_evenly(said, found.routes, events)
+    if configured.rates_since is None:
+        return rates
+    return _rates_since(configured.rates_since, source, which, found, snapshot, terminal) | rates
+
+
+def _rates_since(
+    path: str,
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    terminal: Terminal,
+) -> dict[MessageQueue, float]:
+    option = f"--rates-since {path}"
+    if "://" in path:
+        raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
+    if found.group is None:
+        raise DataError(f"{option}: the source tells nothing of the group, so that no rate follows")
+    group = found.group
+    earlier = fetch(replace(source, source=path), replace(wanted_for(source, which), group=group.group), terminal)
+    return observed_rates(
+        group,
+        earlier.group(group.group),
+        (group.seen.at or snapshot.taken_at, earlier.group(group.group).seen.at or earlier.taken_at),
+        [queue for route in found.routes for queue in route.subscribe_queues()],
+        option,
+    )

@@ -1,0 +1,349 @@
+"""What `simulate-send` does between its options and its report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.gather.shared import fetch, source_findings
+from rmqlb.cli.options.send import FailureOptions, LoadOptions, ProducerOptions
+from rmqlb.cli.options.shared import SourceOptions
+from rmqlb.cli.output.judging import judge, require_known
+from rmqlb.cli.output.progress import Progress
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.values import amounts
+from rmqlb.cli.values import send as values
+from rmqlb.cli.values.amounts import byte_count
+from rmqlb.engine.figures.conditions import Condition
+from rmqlb.engine.figures.send import try_on_send, try_on_trials
+from rmqlb.engine.java_map import hash_code, long_hash_code
+from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
+from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.selectors import hash_position
+from rmqlb.engine.send.simulate import check, no_queues, rules, simulate_send
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sending import ASSUMED_LATENCY, HotKey, KeySpread, Mode, Selector, SendReport, SendScenario
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.sources.written.send_inputs import read_text
+
+_DEFAULT_MESSAGES = 1000
+_MOST_KEPT = 2_000_000
+_HOT_KEYS = 10
+_KEY_TYPES = ("string", "int", "long")
+
+
+class Gathered(Struct, frozen=True):
+    """Everything a simulation needs.
+
+    Attributes:
+        snapshot: what the source gave.
+        route: the topic's route.
+        scenario: what is simulated.
+        findings: what is worth a warning so far.
+        keys: those that a hash selector is given, or None.
+    """
+
+    snapshot: ClusterSnapshot
+    route: TopicRouteData
+    scenario: SendScenario
+    findings: tuple[Finding, ...]
+    keys: KeySpread | None = None
+
+
+def gather(
+    source: SourceOptions,
+    topic: str,
+    failing: FailureOptions,
+    load: LoadOptions,
+    producer: ProducerOptions,
+    terminal: Terminal,
+) -> Gathered:
+    """The route and the scenario from the options.
+
+    Raises:
+        UsageError: an option is malformed, or two contradict each other.
+        DataError: the topic has no route or no queue that can be written to.
+        EndpointError: the source cannot be reached.
+    """
+    max_bytes = byte_count(source.max_size, "--max-size")
+    if source.source == "-" and load.keys == "-":
+        raise UsageError("-s - and --keys - both read stdin")
+    snapshot, route, findings = _route(source, topic, terminal)
+    brokers = list(dict.fromkeys(data.broker_name for data in route.queue_datas))
+    exclude = frozenset(producer.exclude or ())
+    for name in exclude:
+        if name not in brokers:
+            raise UsageError(
+                f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
+            )
+    queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
+    single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
+    selector, keys = _selector(producer.selector, load, queues, max_bytes)
+    poll = amounts.duration_us(failing.route_poll, "--route-poll")
+    scenario = SendScenario(
+        client_version=producer.client,
+        mode=_mode(producer.mode),
+        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
+        detector=amounts.on_or_off(producer.detector, "--detector"),
+        threads=load.threads,
+        messages=_messages(load, keys),
+        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
+        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
+        retries=producer.retries,
+        timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
+        timeout_per_request_ms=(
+            None
+            if producer.timeout_per_request is None
+            else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
+        ),
+        retry_not_store_ok=producer.retry_not_store_ok,
+        failures=tuple(
+            failure
+            for text in failing.fail or ()
+            for failure in values.failures(text, brokers, topic, failing.nameserver_notices)
+        ),
+        latencies=single,
+        latency=others or ASSUMED_LATENCY,
+        exclude=exclude,
+        seed=load.seed,
+        first_poll_us=_first_poll(failing.first_poll, poll),
+        poll_us=poll,
+        latency_max=_thresholds(producer.latency_max, "--latency-max"),
+        not_available_duration=_thresholds(producer.not_available_duration, "--not-available-duration"),
+        selector=selector,
+    )
+    check(scenario)
+    profile = rules(scenario)
+    if not queues:
+        raise no_queues(route)
+    if load.start_at is not None:
+        scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
+    if scenario.timeout_per_request_ms is not None and not profile.caps_request:
+        findings.append(Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest"))
+    if scenario.detector and not profile.only_extends:
+        findings.append(Finding("not-in-version", f"clients {profile.name} have no detector"))
+    if failing.latency is None:
+        findings.append(Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms"))
+    return Gathered(snapshot, route, scenario, (*findings, *source_findings(snapshot)), keys)
+
+
+def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, alone: bool) -> None:
+    """Every attempt as a JSON line, as soon as it ends.
+
+    Raises:
+        UsageError: something else is asked for at the same time.
+    """
+    from rmqlb.views.formats.machine import JsonLines
+
+    if not alone:
+        raise UsageError(
+            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
+        )
+    lines = JsonLines(terminal.write)
+    total = _expected(found.scenario)
+    with terminal.progress(verb="simulating", beside_rows=True) as progress:
+        progress("messages", 0, total)
+        report = simulate_send(
+            found.route, found.scenario, sink=lines.add, progress=lambda sent: progress("messages", sent, total)
+        )
+    lines.flush()
+    tried = [try_on_send(condition, report) for condition in asked]
+    terminal.warn((*found.findings, *report.findings))
+    judge(tried, terminal)
+
+
+def write(
+    found: Gathered,
+    terminal: Terminal,
+    asked: Sequence[Condition],
+    *,
+    trace: bool,
+    compare: bool,
+    compare_clients: bool,
+    trials: int | None,
+    precision: float | None,
+) -> None:
+    """Simulate, and show what came of it."""
+    from rmqlb.views.send.view import send_report
+
+    scenario = found.scenario
+    if trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
+        raise UsageError(
+            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
+        )
+    with terminal.progress(verb="simulating") as progress:
+        total = _expected(scenario)
+        progress("messages", 0, total)
+
+        def sent(messages: int) -> None:
+            progress("messages", messages, max(total, messages) if total else 0)
+
+        report = simulate_send(found.route, scenario, trace=trace or None, progress=sent)
+        others = []
+        if compare:
+            other = replace(scenario, latency_fault=not scenario.latency_fault)
+            others.append(simulate_send(found.route, other, trace=False, progress=sent))
+        clients = list(_clients(found, progress)) if compare_clients else []
+        estimates = None
+        if trials is not None:
+            from rmqlb.engine.send.trials import simulate_trials
+
+            estimates = simulate_trials(
+                found.route,
+                scenario,
+                trials,
+                precision=precision,
+                progress=lambda done: progress("trials", done, trials),
+            )
+    tried = [
+        try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
+        for condition in asked
+    ]
+    require_known(tried, "leave the condition out to see the simulation")
+    shown = send_report(
+        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
+    )
+    terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
+    judge(tried, terminal)
+
+
+def _expected(scenario: SendScenario) -> int:
+    """About how many messages there will be; 0 when that cannot be foreseen."""
+    ends = [] if scenario.messages is None else [scenario.messages]
+    if scenario.rate is not None and scenario.duration_us is not None:
+        ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))
+    return min(ends, default=0)
+
+
+def _clients(found: Gathered, progress: Progress) -> Iterator[SendReport]:
+    """The same under each stretch of client versions."""
+    for done, profile in enumerate(PROFILES):
+        progress("client versions", done, len(PROFILES))
+        version = ".".join(map(str, profile.since))
+        yield simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)
+
+
+def _route(
+    source: SourceOptions, topic: str, terminal: Terminal
+) -> tuple[ClusterSnapshot, TopicRouteData, list[Finding]]:
+    """The topic's route; of a topic that does not exist, the one that a producer makes of TBW102's.
+
+    Raises:
+        DataError: there is neither.
+    """
+    snapshot = None
+    try:
+        snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+        route = snapshot.route(topic)
+    except DataError as missing:
+        template = _template(source, snapshot, terminal)
+        if template is None:
+            raise
+        snapshot, route = template
+        hint = f" ({missing.hint})" if missing.hint else ""
+        finding = Finding(
+            "new-topic",
+            f"topic {topic} does not exist{hint}: producers take {TEMPLATE}'s queues until a broker creates it",
+        )
+        return snapshot, new_topic_route(route, topic), [finding]
+    return snapshot, route, list(sighting_findings(snapshot.routes[topic]))
+
+
+def _template(
+    source: SourceOptions, snapshot: ClusterSnapshot | None, terminal: Terminal
+) -> tuple[ClusterSnapshot, TopicRouteData] | None:
+    try:
+        if snapshot is None:
+            if "://" not in (source.source or ""):
+                return None
+            snapshot = fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+        return snapshot, snapshot.route(TEMPLATE)
+    except DataError:
+        return None
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text.lower() == mode:
+            return mode  # type: ignore[no-any-return]
+    raise UsageError(f"--mode {text}: write sync, async or oneway")
+
+
+def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
+    if load.messages is not None:
+        return amounts.count(load.messages, "--messages")
+    if load.for_ is not None:
+        return None
+    return _DEFAULT_MESSAGES if keys is None else keys.messages
+
+
+def _first_poll(text: str | None, poll_us: int) -> int | None:
+    if text is None:
+        return poll_us
+    return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)
+
+
+def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
+    return None if text is None else amounts.milliseconds(text, option)
+
+
+def _selector(
+    text: str | None, load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int
+) -> tuple[Selector | None, KeySpread | None]:
+    if load.key_type not in _KEY_TYPES:
+        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
+    if load.keys is not None and text != "hash":
+        raise UsageError("--keys goes with --selector hash")
+    if text is None:
+        return None, None
+    if text == "hash":
+        if load.keys is None:
+            raise UsageError("--selector hash needs keys", hint="name a file with one key a line: --keys FILE, or -")
+        return _hashed(load, queues, max_bytes)
+    if text in ("random", "machine-room"):
+        return Selector(text), None  # type: ignore[arg-type]
+    if ":" not in text:
+        hint = suggestion("selectors", text, ("hash", "random", "machine-room"))
+        raise UsageError(f"--selector {text}: neither a selector nor BROKER:QUEUE", hint=hint)
+    if not queues:
+        return Selector("machine-room"), None
+    return Selector("queue", queue=queues[values.queue_of(text, queues, "--selector")]), None
+
+
+def _hashed(load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int) -> tuple[Selector, KeySpread]:
+    """The keys' hashes in turn, and the most frequent keys."""
+    option = f"--keys {load.keys}"
+    keys = read_text(load.keys or "-", "--keys", max_bytes).splitlines()
+    if not keys:
+        raise DataError(f"{option}: there is no key in it")
+    known: dict[str, int] = {}
+    for number, key in enumerate(keys, start=1):
+        if key not in known:
+            known[key] = _hash_of(key, load.key_type, f"{option}: line {number}")
+    counts = Counter(keys)
+    hottest = tuple(
+        HotKey(key, number, queues[hash_position(known[key], len(queues))])
+        for key, number in counts.most_common(_HOT_KEYS)
+        if queues
+    )
+    return Selector("hash", tuple(known[key] for key in keys)), KeySpread(len(known), len(keys), hottest)
+
+
+def _hash_of(key: str, kind: str, where: str) -> int:
+    if kind == "string":
+        return hash_code(key)
+    try:
+        value = int(key) if len(key) < 30 else None
+    except ValueError:
+        value = None
+    if value is None or not -(2**63) <= value < 2**63 or (kind == "int" and not -(2**31) <= value < 2**31):
+        raise DataError(f"{where}: {key[:40]!r} is not an {'int' if kind == 'int' else 'long of Java'}")
+    return value if kind == "int" else long_hash_code(value)

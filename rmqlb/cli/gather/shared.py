@@ -1,0 +1,303 @@
+"""What commands have in common before they call the engine: the snapshot, the group, its topics and members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.gather.known_names import remember
+from rmqlb.cli.gather.secrets import password, secret_key, security_token
+from rmqlb.cli.options.shared import GroupOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.values import amounts
+from rmqlb.cli.values import shared as values
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
+from rmqlb.sources.opening import Access, open_source
+
+
+class GroupOnTopics(Struct, frozen=True):
+    """A group with its topics and members, ready to be planned.
+
+    Attributes:
+        name: the group's name, or None when the source names none.
+        group: the group as seen, or None.
+        routes: the topics to plan, in the order asked for, else by name.
+        client_ids: its members, duplicates kept.
+        made_up: ids among them that were invented.
+        assumed: the members are not those that the source saw.
+        findings: what is worth a warning so far.
+    """
+
+    name: str | None
+    group: ConsumerGroup | None
+    routes: tuple[TopicRouteData, ...]
+    client_ids: tuple[str, ...]
+    made_up: tuple[str, ...]
+    assumed: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def title(self) -> str:
+        """The group in a sentence."""
+        return "the group" if self.name is None else f"group {self.name}"
+
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client id → the topics it subscribes to, of the members that say so."""
+        reports = self.group.reports if self.group else {}
+        return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
+    """The wanted parts of the source.
+
+    Args:
+        options: which source.
+        wanted: which parts.
+        terminal: shows the progress.
+        stages: off a terminal, say each stage in a line.
+
+    Raises:
+        UsageError: no source is named, or its options make no sense.
+        DataError: the source does not hold what is wanted.
+        EndpointError: it cannot be reached.
+    """
+    return reader(options, terminal, stages=stages)(wanted)
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Callable[[Wanted], ClusterSnapshot]:
+    """How to read the source, as often as it is wanted; a secret is asked for once.
+
+    Args and errors: as `fetch`.
+    """
+    if options.source is None:
+        raise UsageError(
+            "no source",
+            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+            code="no-source",
+        )
+
+    @cache
+    def asked_password(user: str) -> str:
+        terminal.pause_progress()
+        return password(user, options)
+
+    @cache
+    def asked_secret_key() -> str:
+        terminal.pause_progress()
+        return secret_key(options)
+
+    access = Access(
+        user=options.user,
+        password=asked_password,
+        ca_file=options.ca_file,
+        timeout=amounts.seconds(options.timeout, "--timeout"),
+        retries=options.retries,
+        max_bytes=amounts.byte_count(options.max_size, "--max-size"),
+        access_key=options.access_key,
+        secret_key=asked_secret_key,
+        security_token=security_token(options),
+        client_cert=options.client_cert,
+        client_key=options.client_key,
+        tls_name=options.tls_name,
+        map_address=tuple(options.map_address or ()),
+    )
+    text, context = options.source, options.in_force
+
+    def read(wanted: Wanted) -> ClusterSnapshot:
+        source = open_source(text, access)
+        if context is not None:
+            terminal.head(f"context {context.name}: {context.source}")
+        elif options.aside is not None:
+            terminal.head(options.aside)
+        with terminal.progress(stages=stages and "://" in text) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not terminal.repeating:
+            remember(snapshot, text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    return read
+
+
+def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
+    """What a plan needs; a live source is only asked for what is named.
+
+    Raises:
+        UsageError: a live source, and neither a group nor members with a topic are named.
+    """
+    live = "://" in (options.source or "")
+    if live and which.group is None and not (which.consumers and which.topic):
+        raise UsageError(
+            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
+        )
+    if options.source == "-" and which.consumers == "@-":
+        raise UsageError("-s - and --consumers @- both read stdin")
+    return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
+
+
+def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
+    """The group to plan, its topics and members.
+
+    Args:
+        snapshot: what the source gave.
+        which: the group, topics and members as the user says; what is left out comes from the snapshot.
+        broadcasting_too: a broadcasting group is no mistake.
+
+    Raises:
+        DataError: the source does not know the group, its members or a topic.
+        UsageError: it is not clear which group or topic is meant.
+    """
+    consumers = which.consumers
+    seen = _group(snapshot, which.group, consumers)
+    routes, findings = _routes(snapshot, seen, which)
+    if seen is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
+    if seen is not None:
+        must_rebalance(seen, broadcasting_too=broadcasting_too)
+        findings += _subscription(seen, routes)
+    if consumers is not None:
+        client_ids, invented = values.members(consumers)
+        findings += list(shared_id_findings(client_ids))
+        made_up = client_ids if invented else ()
+    elif seen is None:
+        raise DataError(
+            "the source tells no group's members",
+            hint="name them with --consumers ID,ID,… or @FILE, or a number",
+            code="members-unknown",
+        )
+    else:
+        client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
+        findings += list(member_findings(seen))
+    if made_up:
+        findings.append(Finding("made-up-ids", "the members are made up: real ones have other ids, and sort by them"))
+    sightings = (snapshot.routes[route.topic] for route in routes)
+    findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
+    findings += source_findings(snapshot)
+    return GroupOnTopics(
+        name=seen.group if seen else which.group,
+        group=seen,
+        routes=routes,
+        client_ids=client_ids,
+        made_up=made_up,
+        assumed=consumers is not None,
+        findings=tuple(findings),
+    )
+
+
+def made_up_finding(moves: tuple[int, int] | None = None) -> Finding:
+    """The warning that goes with invented ids.
+
+    Args:
+        moves: the fewest and the most queues that move over all places of the joiners, where that is known.
+    """
+    text = "made-up client ids sort behind IP addresses"
+    if moves is None:
+        text += "; a real process has another id, and other queues may move"
+    elif moves[0] == moves[1]:
+        text += f"; wherever the real ones sort, {moves[0]} queues move"
+    else:
+        text += f"; depending on where the real ones sort, {moves[0]} to {moves[1]} queues move"
+    return Finding("made-up-ids", text)
+
+
+def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
+    """How the source was read, and what of it could not be: one line for all parts of a kind."""
+    findings = [Finding("note", note) for note in snapshot.notes]
+    kinds: dict[str, list[Unread]] = {}
+    for part in snapshot.unread:
+        kinds.setdefault(part.what.rpartition(" ")[0] or part.what, []).append(part)
+    for first, *more in kinds.values():
+        others = f" and {len(more)} more" if more else ""
+        findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}"))
+    return findings
+
+
+def settings(options: StrategyOptions, topics: Sequence[str]) -> Settings:
+    """The strategies' settings from the options.
+
+    Args:
+        options: what the members' strategy objects were constructed with.
+        topics: those that a CONFIG entry without a topic stands for.
+
+    Raises:
+        UsageError: an option is malformed, its file cannot be read, or there is no strategy of the name of `--inner`.
+        DataError: the file's content is malformed.
+    """
+    full_name(options.inner.upper())  # a name that is wrong is told even when no wrapper is asked
+    config = None
+    if options.config is not None:
+        from rmqlb.sources.written.config_lists import read_config_lists
+
+        config = read_config_lists(options.config, topics)
+    return Settings(
+        virtual_nodes=options.virtual_nodes,
+        consumer_idcs=frozenset(options.idc) if options.idc else None,
+        config=config,
+        inner=options.inner.upper(),
+        broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
+        client_zones=values.zones(options.client_zone or (), "--client-zone"),
+        hosts=frozenset(options.host) if options.host else None,
+    )
+
+
+def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -> ConsumerGroup | None:
+    if name is not None:
+        return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)
+    if len(snapshot.groups) > 1 and consumers is None:
+        names = ", ".join(sorted(snapshot.groups)[:8])
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
+    return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _routes(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
+) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
+    if which.topic:
+        return tuple(snapshot.route(topic) for topic in dict.fromkeys(which.topic)), []
+    if group is None or group.topics is None:
+        return _only_route(snapshot), []
+    names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
+    findings = [
+        Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
+        for topic in names
+        if topic not in snapshot.routes
+    ]
+    routes = tuple(snapshot.routes[topic].route for topic in names if topic in snapshot.routes)
+    if not routes:
+        raise DataError(
+            f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
+            hint=suggestion("topics", names[0] if names else "", snapshot.routes),
+            code="topic-not-found",
+        )
+    return routes, findings
+
+
+def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
+    if not snapshot.routes:
+        raise DataError(
+            f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
+        )
+    if len(snapshot.routes) > 1:
+        names = ", ".join(sorted(snapshot.routes)[:8])
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}", code="which-topic")
+    return tuple(sighting.route for sighting in snapshot.routes.values())
+
+
+def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
+    return [
+        Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
+        for route in routes
+        if group.topics is not None and route.topic not in group.topics
+    ]

@@ -1,0 +1,1 @@
+"""What commands can be given: options declared once, for the commands that share them."""

@@ -1,0 +1,47 @@
+"""`--fail-on` of every command: parsed before any work, judged before anything is on stdout, told by the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.output.terminal import Terminal
+from rmqlb.engine.figures.conditions import Condition, Figures, parse_condition
+from rmqlb.errors import DataError
+from rmqlb.model.plan import TriedCondition
+
+
+def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
+    """The conditions as typed.
+
+    Raises:
+        UsageError: one is malformed.
+    """
+    return [parse_condition(text, figures) for text in texts]
+
+
+def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
+    """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
+
+    Args:
+        tried: the conditions.
+        hint: what to try when one is unknown.
+
+    Raises:
+        DataError: a condition's figure is unknown and no other condition is met.
+    """
+    unknown = next((condition.text for condition in tried if condition.met is None), None)
+    if unknown and not any(condition.met for condition in tried):
+        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source", hint=hint, code="figure-not-seen")
+
+
+def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
+    """Say which conditions are met, and end accordingly."""
+    met = [condition for condition in tried if condition.met]
+    for condition in met:
+        value = "without end" if condition.value is None else f"{condition.value:g}"
+        terminal.say(f"condition met: {condition.text} (it is {value})")
+    if met:
+        raise typer.Exit(ExitCode.CONDITION)

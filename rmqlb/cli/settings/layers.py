@@ -1,0 +1,170 @@
+"""Which layer sets which option: flag > environment > context in force > project file > user file > default.
+
+Click knows the first two and the last (`Context.get_parameter_source`); what came from neither the line nor the
+environment is looked up here. An option and its key in a file are one by the environment variable: `RMQLB_MAX_SIZE` is
+`max-size`, whatever the option is called in a command.
+
+Rules of a context:
+- A source of the line or of the environment puts it aside, whole: nothing of it is sent anywhere else.
+- Its secret belongs to its account: another account on the line or in the environment goes without it.
+- When a project file chose it, the environment's credentials do not count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from typer import _click as click
+
+from rmqlb.cli.settings.configuration import context_named, read_configuration
+from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
+
+_PREFIX = "RMQLB_"
+_CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "client-cert", "client-key")
+_PATHS = ("ca-file", "client-cert", "client-key")
+_ACCOUNTS = ("user", "access-key")
+_GIVEN: tuple[Layer, ...] = ("flag", "environment")
+
+
+class Settled(Struct, frozen=True):
+    """The options of a command line, each with the layer that set it.
+
+    Attributes:
+        settings: parameter of the command → what it is; only those that have an environment variable.
+        in_force: the context whose source is read, or None.
+        aside: the line to say when a source puts a context aside that was chosen as close to the command; or None.
+        configuration: what the files say.
+    """
+
+    settings: Mapping[str, Setting]
+    in_force: ContextInForce | None
+    aside: str | None
+    configuration: Configuration
+
+    def values(self, line: click.Context) -> dict[str, Any]:
+        """Parameter → value, of those that are not what click takes them for."""
+        return {
+            name: list(setting.value) if isinstance(setting.value, tuple) else setting.value
+            for name, setting in self.settings.items()
+            if setting.value != _value(line, name)
+        }
+
+
+def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settled:
+    """What the options are, after all layers.
+
+    Args:
+        line: the command line, parsed.
+        formats: the only ones that the command can write: a file may ask for another, a flag may not.
+
+    Raises:
+        UsageError: a file is wrong, or there is no context of the name that was chosen.
+    """
+    configuration = read_configuration()
+    names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
+    given = {key: _given(line, key, name) for key, name in names.items()}
+    chosen = (given["context"] or _of_files("context", None, configuration)) if "context" in names else None
+    source = given.get("source")
+    context = _context(chosen, source, configuration)
+    by_project = context is not None and chosen is not None and chosen.layer == "project file"
+    if by_project:
+        given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
+    settings = {}
+    for key, name in names.items():
+        found = _of_files(key, context, configuration)
+        if key == "output" and formats is not None and found is not None and found.value not in formats:
+            found = None
+        settings[name] = given.get(key) or found or Setting(key, _default(line, name))
+    in_force = None if context is None else _in_force(context, given, by_project=by_project)
+    return Settled(settings, in_force, _aside(chosen, source), configuration)
+
+
+def chosen_context(configuration: Configuration) -> Setting | None:
+    """The context that a command without `--context` uses here, by the environment or a file; None is none."""
+    variable = _PREFIX + "CONTEXT"
+    if os.environ.get(variable):
+        return Setting("context", os.environ[variable], "environment", variable)
+    return _of_files("context", None, configuration)
+
+
+def _context(chosen: Setting | None, source: Setting | None, configuration: Configuration) -> Context | None:
+    """The context to read; a name on the line is looked up even when a source goes before it."""
+    if chosen is None or (source is not None and chosen.layer != "flag"):
+        return None
+    context = context_named(str(chosen.value), configuration.user, chosen.origin)
+    return context if source is None else None
+
+
+def _is_ambient_credential(setting: Setting | None) -> bool:
+    return setting is not None and setting.layer == "environment" and setting.key in _CREDENTIALS
+
+
+def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
+    """Nothing is said of a context that stands in a file, or in the environment while the line names a source."""
+    if chosen is None or source is None or chosen.layer not in _GIVEN:
+        return None
+    if _GIVEN.index(chosen.layer) > _GIVEN.index(source.layer):
+        return None
+    return f"context {chosen.value} is set aside: {source.origin} names the source"
+
+
+def _in_force(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ContextInForce:
+    """The context; without its secret when another account is named."""
+    accounts = [(setting.value, context.text(key)) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
+    is_other = any(own is not None and named != own for named, own in accounts)
+    secret = None if is_other else context.values.get("secret")
+    return ContextInForce(context.name, context.text("source") or "", secret, by_project)
+
+
+def _key(parameter: click.Parameter) -> str | None:
+    """The key in a file, by the environment variable."""
+    variable = parameter.envvar
+    if not isinstance(variable, str) or not variable.startswith(_PREFIX):
+        return None
+    return variable.removeprefix(_PREFIX).lower().replace("_", "-")
+
+
+def _given(line: click.Context, key: str, name: str) -> Setting | None:
+    """What the line or the environment says."""
+    match line.get_parameter_source(name):
+        case click.core.ParameterSource.COMMANDLINE:
+            return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))
+        case click.core.ParameterSource.ENVIRONMENT:
+            return Setting(key, _value(line, name), "environment", _PREFIX + key.upper().replace("-", "_"))
+    return None
+
+
+def _default(line: click.Context, name: str) -> Value | None:
+    """The default; what the environment says and must not count is not it."""
+    if line.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+        return _value(line, name)
+    found: Value | None = _parameter(line, name).get_default(line)
+    return found
+
+
+def _parameter(line: click.Context, name: str) -> click.Parameter:
+    return next(parameter for parameter in line.command.params if parameter.name == name)
+
+
+def _value(line: click.Context, name: str) -> Value | None:
+    value = line.params.get(name)
+    return tuple(value) or None if isinstance(value, list | tuple) else value
+
+
+def _of_files(key: str, context: Context | None, configuration: Configuration) -> Setting | None:
+    """The first of the context, the project file and the user file that has the key."""
+    layers: tuple[tuple[Layer, Mapping[str, Written]], ...] = (
+        ("context", {} if context is None else context.values),
+        ("project file", configuration.project.values),
+        ("user file", configuration.user.values),
+    )
+    for layer, values in layers:
+        if key in values:
+            value = values[key].value
+            if key in _PATHS:
+                value = os.path.expanduser(str(value))
+            return Setting(key, value, layer, str(values[key].place), values[key].place)
+    return None

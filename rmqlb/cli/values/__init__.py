@@ -1,0 +1,1 @@
+"""What is typed after an option, read: each error names the option."""

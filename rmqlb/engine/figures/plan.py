@@ -1,0 +1,43 @@
+"""The figures of a plan that `--fail-on` can ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rmqlb.engine.figures.conditions import Condition, Figures
+from rmqlb.model.plan import Summary, TriedCondition
+
+_Figure = Callable[[Summary], float | None]
+_VALUES: dict[str, _Figure] = {
+    "moved": lambda s: s.moved,
+    "assigned": lambda s: s.assigned,
+    "unassigned": lambda s: s.unassigned,
+    "added": lambda s: s.added,
+    "removed": lambda s: s.removed,
+    "idle": lambda s: s.after.idle,
+    "unowned": lambda s: s.after.unowned,
+    "multiply-owned": lambda s: s.after.multiply_owned,
+    "shared-id": lambda s: s.after.shared_id,
+    "max": lambda s: s.after.most,
+    "min": lambda s: s.after.least,
+    "max/mean": lambda s: s.after.max_over_mean,
+    "lag-moved": lambda s: s.lag_moved,
+    "excess-moves": lambda s: None if s.least_moves is None else s.moved - s.least_moves,
+}
+_WHOLES: dict[str, _Figure] = {
+    "moved": lambda s: s.before.queues - s.removed,
+    "assigned": lambda s: s.after.queues,
+    "unassigned": lambda s: s.after.queues,
+    "idle": lambda s: s.after.consumers,
+    "unowned": lambda s: s.after.queues,
+    "multiply-owned": lambda s: s.after.queues,
+    "shared-id": lambda s: s.after.queues,
+}
+PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))
+"""Percentages are of queues, or of consumers for `idle`."""
+
+
+def try_on_plan(condition: Condition, summary: Summary) -> TriedCondition:
+    """Whether the condition is there in a plan."""
+    whole = _WHOLES[condition.name](summary) if condition.percent else None
+    return condition.try_on(_VALUES[condition.name](summary), whole)

@@ -1,0 +1,1 @@
+"""RocketMQ's Dashboard as a source, over HTTP."""

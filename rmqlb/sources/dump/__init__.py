@@ -1,0 +1,1 @@
+"""A file or a stream as a source: what it is, its content tells."""

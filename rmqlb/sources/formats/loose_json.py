@@ -1,0 +1,265 @@
+"""A bounded reader of the JSON dialect that RocketMQ's servers and tools print (fastjson's).
+
+Rules of this file:
+- Everything that strict JSON accepts is read to equal values; of two equal keys the last one counts.
+- Beyond that: a key may be a number, a bare word or an object (`{0:"a"}`, `{{"queueId":0}:1}`), strings may stand in
+  single quotes, a trailing comma is allowed, numbers may end in L, D, F, B or S, `Set[…]` is a list.
+- Each leniency used is named in `notes`. Nothing is guessed: what does not fit is an error with its line and column.
+- A number or bare word as a key becomes its text, an object becomes an `ObjectKey`. `@type` is data, never acted on.
+- Depth and size are bounded before anything recurses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.formats.bounded import MAX_DEPTH
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_PLAIN_SINGLE = re.compile(r"[^'\\\x00-\x1f]*")
+_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?([LDFBS])?")
+_WORD = re.compile(r"[A-Za-z_$@][\w$@.-]*")
+_ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ENDS = ("}", "]", '"', "'")
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_MOST_DOCUMENTS = 100_000
+_MOST_ESCAPES = 2_000_000
+_MOST_VALUES = 500_000
+"""Commas and opening brackets; a value takes five microseconds here, and a route of eight brokers has a hundred."""
+MAX_DIGITS = 4300
+"""Python's own limit for turning text into an integer, which bounds the time that takes."""
+
+
+class ObjectKey(tuple[tuple[str, object], ...]):
+    """An object that stood as a key, as its (name, value) pairs; `dict(key)` gives the object back."""
+
+    __slots__ = ()
+
+
+class LooseReader:
+    """Reads the documents of one text, one after another.
+
+    Args:
+        text: the whole text.
+        where: how errors name it (a path or URL).
+
+    Attributes:
+        notes: the leniencies used so far, each once.
+    """
+
+    def __init__(self, text: str, where: str) -> None:
+        self._text = text
+        self._where = where
+        self._at = 0
+        self.notes: list[str] = []
+
+    def documents(self) -> list[object]:
+        """All documents of the text, which may follow one another with or without space between them.
+
+        Raises:
+            DocumentError: the text is not JSON, even in the dialect.
+        """
+        found: list[object] = []
+        if self._text.count("\\") > _MOST_ESCAPES:
+            raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
+        if sum(map(self._text.count, ",[{")) > _MOST_VALUES:
+            raise DocumentError(
+                f"{self._where}: more than {_MOST_VALUES} values in what is not strict JSON",
+                hint="large snapshots are written in strict JSON: rmqlb fetch-routes -o json",
+            )
+        self._skip()
+        while self._at < len(self._text):
+            if len(found) == _MOST_DOCUMENTS:
+                self._fail(f"more than {_MOST_DOCUMENTS} documents")
+            found.append(self._value(0))
+            end = self._at
+            self._skip()
+            if end == self._at < len(self._text) and self._text[end - 1] not in _ENDS:
+                self._fail("expected a space or the end")
+        return found
+
+    def _fail(self, problem: str, at: int | None = None) -> NoReturn:
+        at = self._at if at is None else at
+        line = self._text.count("\n", 0, at) + 1
+        column = at - self._text.rfind("\n", 0, at)
+        if at >= len(self._text):
+            problem = "the text ends too early"
+        raise DocumentError(f"{self._where}, line {line}, column {column}: {problem}")
+
+    def _note(self, leniency: str) -> None:
+        if leniency not in self.notes:
+            self.notes.append(leniency)
+
+    def _skip(self) -> None:
+        match = _SPACE.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+
+    def _peek(self) -> str:
+        self._skip()
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, expected: str) -> None:
+        if self._peek() != expected:
+            self._fail(f"expected {expected!r}")
+        self._at += 1
+
+    def _value(self, depth: int) -> object:
+        char = self._peek()
+        if char == "{":
+            return self._object(depth)
+        if char == "[":
+            return self._array(depth)
+        if char in ('"', "'"):
+            return self._string(char)
+        if char and char in "-0123456789":
+            return self._number()
+        return self._word_value(depth)
+
+    def _enter(self, bracket: str, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            self._fail(f"nested deeper than {MAX_DEPTH}")
+        self._take(bracket)
+
+    def _object(self, depth: int) -> dict[object, object]:
+        self._enter("{", depth)
+        members: dict[object, object] = {}
+        while self._peek() != "}":
+            key = self._key(depth)
+            self._take(":")
+            members[key] = self._value(depth + 1)
+            if self._separator("}"):
+                break
+        self._take("}")
+        return members
+
+    def _array(self, depth: int) -> list[object]:
+        self._enter("[", depth)
+        items: list[object] = []
+        while self._peek() != "]":
+            items.append(self._value(depth + 1))
+            if self._separator("]"):
+                break
+        self._take("]")
+        return items
+
+    def _separator(self, end: str) -> bool:
+        """Step over a comma; True when the list ends here."""
+        if self._peek() == end:
+            return True
+        self._take(",")
+        if self._peek() == end:
+            self._note("a trailing comma")
+        return False
+
+    def _key(self, depth: int) -> object:
+        char = self._peek()
+        if char in ('"', "'"):
+            return self._string(char)
+        if char == "{":
+            self._note("an object as a key")
+            return self._object_key(depth)
+        number = _NUMBER.match(self._text, self._at)
+        match = number or _WORD.match(self._text, self._at)
+        if not match:
+            self._fail("expected a key")
+        self._at = match.end()
+        self._note("a key without quotes")
+        return number[0].removesuffix(number[4] or "") if number else match[0]
+
+    def _object_key(self, depth: int) -> ObjectKey:
+        start, members = self._at, self._object(depth + 1)
+        pairs: list[tuple[str, object]] = []
+        for name, value in members.items():
+            if not isinstance(name, str) or not isinstance(value, str | int | float | bool | None):
+                self._fail("an object as a key may only hold plain values", start)
+            pairs.append((name, value))
+        return ObjectKey(pairs)
+
+    def _string(self, quote: str) -> str:
+        if quote == "'":
+            self._note("a string in single quotes")
+        start = self._at
+        self._at += 1
+        plain = _PLAIN if quote == '"' else _PLAIN_SINGLE
+        parts: list[str] = []
+        while True:
+            match = plain.match(self._text, self._at)
+            if match:
+                parts.append(match[0])
+                self._at = match.end()
+            char = self._text[self._at : self._at + 1]
+            if char == quote:
+                self._at += 1
+                return self._whole("".join(parts), start)
+            if char != "\\":
+                self._fail("a control character in a string" if char else "a string without end")
+            parts.append(self._escape())
+
+    def _whole(self, text: str, start: int) -> str:
+        """The string with surrogate pairs joined; a lone surrogate is no character and is refused."""
+        if not _SURROGATE.search(text):
+            return text
+        try:
+            return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+        except UnicodeDecodeError:
+            self._fail("half of a surrogate pair in a string", start)
+
+    def _escape(self) -> str:
+        char = self._text[self._at + 1 : self._at + 2]
+        if char == "u":
+            digits = self._text[self._at + 2 : self._at + 6]
+            if not re.fullmatch(r"[0-9A-Fa-f]{4}", digits):
+                self._fail("a bad \\u escape")
+            self._at += 6
+            return chr(int(digits, 16))
+        if char not in _ESCAPES:
+            self._fail("a bad escape in a string")
+        if char == "'":
+            self._note("an escaped single quote")
+        self._at += 2
+        return _ESCAPES[char]
+
+    def _number(self) -> int | float:
+        match = _NUMBER.match(self._text, self._at)
+        if not match:
+            self._fail("a malformed number")
+        start, self._at = self._at, match.end()
+        whole, fraction, exponent, suffix = match.groups()
+        if suffix:
+            self._note("a number with a type suffix")
+        if len(whole) > MAX_DIGITS:
+            self._fail(f"a number of more than {MAX_DIGITS} digits", start)
+        if fraction or exponent or suffix in ("D", "F"):
+            value = float(whole + (fraction or "") + (exponent or ""))
+            if value in (float("inf"), float("-inf")):
+                self._fail("a number too large", start)
+            return value
+        return int(whole)
+
+    def _word_value(self, depth: int) -> object:
+        match = _WORD.match(self._text, self._at)
+        if not match:
+            self._fail("expected a value")
+        word = match[0]
+        if word in _CONSTANTS:
+            self._at = match.end()
+            return _CONSTANTS[word]
+        if word in ("Set", "TreeSet") and self._text[match.end() : match.end() + 1] == "[":
+            self._at = match.end()
+            self._note("a list written Set[…]")
+            return self._array(depth)
+        return self._fail(f"{word[:40]!r} is not a value")
+
+
+def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:
+    """The documents in a text, and the leniencies used to read them.
+
+    Raises:
+        DocumentError: the text is not JSON, even in the dialect.
+    """
+    reader = LooseReader(text, where)
+    return reader.documents(), reader.notes

@@ -1,0 +1,100 @@
+"""What `mqadmin topicRoute` prints besides JSON: the table of `-l`, and the noise of a JVM around both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.formats.documents import MOST_BROKERS, BrokerDataDocument, QueueDataDocument, RouteDocument, convert
+
+TABLE_START = "#ClusterName"
+_NOISE = re.compile(
+    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
+    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
+)
+_MOST_NOISE = 10_000
+"""Lines before a command's own output."""
+_ROW = re.compile(
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
+    r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
+)
+
+
+def without_noise(text: str) -> str:
+    """The text without the leading lines that a JVM or its logging writes before the command's own output.
+
+    The lines are blanked, not removed, so that the line numbers of errors stay true.
+    """
+    for number, start, line in _lines(text):
+        if number > _MOST_NOISE:
+            break
+        if line.strip() and not _NOISE.match(line):
+            return "\n" * (number - 1) + text[start:]
+    return text
+
+
+def is_noise(line: str) -> bool:
+    """A JVM or its logging wrote the line."""
+    return _NOISE.match(line) is not None
+
+
+def failed_command(text: str) -> str | None:
+    """The reason in a stack trace that mqadmin printed instead of an answer, or None."""
+    if "SubCommandException" not in text and "MQClientException" not in text:
+        return None
+    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
+    return match[0] if match else text.strip().partition("\n")[0]
+
+
+def read_table(text: str, where: str) -> RouteDocument:
+    """The route in the table of `mqadmin topicRoute -l` (columns as `TopicRouteSubCommand` prints them).
+
+    Raises:
+        DocumentError: a row is not like the others, or the table is cut short.
+    """
+    brokers: list[BrokerDataDocument] = []
+    queues: list[QueueDataDocument] = []
+    lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
+    next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
+    for number, line in lines:
+        if line.startswith("---"):
+            return _route(queues, brokers, where)
+        match = _ROW.fullmatch(line)
+        if not match:
+            raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
+        place = f"{where}, line {number}"
+        if len(brokers) == MOST_BROKERS:
+            raise DocumentError(f"{place}: more than {MOST_BROKERS} brokers")
+        brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
+        numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
+        queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))
+    raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
+def _route(queues: list[QueueDataDocument], brokers: list[BrokerDataDocument], where: str) -> RouteDocument:
+    try:
+        return RouteDocument(queue_datas=queues, broker_datas=brokers)
+    except ValueError as error:
+        raise DocumentError(f"{where}: {error}") from None
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Each line's number, from 1, its place in the text, and the line; a list of all could take the memory."""
+    number, start = 1, 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield number, start, text[start:end]
+        number, start = number + 1, end + 1
+
+
+def _addrs(text: str, where: str) -> dict[int, str]:
+    """`0=host:port, 1=host:port`, the text of a Java map."""
+    addrs: dict[int, str] = {}
+    for item in filter(None, text.split(", ")):
+        broker_id, equals, addr = item.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,19}", broker_id):
+            raise DocumentError(f"{where}: {item[:80]!r} is not ID=ADDRESS")
+        addrs[int(broker_id)] = addr
+    return addrs

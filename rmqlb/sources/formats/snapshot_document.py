@@ -1,0 +1,203 @@
+"""The keys of a snapshot as they are read: `rmqlb schema fetch-routes` prints these structs as JSON Schema."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rmqlb.sources.formats.documents import CamelStruct, RouteDocument
+
+
+class SeenItem(CamelStruct, frozen=True):
+    """Where and when something was seen.
+
+    Attributes:
+        where: in words.
+        at: ISO-8601; without it the snapshot's takenAt counts.
+    """
+
+    where: str
+    at: datetime | None = None
+
+
+class OtherRouteItem(CamelStruct, frozen=True):
+    """What another NameServer says of a topic.
+
+    Attributes:
+        route: its route.
+        seen: where and when.
+    """
+
+    route: RouteDocument
+    seen: SeenItem | None = None
+
+
+class TopicItem(CamelStruct, frozen=True):
+    """A topic.
+
+    Attributes:
+        topic: its name.
+        route: its route.
+        seen: where and when.
+        others: what other NameServers say, where they say something else.
+    """
+
+    topic: str
+    route: RouteDocument
+    seen: SeenItem | None = None
+    others: list[OtherRouteItem] = []
+
+
+class ConnectionEntry(CamelStruct, frozen=True):
+    """A process that a broker knows.
+
+    Attributes:
+        client_id: its client id.
+        client_addr: from which address it is connected.
+        language: of its client library.
+        version: of its client library, such as V5_5_0.
+    """
+
+    client_id: str
+    client_addr: str | None = None
+    language: str | None = None
+    version: str | None = None
+
+
+class ViewItem(CamelStruct, frozen=True):
+    """The members as one broker lists them.
+
+    Attributes:
+        connections: process by process; an id may stand there twice.
+        seen: where and when.
+        broker_addr: the broker.
+    """
+
+    connections: list[ConnectionEntry]
+    seen: SeenItem | None = None
+    broker_addr: str | None = None
+
+
+class QueueItem(CamelStruct, frozen=True):
+    """A queue as the group reads it.
+
+    Attributes:
+        topic: its topic.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+        owners: client ids that hold it; null when nobody told.
+        broker_offset: the next message to be stored.
+        consumer_offset: the next message that the group has not finished.
+        last_timestamp: when the last message that was read had been stored, in milliseconds since 1970.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    owners: list[str] | None = None
+    broker_offset: int | None = None
+    consumer_offset: int | None = None
+    last_timestamp: int | None = None
+
+
+class ReportItem(CamelStruct, frozen=True):
+    """What a member says of itself.
+
+    Attributes:
+        client_id: its client id.
+        topics: to which it subscribes.
+        strategy_class: Java class of its strategy.
+        client_rebalance: false when it lets the broker assign its queues.
+    """
+
+    client_id: str
+    topics: list[str] | None = None
+    strategy_class: str | None = None
+    client_rebalance: bool | None = None
+
+
+class GroupEntry(CamelStruct, frozen=True):
+    """A consumer group.
+
+    Attributes:
+        group: its name.
+        seen: where and when.
+        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
+        message_model: CLUSTERING or BROADCASTING.
+        consume_from_where: where a queue without an offset is begun.
+        client_ids: the members, when no broker's list of them is known; an id may stand there twice.
+        views: the members as each broker lists them.
+        topics: to which it subscribes.
+        queues: owners and offsets, where they are known.
+        reports: what members say of themselves.
+    """
+
+    group: str
+    seen: SeenItem | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    client_ids: list[str] | None = None
+    views: list[ViewItem] | None = None
+    topics: list[str] | None = None
+    queues: list[QueueItem] = []
+    reports: list[ReportItem] = []
+
+
+class UnreadItem(CamelStruct, frozen=True):
+    """A part that could not be read.
+
+    Attributes:
+        what: the part, in words.
+        reason: why, in a line.
+    """
+
+    what: str
+    reason: str
+
+
+class DataItem(CamelStruct, frozen=True):
+    """The parts of a cluster that were seen.
+
+    Attributes:
+        topics: topic by topic.
+        groups: group by group.
+        unread: what could not be read.
+        notes: what its reader should know; every command repeats them. Not there when there are none.
+    """
+
+    topics: list[TopicItem] = []
+    groups: list[GroupEntry] = []
+    unread: list[UnreadItem] = []
+    notes: list[str] = []
+
+
+class SourceItem(CamelStruct, frozen=True):
+    """Where the snapshot comes from.
+
+    Attributes:
+        kind: which kind of source.
+        endpoint: its URL or path.
+        taken_at: when, ISO-8601.
+        context: the context that named the source then; it plays no part when the snapshot is read.
+    """
+
+    kind: str | None = None
+    endpoint: str | None = None
+    taken_at: datetime | None = None
+    context: str | None = None
+
+
+class SnapshotDocument(CamelStruct, frozen=True):
+    """A cluster, or parts of it, as it was at a time.
+
+    Attributes:
+        schema: rmqlb/snapshot.
+        format_version: of the snapshot; a minor version only adds keys, which are passed over.
+        data: what was seen.
+        source: where it comes from.
+    """
+
+    schema: str
+    format_version: str
+    data: DataItem
+    source: SourceItem = SourceItem()

@@ -1,0 +1,284 @@
+"""rmqlb's own snapshot format, version 1: what is written is what is read.
+
+A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
+format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
+UTC, as all times are. `snapshot_document.py` says what each key means.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rmqlb.errors import DocumentError
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue, queue_order
+from rmqlb.model.route import BrokerData, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
+from rmqlb.sources.formats.documents import CamelStruct, convert, decode, route
+from rmqlb.sources.formats.snapshot_document import (
+    ConnectionEntry,
+    GroupEntry,
+    QueueItem,
+    ReportItem,
+    SeenItem,
+    SnapshotDocument,
+    ViewItem,
+)
+
+SCHEMA = "rmqlb/snapshot"
+FORMAT_VERSION = "1.0"
+
+
+class Heading(CamelStruct, frozen=True):
+    """Just enough of any document to see whether it is a snapshot; the rest is skipped without being built."""
+
+    schema: object = None
+    format_version: object = None
+
+
+def heading(body: bytes) -> Heading | None:
+    """The body's heading when it is strict JSON and calls itself a snapshot, else None."""
+    try:
+        found = msgspec.json.decode(body, type=Heading)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return found if found.schema == SCHEMA else None
+
+
+def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
+    """The wanted parts of a snapshot in strict JSON.
+
+    Args:
+        body: the snapshot.
+        found: its heading.
+        where: how errors name it.
+        wanted: the parts.
+
+    Raises:
+        DocumentError: a field is missing or wrong, or the format is newer than this program.
+    """
+    _check_version(found.format_version, where)
+    return _snapshot(decode(body, SnapshotDocument, where), where, wanted)
+
+
+def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
+    """The wanted parts of a snapshot that is already parsed (YAML).
+
+    Raises:
+        DocumentError: as `read_body`.
+    """
+    _check_version(convert(value, Heading, where).format_version, where)
+    return _snapshot(convert(_with_text_version(value), SnapshotDocument, where), where, wanted)
+
+
+def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
+    data: dict[str, Any] = {
+        "topics": [
+            {
+                "topic": topic,
+                "route": _route_out(sighting.route),
+                "seen": _seen_out(sighting.seen),
+                "others": [
+                    {"route": _route_out(other.route), "seen": _seen_out(other.seen)} for other in sighting.others
+                ],
+            }
+            for topic, sighting in sorted(snapshot.routes.items())
+        ],
+        "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
+        "unread": [{"what": part.what, "reason": part.reason} for part in snapshot.unread],
+    }
+    return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
+
+
+def _check_version(version: object, where: str) -> None:
+    major = re.match(r"[0-9]{1,9}(?=\.|$)", str(version))
+    if not major:
+        problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
+        raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
+    if int(major[0]) > int(FORMAT_VERSION.partition(".")[0]):
+        raise DocumentError(
+            f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
+            hint="use a newer rmqlb",
+            code="newer-format",
+        )
+
+
+def _with_text_version(value: object) -> object:
+    """YAML reads `formatVersion: 1.0` as a number."""
+    return {**value, "formatVersion": str(value["formatVersion"])} if isinstance(value, dict) else value
+
+
+def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
+    taken_at = _utc(document.source.taken_at)
+    default = Seen(where, taken_at)
+    items = {item.group: item for item in document.data.groups} if wanted.groups else {}
+    if wanted.group in items:
+        items = {wanted.group: items[wanted.group]}
+    groups = {name: _group(item, default) for name, item in items.items()}
+    topics = _kept_topics(wanted, groups, {item.topic for item in document.data.topics})
+    return ClusterSnapshot(
+        kind="dump",
+        endpoint=where,
+        taken_at=taken_at,
+        routes={
+            item.topic: RouteSighting(
+                route(item.route, item.topic),
+                _seen(item.seen, default),
+                tuple(
+                    RouteSighting(route(other.route, item.topic), _seen(other.seen, default)) for other in item.others
+                ),
+            )
+            for item in document.data.topics
+            if item.topic in topics
+        },
+        groups=groups,
+        unread=tuple(Unread(item.what, item.reason) for item in document.data.unread),
+        notes=tuple(document.data.notes),
+    )
+
+
+def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[str]) -> set[str]:
+    """The wanted topics; all of them when one is not there, so that the error can name those that are."""
+    if wanted.topics is not None:
+        return set(wanted.topics) if present.issuperset(wanted.topics) else present
+    group = None if wanted.group is None else groups.get(wanted.group)
+    if group is not None and group.topics is not None:
+        return present.intersection(group.topics) or present
+    return present
+
+
+def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
+    seen = _seen(item.seen, default)
+    views = item.views
+    if views is None and item.client_ids is not None:
+        views = [ViewItem([ConnectionEntry(client_id) for client_id in item.client_ids], item.seen)]
+    return ConsumerGroup(
+        group=item.group,
+        seen=seen,
+        consume_type=item.consume_type,
+        message_model=item.message_model,
+        consume_from_where=item.consume_from_where,
+        views=None if views is None else tuple(_view(view, seen) for view in views),
+        topics=None if item.topics is None else tuple(item.topics),
+        queues={MessageQueue(q.topic, q.broker_name, q.queue_id): _state(q) for q in item.queues},
+        reports={report.client_id: _report(report) for report in item.reports},
+    )
+
+
+def _view(item: ViewItem, default: Seen) -> MemberView:
+    entries = (Connection(c.client_id, c.client_addr, c.language, c.version) for c in item.connections)
+    return MemberView(tuple(entries), _seen(item.seen, default), item.broker_addr)
+
+
+def _state(item: QueueItem) -> QueueState:
+    owners = None if item.owners is None else frozenset(item.owners)
+    return QueueState(owners, item.broker_offset, item.consumer_offset, item.last_timestamp)
+
+
+def _report(item: ReportItem) -> MemberReport:
+    topics = None if item.topics is None else frozenset(item.topics)
+    return MemberReport(item.client_id, topics, item.strategy_class, item.client_rebalance)
+
+
+def _seen(item: SeenItem | None, default: Seen) -> Seen:
+    return default if item is None else Seen(item.where, _utc(item.at))
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+
+
+def _seen_out(seen: Seen) -> dict[str, Any]:
+    return {"where": seen.where, "at": None if seen.at is None else seen.at.isoformat().replace("+00:00", "Z")}
+
+
+def _broker_out(broker: BrokerData) -> dict[str, Any]:
+    return {
+        "cluster": broker.cluster,
+        "brokerName": broker.broker_name,
+        "brokerAddrs": {str(broker_id): addr for broker_id, addr in sorted(broker.broker_addrs.items())},
+        "enableActingMaster": broker.enable_acting_master,
+        "zoneName": broker.zone_name,
+    }
+
+
+def _route_out(data: TopicRouteData) -> dict[str, Any]:
+    mapping = data.topic_queue_mapping_by_broker
+    return {
+        "orderTopicConf": data.order_topic_conf,
+        "queueDatas": [
+            {
+                "brokerName": queue.broker_name,
+                "readQueueNums": queue.read_queue_nums,
+                "writeQueueNums": queue.write_queue_nums,
+                "perm": queue.perm,
+                "topicSysFlag": queue.topic_sys_flag,
+            }
+            for queue in data.queue_datas
+        ],
+        "brokerDatas": [_broker_out(broker) for broker in data.broker_datas],
+        "topicQueueMappingByBroker": None
+        if mapping is None
+        else {
+            name: {
+                "topic": info.topic,
+                "scope": info.scope,
+                "totalQueues": info.total_queues,
+                "bname": info.bname,
+                "epoch": info.epoch,
+                "currIdMap": {str(key): value for key, value in info.curr_id_map.items()},
+            }
+            for name, info in mapping.items()
+        },
+    }
+
+
+def _group_out(group: ConsumerGroup) -> dict[str, Any]:
+    return {
+        "group": group.group,
+        "seen": _seen_out(group.seen),
+        "consumeType": group.consume_type,
+        "messageModel": group.message_model,
+        "consumeFromWhere": group.consume_from_where,
+        "topics": None if group.topics is None else list(group.topics),
+        "views": None
+        if group.views is None
+        else [
+            {
+                "connections": [
+                    {"clientId": c.client_id, "clientAddr": c.client_addr, "language": c.language, "version": c.version}
+                    for c in view.connections
+                ],
+                "seen": _seen_out(view.seen),
+                "brokerAddr": view.broker_addr,
+            }
+            for view in group.views
+        ],
+        "queues": [_queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)],
+        "reports": [
+            {
+                "clientId": report.client_id,
+                "topics": None if report.topics is None else sorted(report.topics),
+                "strategyClass": report.strategy_class,
+                "clientRebalance": report.client_rebalance,
+            }
+            for _, report in sorted(group.reports.items())
+        ],
+    }
+
+
+def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:
+    return {
+        "topic": queue.topic,
+        "brokerName": queue.broker_name,
+        "queueId": queue.queue_id,
+        "owners": None if state.owners is None else sorted(state.owners),
+        "brokerOffset": state.broker_offset,
+        "consumerOffset": state.consumer_offset,
+        "lastTimestamp": state.last_timestamp,
+    }

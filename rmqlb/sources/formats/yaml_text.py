@@ -1,0 +1,216 @@
+"""YAML from strangers: built from events, without aliases, merge keys and tags, bounded in depth and count.
+
+Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
+sign in its exponent, as those have that rmqlb's own YAML holds: `1e5` is a text, for it may be a topic's name. A key
+that stands twice is refused. A loader's nodes would take ten times the memory of the values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from rmqlb.errors import DocumentError
+from rmqlb.sources.formats.bounded import MAX_DEPTH
+from rmqlb.sources.formats.loose_json import MAX_DIGITS
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_NODES = 1_000_000
+"""Enough for 50,000 queues with their offsets; they take two seconds of the processor and a hundred MB."""
+_MAX_CHARACTERS = 12 << 20
+"""rmqlb's own YAML has ten bytes a node, so this much of it has too many nodes. The parser keeps several copies."""
+_LARGE = "large snapshots are written in JSON: rmqlb fetch-routes -o json"
+_NULL = re.compile(r"(?:~|null|Null|NULL|)")
+_BOOL = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
+_NUMERIC = frozenset("-+0123456789")
+_MERGE = "<<"
+_SAME_HASHES = sys.hash_info.modulus
+"""From here on integers share their hashes with others, so that a mapping of them could take hours."""
+_NO_KEY: Any = object()
+
+
+def read_yaml(text: str, where: str) -> object:
+    """The one document of a YAML text.
+
+    Raises:
+        DocumentError: it is not YAML, holds aliases or tags, is nested too deeply, has a key twice, or is too large.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
+    try:
+        return _read(text, where)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise DocumentError(f"{where}{place}: {_problem(error.problem or error.context)}") from None
+    except yaml.YAMLError as error:
+        raise DocumentError(f"{where}: {_problem(str(error))}") from None
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{where}: {_problem(str(error))}") from None
+
+
+class _Values:
+    """What the events so far make: the document's value, and the lists and mappings that are still open.
+
+    Attributes:
+        value: the document's value.
+        depth: how many lists and mappings are open.
+        bad_key: the first error in a key that is no plain value, to be raised when nothing worse is found.
+    """
+
+    def __init__(self) -> None:
+        self.value: object = None
+        self.bad_key: yaml.YAMLError | None = None
+        self._open: list[Any] = []
+        self._keys: list[Any] = []
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
+
+    def add(self, value: Any, event: Any) -> None:
+        """A value, where the innermost open list or mapping expects one; in a mapping, every other one is a key."""
+        if not self._open:
+            self.value = value
+            return
+        inside = self._open[-1]
+        if type(inside) is list:
+            inside.append(value)
+        elif self._keys[-1] is _NO_KEY:
+            self._keys[-1] = self._key(inside, value, event)
+        else:
+            inside[self._keys[-1]] = value
+            self._keys[-1] = _NO_KEY
+
+    def enter(self, value: list[Any] | dict[Any, Any], event: Any) -> None:
+        """A list or mapping, whose own values follow."""
+        self.add(value, event)
+        self._open.append(value)
+        self._keys.append(_NO_KEY)
+
+    def leave(self) -> None:
+        """The innermost list or mapping is complete."""
+        self._open.pop()
+        self._keys.pop()
+
+    def _key(self, mapping: dict[Any, Any], value: Any, event: Any) -> Any:
+        if isinstance(value, list | dict):
+            self.bad_key = self.bad_key or _error("found unhashable key", event)
+            return object()
+        if event.implicit[0] and event.value == _MERGE:
+            raise _error("YAML merge keys are not read", event)
+        if type(value) is int and abs(value) >= _SAME_HASHES:
+            raise _error("a number too large for a key", event)
+        if value in mapping:
+            raise _error(f"the key {str(event.value)[:80]!r} stands twice", event)
+        return value
+
+
+def _read(text: str, where: str) -> object:
+    values = _Values()
+    documents = 0
+    for event in _allowed(text, where):
+        if isinstance(event, yaml.ScalarEvent):
+            values.add(_scalar(event), event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event)
+            if values.depth > MAX_DEPTH:
+                raise DocumentError(f"{_place(where, event)}: nested deeper than {MAX_DEPTH}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            values.leave()
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise _error("but found another document", event)
+    if values.bad_key is not None:
+        raise values.bad_key
+    return values.value
+
+
+def _allowed(text: str, where: str) -> Iterator[Any]:
+    anchors: set[str] = set()
+    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
+        if nodes > _MAX_NODES:
+            raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
+        problem = _forbidden(event, anchors)
+        if problem is not None:
+            raise DocumentError(f"{_place(where, event)}: {problem}")
+        yield event
+
+
+def _forbidden(event: Any, anchors: set[str]) -> str | None:
+    """What must not stand there; an anchor, which alone does no harm, joins those before."""
+    if isinstance(event, yaml.AliasEvent):
+        return "YAML aliases are not read"
+    if getattr(event, "tag", None) is not None:
+        return "YAML tags are not read"
+    anchor = getattr(event, "anchor", None)
+    if anchor in anchors:  # `lines_of` could not read it
+        return f"the anchor {anchor[:80]!r} stands twice"
+    if anchor is not None:
+        anchors.add(anchor)
+    return None
+
+
+def _scalar(event: Any) -> Any:
+    """A plain scalar by its pattern, any other as the text it is."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return text
+    if text[:1] in _NUMERIC:
+        if _INT.fullmatch(text) or _FLOAT.fullmatch(text):
+            return _number(text, event)
+        return text
+    if text in _BOOL:
+        return _BOOL[text]
+    return None if _NULL.fullmatch(text) else text
+
+
+def _number(text: str, event: Any) -> int | float:
+    """An integer or a float; the patterns have checked the text, so only its size can be wrong."""
+    if len(text) > MAX_DIGITS:
+        raise _error(f"a number of more than {MAX_DIGITS} digits", event)
+    if "." not in text:
+        return int(text)
+    value = float(text)
+    if math.isinf(value):
+        raise _error("a number too large", event)
+    return value
+
+
+def _error(problem: str, event: Any) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
+
+
+def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+    """Where things stand in a text that `read_yaml` takes: path of each key and list item → its line, from 1.
+
+    A path has keys as text and places in lists, from the outside in; the empty one is the document.
+    """
+    lines: dict[tuple[str | int, ...], int] = {}
+    waiting: list[tuple[tuple[str | int, ...], Any, Any]] = [((), None, yaml.compose(text, Loader=_BASE))]
+    while waiting:
+        path, key, node = waiting.pop()
+        if node is None:
+            continue
+        lines[path] = (key or node).start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            waiting += [((*path, str(name.value)), name, value) for name, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += [((*path, place), None, item) for place, item in enumerate(node.value)]
+    return lines
+
+
+def _place(where: str, event: Any) -> str:
+    return f"{where}, line {event.start_mark.line + 1}"
+
+
+def _problem(text: str | None) -> str:
+    return " ".join((text or "it is not YAML").split())

@@ -1,0 +1,1 @@
+"""The NameServers and brokers themselves as a source, over sockets."""

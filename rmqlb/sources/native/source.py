@@ -1,0 +1,225 @@
+"""RocketMQ's own protocol: NameServers for routes, brokers for everything else.
+
+Every NameServer is asked for a route, because they need not agree; the first that answers is believed and what the
+others say differently is kept beside it. One that does not answer is not asked again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from rmqlb.errors import EndpointError
+from rmqlb.model.group import RETRY_PREFIX, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import RouteSighting, Unread
+from rmqlb.remoting import requests
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import RemotingCommand
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats.bounded import require_few_values
+from rmqlb.sources.live import Held, address_of, utc_now
+from rmqlb.sources.native.wire import RemotingClient, WireSettings
+from rmqlb.sources.source import Refused
+
+Document = TypeVar("Document")
+
+
+class NameServerReads:
+    """The reads of a cluster through its NameServers (`AdminReads`).
+
+    Args:
+        name_servers: `host:port` of each.
+        settings: how to talk to them and to the brokers.
+        clock: tells the time of an observation, in UTC.
+    """
+
+    kind = "nameserver"
+    offsets_at_once = False
+
+    def __init__(
+        self, name_servers: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
+        self.client = RemotingClient(settings)
+        self._name_servers = list(name_servers)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._lost: dict[str, EndpointError] = {}
+        self._unlisted: dict[str, str] = {}
+        self._cluster: docs.ClusterInfoDocument | None = None
+
+    def topics(self) -> list[str]:
+        """All topics but those that brokers and clusters have for themselves."""
+        own = self._own_names()
+        found = self._from_name_server(requests.get_all_topic_list(), docs.TopicListDocument).topic_list
+        return [topic for topic in found if topic not in own]
+
+    def groups(self) -> list[str]:
+        """The groups of all brokers; one that does not answer is noted, unless none does."""
+        found: dict[str, None] = {}
+        errors: dict[str, EndpointError] = {}
+        addresses = self._addresses()
+        for name, address in addresses.items():
+            try:
+                found.update(dict.fromkeys(self._groups_at(address)))
+            except EndpointError as error:
+                errors[name] = error
+        if errors and len(errors) == len(addresses):
+            raise next(iter(errors.values()))
+        self._unlisted = {name: error.message for name, error in errors.items()}
+        return list(found)
+
+    def has_group(self, group: str) -> bool:
+        """One of the brokers has a configuration of the group."""
+        return group in self.groups()
+
+    def route(self, topic: str) -> RouteSighting | None:
+        """The topic's route, with what other NameServers say differently."""
+        sightings = self._from_all(lambda server: self._route_at(server, topic))
+        known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
+        if not known:
+            return None
+        first = known[0]
+        others = tuple(other for other in sightings if first.route.differs_from(other.route))
+        return RouteSighting(first.route, first.seen, others)
+
+    def brokers(self, group: str) -> dict[str, str]:
+        """The brokers that hold the group's retry topic, as clients make it; all brokers when there is none."""
+        sighting = self.route(RETRY_PREFIX + group)
+        if sighting is None:
+            return self._addresses()
+        addresses = {broker.broker_name: address_of(broker) for broker in sighting.route.broker_datas}
+        return {name: address for name, address in sorted(addresses.items()) if address is not None}
+
+    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
+        """The members that one broker lists."""
+        request = requests.get_consumer_connection_list(group)
+        response = self.client.call(address, request)
+        if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return None
+        return self._document(address, request, response, docs.ConnectionsDocument)
+
+    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+        """How far the group has read its queues on these brokers."""
+        states: dict[MessageQueue, QueueState] = {}
+        for address in addresses:
+            stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
+            states.update(docs.consume_stats(stats, address))
+        return states
+
+    def running_info(self, group: str, client_id: str, address: str) -> Held:
+        """What a member says of itself, asked through a broker it is connected to."""
+        request = requests.get_consumer_running_info(group, client_id)
+        document = self._ask(address, request, docs.RunningInfoDocument)
+        return docs.member_report(document, client_id), docs.held_queues(document, f"{address}, {client_id}")
+
+    def unread(self) -> list[Unread]:
+        """NameServers and brokers that did not answer while others did."""
+        lost = [Unread(f"NameServer {server}", error.message) for server, error in self._lost.items()]
+        return lost + [Unread(f"groups of broker {name}", reason) for name, reason in self._unlisted.items()]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.client.close()
+
+    # -- NameServers -------------------------------------------------------------------------------------------------
+
+    def _route_at(self, server: str, topic: str) -> RouteSighting:
+        request = requests.get_route_info_by_topic(topic)
+        response = self.client.call(server, request)
+        seen = Seen(f"NameServer {server}", self._clock())
+        if response.code == ResponseCode.TOPIC_NOT_EXIST:
+            return RouteSighting(TopicRouteData(topic, (), ()), seen)
+        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
+
+    def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
+        """The answer of the first NameServer that gives one."""
+        refused: Refused | None = None
+        for server in self._living():
+            try:
+                return self._ask(server, request, kind)
+            except Refused as error:
+                refused = refused or error
+            except EndpointError as error:
+                self._lose(server, error)
+        raise refused or self._nobody()
+
+    def _from_all(self, ask: Callable[[str], RouteSighting]) -> list[RouteSighting]:
+        """The answers of all NameServers; one that refuses is passed over while another answers."""
+        answers: list[RouteSighting] = []
+        refused: Refused | None = None
+        for server in self._living():
+            try:
+                answers.append(ask(server))
+            except Refused as error:
+                refused = refused or error
+            except EndpointError as error:
+                self._lose(server, error)
+        if not answers:
+            raise refused or self._nobody()
+        return answers
+
+    def _living(self) -> list[str]:
+        with self._lock:
+            return [server for server in self._name_servers if server not in self._lost]
+
+    def _lose(self, server: str, error: EndpointError) -> None:
+        with self._lock:
+            self._lost.setdefault(server, error)
+
+    def _nobody(self) -> EndpointError:
+        """No NameServer answers: the first one's reason stands for all."""
+        error = next(iter(self._lost.values()))
+        if len(self._lost) == 1:
+            return error
+        return EndpointError(
+            f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint, code=error.code
+        )
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def _own_names(self) -> set[str]:
+        cluster = self._cluster_info()
+        clusters = {data.cluster for data in cluster.broker_addr_table.values() if data.cluster}
+        return clusters | cluster.broker_addr_table.keys()
+
+    def _addresses(self) -> dict[str, str]:
+        table = self._cluster_info().broker_addr_table
+        addresses = {name: address_of(docs.broker(data)) for name, data in sorted(table.items())}
+        return {name: address for name, address in addresses.items() if address is not None}
+
+    def _cluster_info(self) -> docs.ClusterInfoDocument:
+        if self._cluster is None:
+            self._cluster = self._from_name_server(requests.get_broker_cluster_info(), docs.ClusterInfoDocument)
+        return self._cluster
+
+    def _groups_at(self, address: str) -> list[str]:
+        request = requests.get_all_subscription_group_config()
+        return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
+
+    def _ask(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document:
+        return self._document(address, request, self.client.call(address, request), kind)
+
+    def _document(
+        self, address: str, request: RemotingCommand, response: RemotingCommand, kind: type[Document]
+    ) -> Document:
+        where = f"{address} {RequestCode(request.code).name}"
+        if response.code != ResponseCode.SUCCESS:
+            raise _refused(where, response)
+        body = response.body or b"{}"
+        require_few_values(body, where)
+        return docs.convert(docs.parse_document(body, where), kind, where)
+
+
+def _refused(where: str, response: RemotingCommand) -> Refused:
+    text = response.remark or "no reason given"
+    denied = response.code == ResponseCode.NO_PERMISSION or "AclException" in text or "AuthenticationException" in text
+    message = f"{where}: code {response.code}: {docs.first_line(text)}"
+    if not denied:
+        return Refused(message, text, response_code=response.code)
+    hint = "does the cluster want an --access-key?"
+    return Refused(message, text, response_code=response.code, hint=hint, code="access-denied")

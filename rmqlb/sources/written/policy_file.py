@@ -1,0 +1,244 @@
+"""A policy from a YAML or JSON file: bounded and strict, each fault with the file, the line and the key.
+
+Whatever is wrong with a policy is the user's to mend before anything is checked, so it is a `UsageError`: a broken
+policy must not look like incomplete data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn, TypeVar
+
+from rmqlb.errors import DocumentError, UsageError
+from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.snapshot import suggestion
+from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
+from rmqlb.sources.written.send_inputs import read_text
+
+MAX_BYTES = 1 << 20
+_LONGEST_NAME = 1000
+_MOST = 2**63 - 1
+"""Java counts messages in a long."""
+_RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume")
+_WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
+_EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
+
+Path = tuple[str | int, ...]
+Name = TypeVar("Name", bound=str)
+
+
+def read_policy(path: str, strategies: Collection[str]) -> Policy:
+    """The policy in a file, or on stdin for `-`.
+
+    Args:
+        path: the file, YAML or JSON, at most 1 MB.
+        strategies: names of the strategies that a rule may assume.
+
+    Raises:
+        UsageError: the file cannot be read, or what is in it is no policy.
+    """
+    text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
+    return parse_policy(text, "stdin" if path == "-" else path, strategies)
+
+
+def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
+    """The policy in a text, as `read_policy`; `where` is how errors name it.
+
+    Raises:
+        UsageError: it is no policy.
+    """
+    try:
+        value = read_yaml(text, where)
+    except DocumentError as error:
+        is_star = any(text in error.message for text in ("aliases", "alphabetic or numeric"))  # how YAML reads a bare *
+        raise UsageError(
+            error.message, hint="put patterns in quotes: '*'" if is_star else error.hint, code="policy-invalid"
+        ) from None
+    return _Reading(text, where, strategies).policy(value)
+
+
+class _Reading:
+    """One reading of a policy; each method takes a value with its path, and returns what it says.
+
+    Args:
+        text: the file, to find lines in.
+        where: how errors name it.
+        strategies: those that a rule may assume.
+    """
+
+    def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
+        self._text = text
+        self._where = where
+        self._strategies = strategies
+
+    def policy(self, value: object) -> Policy:
+        document = self._mapping(value, (), ("rules", "waivers"), ("rules",))
+        rules = tuple(
+            self._rule(item, ("rules", i)) for i, item in enumerate(self._list(document["rules"], ("rules",)))
+        )
+        names: set[str] = set()
+        for index, rule in enumerate(rules):
+            if rule.name in names:
+                self._refuse(("rules", index, "name"), f"two rules are called {rule.name}")
+            names.add(rule.name)
+        items = enumerate(self._list(document["waivers"], ("waivers",), least=0) if "waivers" in document else ())
+        waivers = tuple(self._waiver(item, ("waivers", i), {rule.name: rule for rule in rules}) for i, item in items)
+        return Policy(self._where, rules, waivers)
+
+    def _rule(self, value: object, path: Path) -> Rule:
+        found = self._mapping(value, path, _RULE_KEYS, ("name", "limits"))
+        if ("groups" in found) == ("topics" in found):
+            self._refuse(path, "a rule is about groups or about topics", "name one of them: groups: ['*']")
+        about, key = (GROUP, "groups") if "groups" in found else (TOPIC, "topics")
+        if "assume" in found and about == TOPIC:
+            self._refuse((*path, "assume"), "a rule about topics assumes no strategy")
+        severity = self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities")
+        assume = found.get("assume")
+        return Rule(
+            name=self._name(found["name"], (*path, "name")),
+            about=about,
+            patterns=self._texts(found[key], (*path, key)),
+            limits=self._limits(found["limits"], (*path, "limits"), about),
+            exclude=self._texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
+            severity=severity,
+            assume=None if assume is None else self._strategy(assume, (*path, "assume")),
+        )
+
+    def _limits(self, value: object, path: Path, about: str) -> tuple[Limit, ...]:
+        known = [name for name, kind in LIMITS.items() if kind.about == about]
+        if isinstance(value, dict):
+            for name in value:
+                if name in LIMITS and name not in known:
+                    here = f"limits of {about}s are {', '.join(known)}"
+                    self._refuse((*path, name), f"{name} is no limit of {about}s", here)
+        found = self._mapping(value, path, known, ())
+        if not found:
+            self._refuse(path, "a rule needs a limit", f"there are {', '.join(known)}")
+        return tuple(Limit(name, self._bound(bound, (*path, name))) for name, bound in found.items())
+
+    def _bound(self, value: object, path: Path) -> Bound:
+        name = str(path[-1])
+        unit = LIMITS[name].unit
+        if unit == "names":
+            return tuple(self._allowed(text, path) for text in self._texts(value, path))
+        if unit == "share":
+            return self._share(value, path)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self._refuse(path, f"{_shown(value)} is not a number")
+        if unit != "ratio" and not isinstance(value, int):
+            self._refuse(path, f"{_shown(value)} is not a whole number")
+        least = 0 if unit == "count" else 1
+        if not least <= value <= _MOST:
+            self._refuse(path, f"{_shown(value)} is {f'less than {least}' if value < least else f'more than {_MOST}'}")
+        return value
+
+    def _share(self, value: object, path: Path) -> float:
+        number = value.removesuffix("%") if isinstance(value, str) and value.endswith("%") else ""
+        try:
+            share = Decimal(number.strip()) / 100 if number.strip().replace(".", "", 1).isdecimal() else Decimal(2)
+        except InvalidOperation:
+            share = Decimal(2)
+        if not 0 <= share <= 1:
+            self._refuse(path, f"{_shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
+        return float(share)
+
+    def _waiver(self, value: object, path: Path, rules: Mapping[str, Rule]) -> Waiver:
+        found = self._mapping(value, path, _WAIVER_KEYS, ("reason", "until"))
+        if not found.keys() & {"rule", "group", "topic"}:
+            self._refuse(path, "a waiver names a rule, a group or a topic")
+        if {"group", "topic"} <= found.keys():
+            self._refuse((*path, "topic"), "a waiver names a group or a topic, not both", "write two waivers")
+        rule = self._one_of(found["rule"], (*path, "rule"), rules, "rules") if "rule" in found else None
+        limit = None
+        if "limit" in found:
+            limits = LIMITS if rule is None else [each.name for each in rules[rule].limits]
+            limit = self._one_of(found["limit"], (*path, "limit"), limits, "limits")
+        return Waiver(
+            reason=self._name(found["reason"], (*path, "reason")),
+            until=self._date(found["until"], (*path, "until")),
+            rule=rule,
+            group=self._name(found["group"], (*path, "group")) if "group" in found else None,
+            topic=self._name(found["topic"], (*path, "topic")) if "topic" in found else None,
+            limit=limit,
+        )
+
+    def _date(self, value: object, path: Path) -> date:
+        is_like_one = isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value)
+        try:
+            return date.fromisoformat(str(value) if is_like_one else "")
+        except ValueError:
+            self._refuse(path, f"{_shown(value)} is not a date", "write YYYY-MM-DD, the last day on which it counts")
+
+    def _strategy(self, value: object, path: Path) -> str:
+        return self._one_of(self._name(value, path).upper(), path, self._strategies, "strategies")
+
+    def _allowed(self, text: str, path: Path) -> str:
+        """A strategy's name, or the class name of one that is not RocketMQ's own."""
+        is_class = text.upper() != text and text.upper() not in self._strategies
+        return text if is_class else self._strategy(text, path)
+
+    def _one_of(self, value: object, path: Path, known: Collection[Name], kind: str) -> Name:
+        name = self._name(value, path)
+        found = next((each for each in known if each == name), None)
+        if found is None:
+            self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+        return found
+
+    def _texts(self, value: object, path: Path) -> tuple[str, ...]:
+        """One text or a list of them."""
+        if isinstance(value, str):
+            return (self._name(value, path),)
+        return tuple(self._name(item, (*path, i)) for i, item in enumerate(self._list(value, path)))
+
+    def _name(self, value: object, path: Path) -> str:
+        if not isinstance(value, str):
+            self._refuse(path, f"{_shown(value)} is not a text", "put it in quotes")
+        if not value.strip() or len(value) > _LONGEST_NAME:
+            self._refuse(path, "it is empty" if not value.strip() else f"longer than {_LONGEST_NAME} characters")
+        return value
+
+    def _list(self, value: object, path: Path, least: int = 1) -> list[Any]:
+        if not isinstance(value, list):
+            self._refuse(path, f"{_shown(value)} is not a list")
+        if len(value) < least:
+            self._refuse(path, "the list is empty", _EXAMPLE if path == ("rules",) else None)
+        return value
+
+    def _mapping(self, value: object, path: Path, known: Collection[str], needed: Collection[str]) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self._refuse(path, f"{_shown(value)} is not a mapping", None if path else _EXAMPLE)
+        for key in value:
+            if key not in known:
+                self._refuse(
+                    (*path, str(key)), f"there is no key {_shown(key)} here", suggestion("keys", str(key), known)
+                )
+        for key in needed:
+            if key not in value:
+                self._refuse(path, f"the key {key} is missing", None if path else _EXAMPLE)
+        return value
+
+    def _refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
+        lines = lines_of(self._text)
+        line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
+        place = f"{_path_text(path)}: " if path else ""
+        raise UsageError(f"{self._where}, line {line}: {place}{problem}", hint=hint, code="policy-invalid")
+
+
+def _path_text(path: Path) -> str:
+    """`rules[0].limits.idle`."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{str(step)[:80]}" for step in path)
+    return "".join(parts).removeprefix(".")
+
+
+def _singular(kind: str) -> str:
+    return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+
+
+def _shown(value: object) -> str:
+    """A value in an error, as short as can be."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else repr(value)[:80]

@@ -1,0 +1,130 @@
+"""The formats for machines: JSON and YAML of the envelope, CSV and TSV of one section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
+from rmqlb.views.report import Cell, Report, Section, utc_text
+
+if TYPE_CHECKING:
+    from rmqlb.views.shapes.envelope import Envelope
+
+FORMAT_VERSION = "1.0"
+
+
+def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
+    """What every command's JSON and YAML have in common around their data."""
+    return {
+        "schema": report.schema,
+        "formatVersion": FORMAT_VERSION,
+        "command": command,
+        "source": {
+            "kind": snapshot.kind,
+            "endpoint": snapshot.endpoint,
+            "takenAt": utc_text(snapshot.taken_at),
+            "context": snapshot.context,
+        },
+        "data": report.data,
+        "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],
+    }
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """Indented JSON, ending in a line end."""
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
+        import json
+
+        text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    return safe_json(text) + "\n"
+
+
+class JsonLines:
+    """JSON lines as they come, handed on in large pieces.
+
+    Args:
+        write: takes the text.
+    """
+
+    LARGEST = 1 << 16
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._encode = msgspec.json.Encoder().encode_into
+        self._buffer = bytearray()
+
+    def add(self, value: msgspec.Struct | Mapping[str, Any]) -> None:
+        """One more line."""
+        end = len(self._buffer)
+        try:
+            self._encode(value, self._buffer, -1)
+        except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
+            self._buffer[end:] = _with_halves(value)
+        self._buffer += b"\n"
+        if len(self._buffer) > self.LARGEST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what there is."""
+        self._write(safe_json(self._buffer.decode()))
+        self._buffer.clear()
+
+
+def as_json_lines(values: Iterable[Mapping[str, Any]]) -> str:
+    """A line of JSON for each."""
+    parts: list[str] = []
+    lines = JsonLines(parts.append)
+    for value in values:
+        lines.add(value)
+    lines.flush()
+    return "".join(parts)
+
+
+def _with_halves(value: object) -> bytes:
+    import json
+
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False).encode()
+
+
+def as_yaml(value: Mapping[str, Any]) -> str:
+    """YAML with the same keys and values as the JSON."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the base class asks for each value
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        style = '"' if visible(value) != value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return safe_yaml(dumped)
+
+
+def as_csv(section: Section, delimiter: str = ",") -> str:
+    """One section after RFC 4180 (or tab-separated); owners are separated by spaces, unknown is an empty cell."""
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\r\n" if delimiter == "," else "\n")
+    writer.writerow(column.key for column in section.columns)
+    writer.writerows([_plain(cell) for cell in row] for row in section.rows)
+    return out.getvalue()
+
+
+def _plain(cell: Cell) -> str | int | float:
+    if cell is None:
+        return ""
+    if isinstance(cell, tuple):
+        cell = " ".join(cell)
+    return safe_cell(visible(cell)) if isinstance(cell, str) else cell

@@ -1,0 +1,87 @@
+"""A `CheckReport` as SARIF 2.1.0: the policy's rules, and a result for each limit that does not simply hold.
+
+Locations are logical, for a group or topic stands in no file. What cannot be told is of kind `open`, what does not
+apply of kind `notApplicable`; a waived result is suppressed. What a viewer might obey in a text is shown as escapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, Verdict
+from rmqlb.model.policy import Rule
+from rmqlb.views.check.words import bound_text, sentence, waiver_text
+from rmqlb.views.formats.machine import as_json
+from rmqlb.views.formats.text import visible
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_KINDS: dict[Verdict, str] = {VIOLATED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
+
+
+def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
+    """The check as a SARIF log, in JSON.
+
+    Args:
+        report: the check.
+        version: rmqlb's own.
+        exit_code: with which the command ends.
+    """
+    places = {rule.name: index for index, rule in enumerate(report.policy.rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "rmqlb",
+                "semanticVersion": version,
+                "rules": [_rule(rule) for rule in report.policy.rules],
+            }
+        },
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "exitCode": exit_code,
+                "toolConfigurationNotifications": [
+                    {
+                        "descriptor": {"id": finding.code},
+                        "level": "warning",
+                        "message": {"text": visible(finding.message)},
+                    }
+                    for finding in report.findings
+                ],
+            }
+        ],
+        "columnKind": "utf16CodeUnits",
+        "results": [_result(one, places) for one in report.judgements if one.verdict != HOLDS],
+    }
+    return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    limits = "; ".join(f"{limit.name} {bound_text(limit)} ({limit.kind.what})" for limit in rule.limits)
+    return {
+        "id": visible(rule.name),
+        "shortDescription": {"text": visible(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
+        "fullDescription": {"text": visible(limits)},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
+    limit = one.limit.name if one.limit else None
+    result: dict[str, Any] = {
+        "ruleId": visible(one.rule.name),
+        "ruleIndex": places[one.rule.name],
+        "kind": _KINDS[one.verdict],
+        "level": one.rule.severity if one.verdict == VIOLATED else "none",
+        "message": {"text": visible(sentence(one))},
+        "properties": {"limit": limit, "value": one.value, "basis": one.basis},
+    }
+    if one.subject is not None:
+        name = visible(one.subject)
+        place = {"name": name, "fullyQualifiedName": f"{one.rule.about}/{name}", "kind": one.rule.about}
+        result["locations"] = [{"logicalLocations": [place]}]
+        result["partialFingerprints"] = {"limit/v1": visible(f"{one.rule.name}/{one.rule.about}/{one.subject}/{limit}")}
+    if one.waiver is not None:
+        result["suppressions"] = [
+            {"kind": "external", "status": "accepted", "justification": visible(waiver_text(one.waiver))}
+        ]
+    return result

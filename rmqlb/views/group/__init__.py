@@ -1,0 +1,1 @@
+"""A simulated group: figures, timelines, pictures."""

@@ -1,0 +1,179 @@
+"""The lines above the tables of a group's simulation: what somebody who is woken at night must know first.
+
+Rule of this file: a line says one thing, the bad before the usual; a bound is called one, the unknown is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rmqlb.model.consuming import (
+    CONSUME_FROM_LAST_OFFSET,
+    TIMER_NAMES,
+    Event,
+    GroupReport,
+    GroupTrials,
+    Timers,
+)
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.views.group.figures import shown_figure
+from rmqlb.views.group.windows import Window, longest, windows
+from rmqlb.views.report import duration, milliseconds
+
+_MOST_NAMES = 3
+_DEFAULTS = Timers()
+
+
+def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, ...]:
+    """What happened, how bad it was, what came of it for messages, and by whose rules."""
+    found = windows(report)
+    return (
+        f"{_group(report)}: {_events(report)}; {_settled(report)}",
+        _nobody(report, found),
+        *(() if report.scenario.broadcasting else (_several(report, found),)),
+        _messages(report),
+        *(() if trials is None else _over_trials(trials)),
+        _rules(report),
+        *_clocks(report),
+    )
+
+
+def named(queue: MessageQueue) -> str:
+    """A queue in a sentence."""
+    return f"{queue.topic} {queue.broker_name} {queue.queue_id}"
+
+
+def time(us: int) -> str:
+    """A time or a length of time in microseconds, as people read it."""
+    return duration(milliseconds(us))
+
+
+def _group(report: GroupReport) -> str:
+    return f"group {report.group}" if report.group else "a group"
+
+
+def _events(report: GroupReport) -> str:
+    return _some(list(dict.fromkeys(map(_event, report.events)))) or "no event"
+
+
+def _event(event: Event) -> str:
+    """As the user wrote it, and when it was, if that is not part of it."""
+    plain = f"{event.kind} {event.subject}"
+    return event.text if event.text not in ("", plain) else f"{plain} at {time(event.at_us)}"
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f", and {len(texts) - _MOST_NAMES} more" if len(texts) > _MOST_NAMES else ""
+    return ", ".join(texts[:_MOST_NAMES]) + more
+
+
+def _settled(report: GroupReport) -> str:
+    settled, events = report.figures.settled_us, report.events
+    if settled is None:
+        last = events[-1].at_us if events else 0
+        since = "the start" if not events else "it" if len(events) == 1 else "the last event"
+        return f"not settled {time(report.end_us - last)} after {since}, where the simulation ends"
+    if settled == 0:
+        return "no queue changes its owner"
+    since = "the start" if not events else "it" if len(events) == 1 else "the first event"
+    return f"settled {time(settled)} after {since}"
+
+
+def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
+    left = sum(1 for one in report.timelines if one.intervals and one.intervals[-1].state == "none")
+    at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
+    window, f = longest(found, "none"), report.figures
+    if window is None:
+        return "every queue has an owner all the time"
+    return (
+        f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
+        f"{time(f.none_us)} of queue-time in all{at_end}"
+    )
+
+
+def _several(report: GroupReport, found: Sequence[Window]) -> str:
+    window, f = longest(found, "several"), report.figures
+    if window is None:
+        return "no queue ever has several owners"
+    return (
+        f"longest with several owners: {_window(window)}; {_of(f.queues_several, report)} at some time, "
+        f"{time(f.several_us)} of queue-time in all"
+    )
+
+
+def _of(number: int, report: GroupReport) -> str:
+    return f"{number} of {len(report.timelines)} queues"
+
+
+def _window(window: Window) -> str:
+    return f"{named(window.queue)} for {time(window.length_us)} from {time(window.from_us)} on"
+
+
+def _messages(report: GroupReport) -> str:
+    f = report.figures
+    if not f.taken:
+        return "no queue is taken over: no message is delivered again or waits"
+    behind = max((takeover.again_us for one in report.timelines for takeover in one.takeovers), default=0)
+    if f.again is not None:
+        again = f"at most {f.again} message{'' if f.again == 1 else 's'} delivered again"
+    elif behind:
+        again = f"delivered again: at most a queue's last {time(behind)}, how many messages is unknown without --rate"
+    else:
+        again = "no message delivered again"
+    waits = f"a message waits at most {time(f.unread_us)}" if f.unread_us else "no message waits"
+    return f"{again}; {waits} for a new owner"
+
+
+def _over_trials(trials: GroupTrials) -> Iterable[str]:
+    s = trials.spreads
+    if not trials.settled:
+        yield f"none of {trials.trials} trials settled"
+    elif "settled_us" in s:
+        some = "" if trials.settled == trials.trials else f"{trials.settled} of "
+        spread = s["settled_us"]
+        yield (
+            f"{some}{trials.trials} trials settled: half of them within {shown_figure('settled_us', spread.median)}, "
+            f"95 % within {shown_figure('settled_us', spread.p95)}, the worst (trial {spread.worst_trial}) after "
+            f"{shown_figure('settled_us', spread.worst)}"
+        )
+    parts = [
+        f"{what} 95 % within {shown_figure(field, s[field].p95)}, worst {shown_figure(field, s[field].worst)}"
+        for what, field in (("without owner", "longest_none_us"), ("with several owners", "longest_several_us"))
+        if field in s
+    ]
+    if parts:
+        yield f"longest in a trial: {'; '.join(parts)}"
+
+
+def _rules(report: GroupReport) -> str:
+    s = report.scenario
+    topics = list(dict.fromkeys(one.queue.topic for one in report.timelines))
+    model = "BROADCASTING" if s.broadcasting else f"strategy {report.strategy}"
+    kind = ", orderly" if s.orderly else ""
+    return (
+        f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}, {len(report.timelines)} queues of "
+        f"{_some(topics)}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
+    )
+
+
+def _clocks(report: GroupReport) -> Iterable[str]:
+    s = report.scenario
+    parts = [f"seed {s.seed}, trial {report.trial}", f"a request takes about {time(s.latency_us)}"]
+    if s.consume_us:
+        parts.append(f"a message takes the listener {time(s.consume_us)}")
+    if s.consume_from != CONSUME_FROM_LAST_OFFSET:
+        parts.append(s.consume_from)
+    if s.all_new:
+        parts.append("all members start at 0s")
+    yield "; ".join(parts)
+    given = [
+        f"{name} {_timer(getattr(s.timers, field))} instead of {_timer(getattr(_DEFAULTS, field))}"
+        for name, field in TIMER_NAMES.items()
+        if getattr(s.timers, field) != getattr(_DEFAULTS, field)
+    ]
+    if given:
+        yield f"timers: {', '.join(given)}"
+
+
+def _timer(us: int | None) -> str:
+    return "what the client version does" if us is None else time(us)

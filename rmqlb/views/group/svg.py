@@ -1,0 +1,256 @@
+"""The picture of a group's simulation as SVG: a row a queue, time across, a bar an owner.
+
+Rules of this file:
+- Text from the data enters through `_text` alone, which leaves nothing that steers a reader's eye or that XML refuses.
+- Colour is never the only sign: bars carry their owner's letter, and what a bar is stands in its tooltip.
+- What is bad is at least so wide that it is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+
+from rmqlb.model.consuming import GroupReport
+from rmqlb.views.formats.text import clip, fit_for_xml
+from rmqlb.views.group.facts import group_facts, time
+from rmqlb.views.group.runs import Run, runs, story
+from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, even_edges, strips, symbols
+from rmqlb.views.group.timeline import event_marks, ticks
+from rmqlb.views.report import worst
+
+_SLICES = 500
+_PLOT = 800.0
+_MARGIN = 12
+_ROW, _BAR = 19, 16
+_CHARACTER = 6.5
+"""About the width of a letter."""
+_LONGEST_NAME = 40
+_LONGEST_LINE = 150
+_LONGEST_ID = 42
+_MOST_ROWS = 300
+_MOST_UNFOLDED = 60
+_TICKS = 8
+_TALL = 600
+_NARROWEST_BAD = 2.5
+_COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#c9b3e6")
+"""Light enough for dark letters; the colour-blind tell them apart (Paul Tol's light scheme, but for the last)."""
+_GONE, _INK, _PAPER, _RED, _QUIET, _LINE = "#b4b4b4", "#20242a", "#ffffff", "#cc0000", "#5b6470", "#d9dde2"
+_STYLE = (
+    "@media (prefers-color-scheme:dark){"
+    ".paper{fill:#15181c}.ink{fill:#e3e6ea}.quiet{fill:#9aa4b0}.line{stroke:#3a424c}.event{stroke:#e3e6ea}.bad{stroke:#ff6b6b}}"
+)
+_HATCHED = "several-owners"
+
+
+class _Plane(Struct, frozen=True):
+    """Where things are drawn.
+
+    Attributes:
+        begin_us: the time at the left edge.
+        end_us: the time at the right edge.
+        left: where the left edge is.
+        top: where the first row is.
+    """
+
+    begin_us: int
+    end_us: int
+    left: float
+    top: float
+
+    def x(self, us: int) -> float:
+        """Where a time is."""
+        return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
+
+
+def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
+    """The `svg` element, with its namespace as a plain attribute so that HTML takes it too.
+
+    Args:
+        report: what is drawn.
+        headed: the worst of the facts stand above it.
+    """
+    edges = even_edges(begin_of(report), report.end_us, _SLICES)
+    every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
+    chosen = worst([strip.badness for strip in every], _MOST_ROWS)
+    shown = every if chosen is None else [every[place] for place in chosen]
+    names = _names(report, shown)
+    letters = None if report.scenario.broadcasting else symbols(report.members)
+    colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
+    lines = [*(group_facts(report, None)[:3] if headed else ()), *_left_out(len(every) - len(shown))]
+    top = _MARGIN + 15 * len(lines) + 40
+    plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
+    bottom = top + _ROW * len(shown)
+    below = _legend(letters)
+    root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
+    for place, line in enumerate(lines):
+        head = {"font-size": "13", "font-weight": "bold"} if headed and place == 0 else {}
+        _text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
+    _axis(root, plane, bottom)
+    for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
+        _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, colours)
+    _events(root, plane, report, bottom)
+    for place, line in enumerate(below):
+        _text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
+    return root
+
+
+def _paper(width: float, height: float) -> ET.Element:
+    """An empty picture of that size."""
+    root = ET.Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "viewBox": f"0 0 {_n(width)} {_n(height)}",
+            "width": _n(width),
+            "height": _n(height),
+            "role": "img",
+            "aria-label": "the owners of each queue over time",
+            "font-family": "system-ui, -apple-system, Segoe UI, Roboto, Liberation Sans, Arial, sans-serif",
+            "font-size": "11",
+        },
+    )
+    ET.SubElement(root, "style").text = _STYLE
+    _hatch(ET.SubElement(root, "defs"))
+    _rect(root, 0, 0, width, height, fill=_PAPER, cls="paper")
+    return root
+
+
+def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
+    """Of the rows; the topic is part of them where there are several."""
+    many = len({timeline.queue.topic for timeline in report.timelines}) > 1
+    queues = [(strip.timelines[0].queue, strip.queue_ids) for strip in shown]
+    return [
+        clip(
+            fit_for_xml(f"{queue.topic} {queue.broker_name} {ids}" if many else f"{queue.broker_name} {ids}"),
+            _LONGEST_NAME,
+        )
+        for queue, ids in queues
+    ]
+
+
+def _left_out(rows: int) -> list[str]:
+    return [f"{rows} rows that are less bad or not bad at all are left out"] if rows else []
+
+
+def _legend(letters: Mapping[str, str] | None) -> list[str]:
+    """What the picture means, and whose letter is whose as long as that is a help."""
+    if letters is None:
+        return ["a number: how many own the queue; red frame: nobody; grey: the queue is gone"]
+    lines = ["a letter: its owner; red frame: no owner; hatched: several owners; grey: the queue is gone"]
+    if len(letters) <= len(SYMBOLS):
+        said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
+        return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
+    return [*lines, f"{len(letters)} consumers share the letters; tooltips have the client ids"]
+
+
+def _hatch(defs: ET.Element) -> None:
+    pattern = ET.SubElement(
+        defs, "pattern", {"id": _HATCHED, "width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
+    )
+    ET.SubElement(pattern, "rect", {"width": "6", "height": "6", "fill": "#222222"})
+    ET.SubElement(pattern, "path", {"d": "M-1 1l2-2M0 6l6-6M5 7l2-2", "stroke": "#ffffff", "stroke-width": "1.4"})
+
+
+def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
+    for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
+        x = plane.x(tick)
+        _line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
+        for y in (bottom + 16, *((plane.top - 24,) if bottom - plane.top > _TALL else ())):
+            _text(root, x, y, time(tick), cls="quiet", anchor="middle")
+
+
+def _row(
+    root: ET.Element,
+    plane: _Plane,
+    y: float,
+    name: str,
+    found: Sequence[Run],
+    letters: Mapping[str, str] | None,
+    colours: Mapping[str, str],
+) -> None:
+    """The name and the bars of a queue; the bad ones last, so that nothing covers them."""
+    row = ET.SubElement(root, "g")
+    _text(row, plane.left - 6, y + 12, name, anchor="end")
+    for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
+        bad = run.is_bad(broadcasting=letters is None)
+        x = plane.x(run.from_us)
+        width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
+        bar = ET.SubElement(row, "g")
+        ET.SubElement(bar, "title").text = fit_for_xml(story(run))
+        state = run.shown.state
+        if state == "none":
+            _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper bad", stroke=_RED)
+        elif state == "several" and bad:
+            _rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
+        elif state == "gone":
+            _rect(bar, x, y, width, _BAR, fill=_GONE)
+        else:
+            _rect(bar, x, y, width, _BAR, fill=_COLOURS[0] if letters is None else colours[run.shown.owners[0]])
+            if width >= 2 * _CHARACTER:
+                _text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
+    row.tail = "\n"
+
+
+def _events(root: ET.Element, plane: _Plane, report: GroupReport, bottom: float) -> None:
+    """A line each, with its number and, where there is room, what it is."""
+    free = 0.0
+    y = plane.top - 8
+    for mark, event in zip(event_marks(report.events), report.events, strict=True):
+        if not plane.begin_us <= event.at_us <= plane.end_us:
+            continue
+        x = plane.x(event.at_us)
+        line = ET.SubElement(root, "g")
+        ET.SubElement(line, "title").text = fit_for_xml(f"{time(event.at_us)}: {event.kind} {event.subject}")
+        _line(line, x, y + 3, bottom + 2, _INK, cls="event", dashes="3 2")
+        labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
+        label = next((label for label in labels if _begin(x, label) >= free), None)
+        if label is not None:
+            _text(line, x, y, label, anchor="middle")
+            free = x + _CHARACTER * (len(label) / 2 + 1)
+
+
+def _begin(x: float, label: str) -> float:
+    return x - _CHARACTER * len(label) / 2
+
+
+def _text(
+    parent: ET.Element, x: float, y: float, text: str, *, cls: str = "ink", anchor: str = "start", **more: str
+) -> None:
+    """A text with nothing hostile in it; without a class it stands on a light bar and is dark whatever the page is."""
+    fill = _QUIET if cls == "quiet" else _INK
+    attributes = {"x": _n(x), "y": _n(y), "fill": fill, **more}
+    if cls:
+        attributes["class"] = cls
+    if anchor != "start":
+        attributes["text-anchor"] = anchor
+    ET.SubElement(parent, "text", attributes).text = fit_for_xml(text)
+
+
+def _rect(
+    parent: ET.Element, x: float, y: float, width: float, height: float, *, fill: str, cls: str = "", stroke: str = ""
+) -> None:
+    attributes = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height), "fill": fill}
+    attributes |= _given({"class": cls, "stroke": stroke})
+    ET.SubElement(parent, "rect", attributes)
+
+
+def _line(parent: ET.Element, x: float, top: float, bottom: float, stroke: str, *, cls: str, dashes: str = "") -> None:
+    attributes = {"d": f"M{_n(x)} {_n(top)}V{_n(bottom)}", "stroke": stroke, "class": cls}
+    ET.SubElement(parent, "path", attributes | _given({"stroke-dasharray": dashes}))
+
+
+def _given(attributes: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if value}
+
+
+def _n(number: float) -> str:
+    """A coordinate.
+
+    >>> _n(12.0), _n(3.14159)
+    ('12', '3.1')
+    """
+    return f"{number:.1f}".removesuffix(".0")

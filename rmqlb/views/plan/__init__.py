@@ -1,0 +1,1 @@
+"""A plan, and what it says about time."""

@@ -1,0 +1,339 @@
+"""A `SendReport` as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import groupby
+
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.sending import (
+    BrokerTally,
+    Failure,
+    KeySpread,
+    Moment,
+    QueueTally,
+    SendReport,
+    TrialsReport,
+)
+from rmqlb.views.report import Cell, Column, Report, Section, duration
+from rmqlb.views.send.data import after, send_data, share, stored
+from rmqlb.views.send.timeline import slices_section, timeline_section
+from rmqlb.views.send.trials import trials_sections
+
+_COUNTS = (
+    Column("picks", "picks", "number"),
+    Column("attempts", "attempts", "number"),
+    Column("failed", "failed", "number"),
+    Column("stored", "stored", "number"),
+    Column("share", "share", "share"),
+    Column("", "bar", "bar"),
+)
+_TOTALS: tuple[tuple[str, str], ...] = (
+    ("messages", "messages"),
+    ("stored", "stored"),
+    ("stored, not SEND_OK", "not_store_ok"),
+    ("lost", "lost"),
+    ("messages with a retry", "retried"),
+    ("attempts", "attempts"),
+    ("failed attempts", "failed_attempts"),
+    ("extra attempts", "extra_attempts"),
+)
+_MOST_FAILURES = 12
+_TIMES = (
+    ("time in failed attempts", "failing_ms"),
+    ("longest send", "longest_send_ms"),
+    ("last message done after", "lasted_ms"),
+)
+
+
+def send_report(
+    report: SendReport,
+    *,
+    others: Sequence[SendReport] = (),
+    clients: Sequence[SendReport] = (),
+    trials: TrialsReport | None = None,
+    conditions: Sequence[TriedCondition] = (),
+    trace: bool = False,
+    keys: KeySpread | None = None,
+) -> Report:
+    """The simulation for people and machines.
+
+    Args:
+        report: what came of it.
+        others: the same with latency fault the other way round.
+        clients: the same under other client versions.
+        trials: what many trials say.
+        conditions: what the user asked to be told about.
+        trace: people see each attempt.
+        keys: what the hash selector was given.
+    """
+    compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
+    sections = [
+        _attempts(report, named_only=not trace),
+        _queues(report),
+        *([_keys(keys)] if keys else []),
+        _brokers(report),
+        timeline_section(report),
+        slices_section(report),
+        *([_failures(report)] if report.failures else []),
+        *([_clients(clients, report)] if clients else []),
+        *(trials_sections(trials) if trials else ()),
+        _totals(compared),
+    ]
+    data = send_data(report, compared, clients, trials, conditions, keys)
+    facts = _facts(report)
+    if trials is not None:
+        facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
+    return Report("rmqlb/send", data, facts, tuple(sections), {})
+
+
+def _facts(report: SendReport) -> tuple[str, ...]:
+    totals, scenario = report.totals, report.scenario
+    lost = f"{totals.lost} lost" if totals.lost else "none lost"
+    failed = f"; {totals.failed_attempts} of {totals.attempts} attempts failed" if totals.failed_attempts else ""
+    names = len({queue.broker_name for queue in report.publish_queues})
+    threads = f"{scenario.threads} thread{'s' if scenario.threads > 1 else ''}"
+    rate = "back to back" if scenario.rate is None else f"{_rate(scenario.rate)} a second"
+    how = scenario.mode.upper() if scenario.selector is None else f"selector {scenario.selector.kind}"
+    once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.selector is not None
+    attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
+    facts = [
+        f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
+        (
+            f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
+            f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
+            f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
+        ),
+        _client_fact(report),
+        *(_failure_fact(failure.failure) for failure in report.failures[:_MOST_FAILURES]),
+    ]
+    if len(report.failures) > _MOST_FAILURES:
+        facts.append(f"and {len(report.failures) - _MOST_FAILURES} failures more")
+    return tuple(facts)
+
+
+def _client_fact(report: SendReport) -> str:
+    scenario = report.scenario
+    steps = [
+        f"{latency}ms→{duration(isolated)}"
+        for latency, isolated in zip(report.latency_max, report.not_available_duration, strict=True)
+        if isolated
+    ]
+    own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
+    on = "on" if scenario.latency_fault else "off"
+    if scenario.selector is not None:
+        return f"client {scenario.client_version} (rules of {report.profile}); selectors know no latency fault"
+    return (
+        f"client {scenario.client_version} (rules of {report.profile}); latency fault {on}, its table{own}: "
+        f"{' '.join(steps)}, a failure→{duration(report.failure_isolates_ms)}"
+    )
+
+
+def _failure_fact(failure: Failure) -> str:
+    until = "" if failure.end is None else f" until {_moment(failure.end)}"
+    text = f"{failure.broker_name}: {_kind(failure)} from {_moment(failure.start)}{until}"
+    if failure.reaction.kind == "read-only":
+        return f"{text}; the NameServer says so at once"
+    if failure.reaction.kind not in ("refused", "timeout"):
+        return text
+    if failure.notices_us is None:
+        return f"{text}; the NameServer never drops it"
+    when = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
+    return f"{text}; the NameServer drops it {when}"
+
+
+def _kind(failure: Failure) -> str:
+    reaction = failure.reaction
+    return f"slow ({duration(reaction.cost_us / 1000)})" if reaction.kind == "slow" else reaction.name
+
+
+def _moment(moment: Moment) -> str:
+    return f"message {moment.message}" if moment.message is not None else duration((moment.us or 0) / 1000)
+
+
+def _rate(rate: Fraction) -> str:
+    return f"{float(rate):g}"
+
+
+def _attempts(report: SendReport, *, named_only: bool) -> Section:
+    columns = (
+        Column("message", "message", "number"),
+        Column("attempt", "attempt", "number"),
+        Column("thread", "thread", "number", shown=report.scenario.threads > 1),
+        Column("at", "atMs", "ms"),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("outcome", "outcome"),
+        Column("took", "tookMs", "ms"),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (a.message, a.attempt, a.thread, a.at_ms, a.broker_name, a.queue_id, a.outcome, a.took_ms)
+        for a in report.attempts or ()
+    )
+    return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
+
+
+def _queues(report: SendReport) -> Section:
+    whole = stored(report)
+    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_COUNTS)
+    rows = tuple((tally.queue.broker_name, tally.queue.queue_id, *_counts(tally, whole)) for tally in report.queues)
+    return Section("queues", "queues", columns, rows, heads=2)
+
+
+def _brokers(report: SendReport) -> Section:
+    whole = stored(report)
+    columns = (
+        Column("broker", "brokerName"),
+        Column("queues", "queues", "number"),
+        *_COUNTS,
+        Column("isolated", "isolations", "number", shown=report.scenario.latency_fault),
+        Column("avoided for", "avoidedMs", "ms", shown=any(b.avoided_ms for b in report.brokers)),
+    )
+    rows = tuple(
+        (tally.broker_name, tally.queues, *_counts(tally, whole), tally.isolations, tally.avoided_ms)
+        for tally in report.brokers
+    )
+    return Section("brokers", "brokers", columns, rows, heads=1)
+
+
+def _counts(tally: QueueTally | BrokerTally, whole: int) -> tuple[Cell, ...]:
+    part = share(tally.stored, whole)
+    return tally.picks, tally.attempts, tally.failed, tally.stored, part, part
+
+
+def _keys(keys: KeySpread) -> Section:
+    columns = (
+        Column("key", "key"),
+        Column("messages", "messages", "number"),
+        Column("share", "share", "share"),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+    )
+    rows = tuple(
+        (hot.key, hot.messages, hot.messages / keys.messages, hot.queue.broker_name, hot.queue.queue_id)
+        for hot in keys.hottest
+    )
+    return Section("keys", f"hottest of {keys.distinct} keys", columns, rows, heads=1)
+
+
+def _failures(report: SendReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("failure", "failure"),
+        Column("from", "beganMs", "ms"),
+        Column("to", "endedMs", "ms"),
+        Column("failed", "failed", "number"),
+        Column("first after", "firstFailedAfterMs", "ms"),
+        Column("avoided after", "avoidedAfterMs", "ms"),
+        Column("by", "avoidedBy"),
+        Column("used again after", "usedAgainAfterMs", "ms"),
+    )
+    rows = tuple(
+        (
+            f.failure.broker_name,
+            _kind(f.failure),
+            f.began_ms,
+            f.ended_ms,
+            f.failed,
+            after(f.first_failed_ms, f.began_ms),
+            after(f.avoided_ms, f.began_ms),
+            f.avoided_by or ("never" if f.began_ms is not None else None),
+            after(f.used_again_ms, f.ended_ms),
+        )
+        for f in report.failures
+    )
+    return Section("failures", "failures", columns, rows, heads=2)
+
+
+def _totals(compared: Sequence[SendReport]) -> Section:
+    columns = [Column("", "figure"), Column("in all", "value", "number")]
+    if len(compared) > 1:
+        states = ["on" if each.scenario.latency_fault else "off" for each in compared]
+        columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
+    rows: list[tuple[Cell, ...]] = [
+        (title, *(getattr(each.totals, field) for each in compared)) for title, field in _TOTALS
+    ]
+    reasons = dict.fromkeys(reason for each in compared for reason in each.totals.lost_by)
+    rows += [(f"lost: {reason}", *(each.totals.lost_by.get(reason, 0) for each in compared)) for reason in reasons]
+    if len(compared) > 1:
+        names = dict.fromkeys(b.broker_name for each in compared for b in each.brokers)
+        rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
+    for i, failure in enumerate(compared[0].failures[:_MOST_FAILURES]):
+        name = failure.failure.broker_name
+        rows.append((f"{name} avoided after", *(_avoided(each, i) for each in compared)))
+        if any(each.failures[i].ended_ms is not None for each in compared):
+            rows.append((f"{name} used again after", *(_used_again(each, i) for each in compared)))
+    rows += [(title, *(duration(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
+    return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
+
+
+def _stored_at(report: SendReport, broker_name: str) -> int:
+    return sum(broker.stored for broker in report.brokers if broker.broker_name == broker_name)
+
+
+def _used_again(report: SendReport, index: int) -> str:
+    failure = report.failures[index]
+    waited = after(failure.used_again_ms, failure.ended_ms)
+    return "never" if waited is None else duration(waited)
+
+
+def _avoided(report: SendReport, index: int) -> str:
+    failure = report.failures[index]
+    waited = after(failure.avoided_ms, failure.began_ms)
+    return "never" if waited is None else f"{duration(waited)} ({failure.avoided_by})"
+
+
+def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
+    names = [broker.broker_name for broker in chosen.brokers]
+    columns = (
+        Column("client", "client"),
+        Column("a failure isolates", "failureIsolatesMs", "ms", shown=chosen.scenario.latency_fault),
+        Column("stored", "stored", "number"),
+        Column("lost", "lost", "number"),
+        Column("failed", "failedAttempts", "number"),
+        Column("extra", "extraAttempts", "number"),
+        Column("longest send", "longestSendMs", "ms"),
+        Column("avoided after", "avoidedAfterMs", "ms", shown=bool(chosen.failures)),
+        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4) for name in names),
+        Column("", "chosen"),
+    )
+    rows = [
+        (
+            each.profile,
+            each.failure_isolates_ms,
+            each.totals.stored,
+            each.totals.lost,
+            each.totals.failed_attempts,
+            each.totals.extra_attempts,
+            each.totals.longest_send_ms,
+            after(each.failures[0].avoided_ms, each.failures[0].began_ms) if each.failures else None,
+            *(share(_stored_at(each, name), stored(each)) for name in names),
+            "<- this one" if each.profile == chosen.profile else "",
+        )
+        for each in clients
+    ]
+    return Section("clients", "client versions, the newest first", columns, tuple(_alike_together(rows)), heads=1)
+
+
+def _alike_together(rows: Sequence[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Neighbouring client versions that end alike as one row, whose name spans them."""
+    for _, alike in groupby(rows, key=lambda row: row[1:-1]):
+        group = list(alike)
+        newest, oldest = str(group[0][0]), str(group[-1][0])
+        chosen = next((row[-1] for row in group if row[-1]), "")
+        yield _span(oldest, newest), *group[0][1:-1], chosen
+
+
+def _span(oldest: str, newest: str) -> str:
+    """`5.1.4 to 5.3.1` of the names of two stretches.
+
+    >>> _span("5.1.1 to 5.1.3", "5.3.3 and newer"), _span("4.7.1 and older", "4.8.0"), _span("5.1.4", "5.2.0")
+    ('5.1.1 and newer', '4.8.0 and older', '5.1.4 to 5.2.0')
+    """
+    if oldest == newest:
+        return oldest
+    first, last = oldest.split(" to ", maxsplit=1)[0], newest.rsplit(" to ", maxsplit=1)[-1]
+    if last.endswith(" and newer"):
+        return "all versions" if first.endswith(" and older") else f"{first} and newer"
+    return f"{last} and older" if first.endswith(" and older") else f"{first} to {last}"
