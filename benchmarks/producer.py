@@ -21,7 +21,8 @@ from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.sending import NEWEST, Attempt, Failure, Latency, Moment, Reaction, SendScenario
+from rmqlb.model.send_report import Attempt
+from rmqlb.model.send_scenario import NEWEST, Failure, Latency, Moment, Reaction, SendScenario
 
 if TYPE_CHECKING:
     from benchmarks.rocketmq import Selections

@@ -18,7 +18,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials
-from rmqlb.model.consuming import SECOND_US, Event, GroupScenario
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 

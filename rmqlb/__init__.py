@@ -21,42 +21,44 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
-    from rmqlb.model.consuming import Event, GroupReport, GroupScenario, GroupTrials, Timers
+    from rmqlb.model.group_report import GroupReport, GroupTrials
+    from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.sending import Attempt, Failure, Latency, Moment, Reaction, SendReport, SendScenario, TrialsReport
-    from rmqlb.sources.formats.documents import parse_route
+    from rmqlb.model.send_report import Attempt, SendReport, TrialsReport
+    from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
+    from rmqlb.sources.formats.from_documents import parse_route
 
 _HOMES = {
     "AllocationError": "rmqlb.errors",
-    "Attempt": "rmqlb.model.sending",
+    "Attempt": "rmqlb.model.send_report",
     "BrokerData": "rmqlb.model.route",
     "DataError": "rmqlb.errors",
     "EndpointError": "rmqlb.errors",
-    "Event": "rmqlb.model.consuming",
-    "Failure": "rmqlb.model.sending",
-    "GroupReport": "rmqlb.model.consuming",
-    "GroupScenario": "rmqlb.model.consuming",
-    "GroupTrials": "rmqlb.model.consuming",
+    "Event": "rmqlb.model.group_scenario",
+    "Failure": "rmqlb.model.send_scenario",
+    "GroupReport": "rmqlb.model.group_report",
+    "GroupScenario": "rmqlb.model.group_scenario",
+    "GroupTrials": "rmqlb.model.group_report",
     "JavaRandom": "rmqlb.engine.send.selectors",
-    "Latency": "rmqlb.model.sending",
+    "Latency": "rmqlb.model.send_scenario",
     "MQFaultStrategy": "rmqlb.engine.send.fault",
     "Members": "rmqlb.engine.assign",
     "MessageQueue": "rmqlb.model.message_queue",
-    "Moment": "rmqlb.model.sending",
+    "Moment": "rmqlb.model.send_scenario",
     "QueueData": "rmqlb.model.route",
-    "Reaction": "rmqlb.model.sending",
+    "Reaction": "rmqlb.model.send_scenario",
     "RmqlbError": "rmqlb.errors",
-    "SendReport": "rmqlb.model.sending",
-    "SendScenario": "rmqlb.model.sending",
-    "Timers": "rmqlb.model.consuming",
+    "SendReport": "rmqlb.model.send_report",
+    "SendScenario": "rmqlb.model.send_scenario",
+    "Timers": "rmqlb.model.group_scenario",
     "TopicPublishInfo": "rmqlb.engine.send.publish_info",
     "TopicRouteData": "rmqlb.model.route",
-    "TrialsReport": "rmqlb.model.sending",
+    "TrialsReport": "rmqlb.model.send_report",
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",
-    "parse_route": "rmqlb.sources.formats.documents",
+    "parse_route": "rmqlb.sources.formats.from_documents",
     "select_by_hash": "rmqlb.engine.send.selectors",
     "select_by_machine_room": "rmqlb.engine.send.selectors",
     "select_by_random": "rmqlb.engine.send.selectors",

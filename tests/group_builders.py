@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from rmqlb.model.consuming import (
-    SECOND_US,
-    Event,
+from rmqlb.model.finding import Finding
+from rmqlb.model.group_report import (
     FigureSpread,
     GroupFigures,
     GroupReport,
-    GroupScenario,
     GroupTrials,
     Interval,
     OwnerState,
@@ -20,7 +18,7 @@ from rmqlb.model.consuming import (
     Step,
     Takeover,
 )
-from rmqlb.model.finding import Finding
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")

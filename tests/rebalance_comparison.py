@@ -17,7 +17,8 @@ from typing import Final
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
-from rmqlb.model.consuming import Event, GroupReport, GroupScenario, Interval, Timers
+from rmqlb.model.group_report import GroupReport, Interval
+from rmqlb.model.group_scenario import Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 
 from .recorded_groups import Intervals, Recording

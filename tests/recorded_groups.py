@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from rmqlb.model.consuming import Event, EventKind, Interval, OwnerState
+from rmqlb.model.group_report import Interval, OwnerState
+from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 

@@ -19,7 +19,7 @@ from benchmarks.rocketmq import VERSION, Selections
 from benchmarks.sections import Section
 from rmqlb import MessageQueue, allocate
 from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.model.sending import NEWEST
+from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 

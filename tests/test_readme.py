@@ -16,7 +16,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate import NAMES
-from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.report import FORMATS

@@ -21,11 +21,12 @@ from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from rmqlb.model.consuming import GroupReport, GroupTrials, Rollout
 from rmqlb.model.finding import Finding
+from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.plan import OwnersReport, RebalancePlan, TriedCondition
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severity, Waiver
-from rmqlb.model.sending import Attempt, KeySpread, SendReport, TrialsReport
+from rmqlb.model.rollout import Rollout
+from rmqlb.model.send_report import Attempt, KeySpread, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document

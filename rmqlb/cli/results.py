@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.model.sending import Attempt
+from rmqlb.model.send_report import Attempt
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData

@@ -19,7 +19,7 @@ def parse_version(text: str) -> Version:
     """
     match = _VERSION.fullmatch(text.strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
     if match is None:
-        from rmqlb.model.sending import NEWEST
+        from rmqlb.model.send_scenario import NEWEST
 
         raise UsageError(f"{text}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
     version = int(match[1]), int(match[2]), int(match[3] or 0)

@@ -21,6 +21,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unr
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.at_once import asking_at_once
 from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
 from rmqlb.sources.owners import with_owners
 from rmqlb.sources.source import Progress, Refused, no_progress
 
@@ -290,7 +291,7 @@ class _Reading:
         return answers
 
     def _view(self, document: docs.ConnectionsDocument | None, address: str) -> MemberView:
-        return MemberView(docs.connections(document) if document else (), self._seen(), address)
+        return MemberView(from_documents.connections(document) if document else (), self._seen(), address)
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())

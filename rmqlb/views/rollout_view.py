@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rmqlb.model.consuming import FigureSpread, MixedStage, Rollout, RolloutChoice
+from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.plan import TriedCondition
+from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.views.group.facts import time
 from rmqlb.views.group.figures import figure_value, shown_figure, trials_data
 from rmqlb.views.report import (

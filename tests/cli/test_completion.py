@@ -12,7 +12,7 @@ from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.cli.manual.values import value_of
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.engine.allocate import NAMES
-from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.report import FORMATS
 
 from .run import ROOT

@@ -15,7 +15,7 @@ from rmqlb.cli.values import shared as values
 from rmqlb.cli.values.events import EXAMPLES, QUALIFIERS
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import TIMER_NAMES, Event, Timers
+from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from tests.builders import route
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"

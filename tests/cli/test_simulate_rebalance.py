@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rmqlb.cli.commands.simulate_rebalance import simulate_rebalance
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.values.events import QUALIFIERS
-from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.group_scenario import TIMER_NAMES
 from tests.cli.run import EXAMPLE, ROOT, SKEWED, run
 
 BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")

@@ -20,7 +20,8 @@ from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.kernels.send import SendKernel
 from rmqlb.kernels.send_counts import SendCounts
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Failure, Latency, Moment, Reaction, SendReport, SendScenario
+from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
 from tests.builders import route
 from tests.engine.send.scenarios import REACTIONS, VERSIONS, routes
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.model.consuming import EventKind
+from rmqlb.model.group_scenario import EventKind
 from tests.recorded_groups import Line, Lived, Recording
 
 from .cluster import RocketMQCluster, TopicOnBroker

@@ -15,7 +15,7 @@ from rmqlb import UsageError, simulate_trials
 from rmqlb.engine.send.latency import constant, from_samples
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.sending import Failure, Moment, Reaction, Selector, SendScenario
+from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.pipeline.producers.send_rows import (
     DIES,
     LOAD,

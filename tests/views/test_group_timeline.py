@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario, Interval
+from rmqlb.model.group_report import GroupReport, Interval
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.group.strips import begin_of, even_edges, round_edges, strips, symbols

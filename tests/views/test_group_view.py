@@ -9,7 +9,8 @@ import json
 import pytest
 import yaml
 
-from rmqlb.model.consuming import SECOND_US, Event, EventKind, GroupScenario, Step, Timers
+from rmqlb.model.group_report import Step
+from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml

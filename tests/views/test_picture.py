@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.model.consuming import SECOND_US, Event, GroupReport, GroupScenario, Interval, Step
 from rmqlb.model.finding import Finding
+from rmqlb.model.group_report import GroupReport, Interval, Step
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.text import visible
 from rmqlb.views.group.picture import html_page, svg_picture

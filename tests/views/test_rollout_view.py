@@ -9,8 +9,10 @@ import json
 import pytest
 import yaml
 
-from rmqlb.model.consuming import SECOND_US, GroupTrials, MixedStage, Rollout, RolloutChoice
+from rmqlb.model.group_report import GroupTrials
+from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.plan import TriedCondition
+from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible

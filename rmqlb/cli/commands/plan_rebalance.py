@@ -189,7 +189,7 @@ def _over_time(
     """The plan with how long it takes, and where new owners start to pull."""
     from rmqlb.engine.consume.client_versions import client_version
     from rmqlb.engine.consume.settling import settling, with_starts
-    from rmqlb.model.consuming import CONSUME_FROM_LAST_OFFSET
+    from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 
     group = found.group
     states = group.queues if group else {}

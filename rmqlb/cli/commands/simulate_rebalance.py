@@ -14,7 +14,7 @@ from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.cli.gather.group import Gathered
-    from rmqlb.model.consuming import GroupReport, GroupTrials
+    from rmqlb.model.group_report import GroupReport, GroupTrials
 
 _WHAT = "What to show"
 

@@ -17,8 +17,8 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.changes import made_up
 from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import Event, EventKind
 from rmqlb.model.finding import Finding
+from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion

@@ -21,15 +21,15 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.detect import detect_strategy, drift
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.consuming import (
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
+from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
     CONSUME_FROM_LAST_OFFSET,
     CONSUME_FROM_TIMESTAMP,
     Event,
     GroupScenario,
 )
-from rmqlb.model.finding import Finding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 

@@ -30,7 +30,8 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import ASSUMED_LATENCY, HotKey, KeySpread, Mode, Selector, SendReport, SendScenario
+from rmqlb.model.send_report import HotKey, KeySpread, SendReport
+from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, Selector, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.written.send_inputs import read_text
 

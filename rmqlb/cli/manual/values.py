@@ -22,7 +22,7 @@ from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.figures.plan import PLAN_FIGURES
 from rmqlb.engine.figures.send import SEND_FIGURES
 from rmqlb.engine.send.profile import PROFILES
-from rmqlb.model.consuming import TIMER_NAMES
+from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.policy import SEVERITIES
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from rmqlb.cli.values.amounts import duration_us, rate
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import TIMER_NAMES, Timers
 from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.model.group_scenario import TIMER_NAMES, Timers
 from rmqlb.model.snapshot import suggestion
 
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")

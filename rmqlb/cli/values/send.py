@@ -12,7 +12,7 @@ from rmqlb.cli.values.amounts import count, duration_us
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import START, Failure, Latency, Moment, Reaction
+from rmqlb.model.send_scenario import START, Failure, Latency, Moment, Reaction
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.written.send_inputs import STATUSES, read_latencies, response_code, unknown_kind
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from rmqlb.engine.consume.clock import Clock, Process, Steps
 from rmqlb.engine.randomness import Draws
-from rmqlb.model.consuming import Timers
+from rmqlb.model.group_scenario import Timers
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 
 

@@ -24,7 +24,7 @@ from rmqlb.engine.consume.ticks import (
     until_next_tick,
 )
 from rmqlb.engine.consume.world import World
-from rmqlb.model.consuming import SECOND_US
+from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.message_queue import MessageQueue
 
 _PULL_RETRY_US = SECOND_US

@@ -7,9 +7,9 @@ from collections import Counter
 from rmqlb.engine.client_version import parse_version
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import GroupScenario
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import Connection, ConsumerGroup
+from rmqlb.model.group_scenario import GroupScenario
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import Event, EventKind
+from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
 

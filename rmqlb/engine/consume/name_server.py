@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.consume.shares import TopicView
-from rmqlb.model.consuming import Event
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 

@@ -8,7 +8,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.ticks import age_us
 from rmqlb.engine.consume.world import World
-from rmqlb.model.consuming import Event
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import sort_client_ids
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rmqlb.model.consuming import CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP, StartOffset
 from rmqlb.model.group import RETRY_PREFIX, QueueState
+from rmqlb.model.group_report import StartOffset
+from rmqlb.model.group_scenario import CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP
 
 NOT_FOUND = -1
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from rmqlb.errors import DataError
-from rmqlb.model.consuming import Event
 from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rmqlb.model.consuming import Step
+from rmqlb.model.group_report import Step
 from rmqlb.model.message_queue import MessageQueue
 
 

@@ -12,8 +12,8 @@ from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rebalance import Side
 from rmqlb.errors import RmqlbError
-from rmqlb.model.consuming import SECOND_US, Event, GroupScenario
 from rmqlb.model.group import States
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan, Settling
 

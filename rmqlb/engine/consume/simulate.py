@@ -13,8 +13,9 @@ from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.world import World
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import SECOND_US, TIMER_NAMES, Event, GroupReport, GroupScenario
 from rmqlb.model.group import States
+from rmqlb.model.group_report import GroupReport
+from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.engine.randomness import Draws
-from rmqlb.model.consuming import SECOND_US
+from rmqlb.model.group_scenario import SECOND_US
 
 FIRST_POLL_US = 10_000
 FIRST_HEARTBEAT_US = SECOND_US

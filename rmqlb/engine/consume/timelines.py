@@ -12,17 +12,9 @@ from math import ceil
 
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.record import Hold, Record
-from rmqlb.model.consuming import (
-    SECOND_US,
-    GroupFigures,
-    GroupScenario,
-    Interval,
-    OwnerState,
-    QueueTimeline,
-    StartOffset,
-    Takeover,
-)
 from rmqlb.model.group import QueueState, States
+from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
+from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import FigureSpread, GroupFigures, GroupScenario, GroupTrials
 from rmqlb.model.group import States
+from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.route import TopicRouteData
 
 

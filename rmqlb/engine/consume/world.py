@@ -12,7 +12,7 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.record import Record
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.randomness import Draws, stream_key
-from rmqlb.model.consuming import Event, GroupScenario
+from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 

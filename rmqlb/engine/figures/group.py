@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from rmqlb.engine.figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import FigureSpread, GroupReport, GroupTrials, Rollout
+from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
 from rmqlb.model.plan import TriedCondition
+from rmqlb.model.rollout import Rollout
 from rmqlb.model.snapshot import suggestion
 
 _FIELDS = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rmqlb.engine.figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.sending import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals, TrialsReport
 from rmqlb.model.snapshot import suggestion
 
 _TOTALS: dict[str, Callable[[SendTotals], float]] = {

@@ -8,8 +8,9 @@ from rmqlb.engine.members import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
 from rmqlb.engine.rollout.ranking import hurt_us
 from rmqlb.engine.rollout.restarting import Restarting
-from rmqlb.model.consuming import SECOND_US, GroupScenario, Rollout, RolloutChoice
 from rmqlb.model.finding import Finding
+from rmqlb.model.group_scenario import SECOND_US, GroupScenario
+from rmqlb.model.rollout import Rollout, RolloutChoice
 
 
 def rollout_findings(

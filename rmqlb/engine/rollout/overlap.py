@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, inserted_order, least_order
 from rmqlb.engine.rollout.restarting import Restarting, assigned, members_when
-from rmqlb.model.consuming import MixedStage
+from rmqlb.model.rollout import MixedStage
 from rmqlb.model.route import TopicRouteData
 
 EXACT_MEMBERS = 18

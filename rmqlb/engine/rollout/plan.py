@@ -17,8 +17,10 @@ from rmqlb.engine.rollout.ranking import ranked
 from rmqlb.engine.rollout.restarting import Restarting, assigned, events_of, restarting
 from rmqlb.engine.rollout.ways import Way, check_ways, least_overlaps, stages_of, ways_to_roll
 from rmqlb.errors import DataError
-from rmqlb.model.consuming import GroupScenario, GroupTrials, MixedStage, Rollout, RolloutChoice
 from rmqlb.model.group import States
+from rmqlb.model.group_report import GroupTrials
+from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 
 

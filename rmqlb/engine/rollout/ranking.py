@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.model.consuming import RolloutChoice
+from rmqlb.model.rollout import RolloutChoice
 
 AS_GOOD = 1.1
 """What is no more than so many times the least is as good: trials tell no finer."""

@@ -13,7 +13,7 @@ from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.consume.events import restarts
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.assignment import Assignment
-from rmqlb.model.consuming import Event
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion

@@ -17,7 +17,7 @@ from rmqlb.engine.rollout.overlap import (
 from rmqlb.engine.rollout.restart_moves import fewest_moves
 from rmqlb.engine.rollout.restarting import Restarting
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import MixedStage, RolloutChoice
+from rmqlb.model.rollout import MixedStage, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 
 MOST_COMBINATIONS = 12

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
 
-from rmqlb.model.sending import Estimate
+from rmqlb.model.send_report import Estimate
 
 CONFIDENCE = 0.95
 

@@ -13,7 +13,7 @@ from rmqlb.engine.java_map import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import NEWEST
+from rmqlb.model.send_scenario import NEWEST
 
 
 class _CaughtError(Exception):

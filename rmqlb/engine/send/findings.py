@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import SendReport
+from rmqlb.model.send_report import SendReport
 
 
 def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import Selector
+from rmqlb.model.send_scenario import Selector
 
 RETURNED_NULL = "select message queue return null"
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rmqlb.errors import UsageError
-from rmqlb.model.sending import Latency
+from rmqlb.model.send_scenario import Latency
 
 _CELLS = 1 << 16
 _LONGEST_US = 24 * 3600 * 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.engine.send.world import World
-from rmqlb.model.sending import Failure
+from rmqlb.model.send_scenario import Failure
 
 
 class FailureMarks:

@@ -12,7 +12,7 @@ from rmqlb.engine.send.run import NO_ROUTE, Run
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import Reaction
+from rmqlb.model.send_scenario import Reaction
 
 _SCAN_MS = 1000
 """`NettyRemotingAbstract.scanResponseTable` runs each second and gives a request one second more than its budget."""

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.model.sending import Reaction
+from rmqlb.model.send_scenario import Reaction
 
 _GO_AWAY = 1500
 Fate = Literal["ok", "status", "remoting", "code"]

@@ -22,7 +22,7 @@ from rmqlb.kernels.send_plan import (
     SendPlan,
 )
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import Failure, Latency, Reaction
+from rmqlb.model.send_scenario import Failure, Latency, Reaction
 
 _HORIZON = 1 << 60
 

@@ -12,14 +12,7 @@ from rmqlb.engine.send.tally import ATTEMPTS, FAILED, PICKS, STORED, Total
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import (
-    Attempt,
-    BrokerTally,
-    FailureReport,
-    QueueTally,
-    SendReport,
-    SendTotals,
-)
+from rmqlb.model.send_report import Attempt, BrokerTally, FailureReport, QueueTally, SendReport, SendTotals
 
 
 def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | None) -> SendReport:

@@ -23,7 +23,8 @@ from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER, World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Attempt, Latency, Reaction, SendScenario
+from rmqlb.model.send_report import Attempt
+from rmqlb.model.send_scenario import Latency, Reaction, SendScenario
 
 NO_ROUTE_US = 1000
 """How long a message takes that fails before any attempt: about one question to a NameServer."""

@@ -17,7 +17,8 @@ from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Attempt, SendReport, SendScenario
+from rmqlb.model.send_report import Attempt, SendReport
+from rmqlb.model.send_scenario import SendScenario
 
 KEPT = 1000
 """Up to so many messages a report keeps each attempt unless it is told otherwise."""

@@ -6,7 +6,7 @@ from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, Run
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
-from rmqlb.model.sending import Reaction
+from rmqlb.model.send_scenario import Reaction
 
 
 class SyncSender:

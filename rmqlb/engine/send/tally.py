@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import Slice
+from rmqlb.model.send_report import Slice
 
 FIELDS = 4
 PICKS, ATTEMPTS, FAILED, STORED = range(FIELDS)

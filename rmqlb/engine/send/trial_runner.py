@@ -19,7 +19,7 @@ from rmqlb.engine.send.steady import Steady
 from rmqlb.engine.send.tally import FAILED, STORED, Total
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import SendScenario
+from rmqlb.model.send_scenario import SendScenario
 
 if TYPE_CHECKING:
     from rmqlb.kernels.send import SendKernel

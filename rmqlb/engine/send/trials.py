@@ -18,7 +18,8 @@ from rmqlb.engine.send.trial_runner import TrialCounts, TrialRunner
 from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Estimate, FailureTrials, SendScenario, TimeSpread, TrialsReport
+from rmqlb.model.send_report import Estimate, FailureTrials, TimeSpread, TrialsReport
+from rmqlb.model.send_scenario import SendScenario
 
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096

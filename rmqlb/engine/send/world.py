@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_WRITE, TopicRouteData
-from rmqlb.model.sending import Moment, SendScenario
+from rmqlb.model.send_scenario import Moment, SendScenario
 
 NEVER = 1 << 128
 """After every tick there is: rates that are odd fractions make ticks very short."""

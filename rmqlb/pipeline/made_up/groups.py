@@ -10,7 +10,6 @@ import msgspec
 from rmqlb.engine.allocate import JAVA_CLASSES, prepare
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
-from rmqlb.model.consuming import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.group import (
     BROADCASTING,
     CLUSTERING,
@@ -23,6 +22,7 @@ from rmqlb.model.group import (
     QueueState,
     Seen,
 )
+from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.pipeline.made_up.draw import FleetGroup

@@ -17,6 +17,7 @@ from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.sources.dashboard.http import Answer, HttpClient, HttpSettings
 from rmqlb.sources.dashboard.login import Credentials, log_in
 from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
 from rmqlb.sources.live import Held, address_of, utc_now
 from rmqlb.sources.source import Refused
 
@@ -90,14 +91,14 @@ class DashboardReads:
                 return None
             raise
         document = docs.convert(value, docs.RouteDocument, f"{self.endpoint}{path} of topic {name}")
-        return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
+        return RouteSighting(from_documents.route(document, name), Seen(self.endpoint + path, self._clock()))
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
         """All brokers of the cluster."""
         path = "/cluster/list.query"
         document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
         table = sorted(document.cluster_info.broker_addr_table.items())
-        return {name: address for name, data in table if (address := address_of(docs.broker(data)))}
+        return {name: address for name, data in table if (address := address_of(from_documents.broker(data)))}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The members that one broker lists; older Dashboards ask one at random instead."""
@@ -114,14 +115,16 @@ class DashboardReads:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
         path = "/consumer/queryTopicByConsumer.query"
         value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
-        return docs.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+        return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:  # noqa: ARG002 - as in `brokers`
         """What a member says of itself; the Dashboard finds the way to it."""
         path = "/consumer/consumerRunningInfo.query"
         value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": "false"})
         document = docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
-        return docs.member_report(document, client_id), docs.held_queues(document, self.endpoint + path)
+        return from_documents.member_report(document, client_id), from_documents.held_queues(
+            document, self.endpoint + path
+        )
 
     def unread(self) -> list[Unread]:
         """Nothing: a Dashboard stands alone."""

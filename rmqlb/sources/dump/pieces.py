@@ -10,7 +10,7 @@ from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueStat
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import snapshot_file
+from rmqlb.sources.formats import from_documents, snapshot_file
 from rmqlb.sources.owners import with_owners
 
 _BESIDE_THE_POINT = {
@@ -81,7 +81,7 @@ class Pieces:
         Raises:
             DocumentError: nothing else says it either, or another such route has taken the name.
         """
-        topic = docs.route_topic(document)
+        topic = from_documents.route_topic(document)
         if topic is None:
             if self._wanted.topics is None or len(self._wanted.topics) != 1:
                 raise DocumentError(
@@ -158,7 +158,7 @@ class Pieces:
     def _add_list(self, items: list[object], where: str) -> None:
         if items and all(isinstance(item, dict) and "queueStatInfoList" in item for item in items):
             progress = docs.convert(items, list[docs.TopicConsumerDocument], where)
-            self._add_progress(self._group_name(docs.group_of(p.topic for p in progress), where), progress)
+            self._add_progress(self._group_name(from_documents.group_of(p.topic for p in progress), where), progress)
         elif items and all(isinstance(item, dict) and {"group", "consumeType"} <= item.keys() for item in items):
             for group_item in docs.convert(items, list[docs.GroupItem], where):
                 self._add_group_item(group_item)
@@ -167,25 +167,25 @@ class Pieces:
                 self.add(item, f"{where}, item {number}")
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
-        self._routes[topic] = RouteSighting(docs.route(document, topic), Seen(where))
+        self._routes[topic] = RouteSighting(from_documents.route(document, topic), Seen(where))
 
     def _add_connections(self, document: docs.ConnectionsDocument, where: str) -> None:
-        group = self._group_name(docs.group_of(document.subscription_table or ()), where)
+        group = self._group_name(from_documents.group_of(document.subscription_table or ()), where)
         self._pieces(group).connections.append((document, where))
 
     def _add_running_info(self, document: docs.RunningInfoDocument, where: str) -> None:
         pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
-        client_id = docs.client_id(document.properties)
+        client_id = from_documents.client_id(document.properties)
         if client_id is None:
             raise DocumentError(f"{where}: the properties do not say which client this is")
-        pieces.reports[client_id] = docs.member_report(document, client_id)
-        pieces.held[client_id] = docs.held_queues(document, where)
+        pieces.reports[client_id] = from_documents.member_report(document, client_id)
+        pieces.held[client_id] = from_documents.held_queues(document, where)
 
     def _add_group_item(self, item: docs.GroupItem) -> None:
         self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
 
     def _add_progress(self, group: str, progress: list[docs.TopicConsumerDocument]) -> None:
-        self._pieces(group).queues.update(docs.queue_states(progress))
+        self._pieces(group).queues.update(from_documents.queue_states(progress))
 
     def _pieces(self, group: str) -> _GroupPieces:
         return self._groups.setdefault(group, _GroupPieces())
@@ -201,7 +201,7 @@ class Pieces:
         item = pieces.items[0] if pieces.items else None
         views: tuple[MemberView, ...] | None = None
         if pieces.connections:
-            views = tuple(MemberView(docs.connections(doc), Seen(where)) for doc, where in pieces.connections)
+            views = tuple(MemberView(from_documents.connections(doc), Seen(where)) for doc, where in pieces.connections)
         elif item is not None and item.count == 0:
             views = ()
         return ConsumerGroup(

@@ -1,22 +1,19 @@
-"""RocketMQ's JSON into model values. Past this file no dict travels and no name is in camelCase.
+"""What RocketMQ's JSON may hold: a struct for each document, and bytes read into them.
 
-The structs say what a document may hold; unknown fields are passed over, because newer servers add some. Fields that
-Java leaves out when they are null have defaults here.
+Unknown fields are passed over, because newer servers add some. Fields that Java leaves out when they are null have
+defaults here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from rmqlb.errors import DocumentError
-from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.java import parse_int, split
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats.bounded import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
@@ -26,7 +23,6 @@ MOST_BROKERS = 20_000
 QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
 """How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
-_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]", re.DOTALL)
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -321,28 +317,6 @@ def parse_document(body: bytes, where: str) -> object:
     return documents[0]
 
 
-def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
-    """A route document as a NameServer, `mqadmin topicRoute` or the Dashboard writes it.
-
-    Args:
-        document: JSON text, RocketMQ's dialect included, or the parsed document; a Dashboard envelope is opened.
-        topic: the topic's name, which the document does not hold.
-
-    Raises:
-        DocumentError: it is not a route; the message names the place.
-    """
-    where = f"route of {topic}"
-    value: object = document
-    if isinstance(document, str | bytes):
-        body = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
-        value = parse_document(body, where)
-    if isinstance(value, dict) and {"status", "data"} <= value.keys():
-        value = open_envelope(value, where)
-    if not is_route(value):
-        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
-    return route(convert(value, RouteDocument, where), topic)
-
-
 def open_envelope(value: Mapping[object, object], where: str) -> object:
     """The data inside a Dashboard's envelope.
 
@@ -363,147 +337,6 @@ def first_line(text: object) -> str:
 def is_route(value: object) -> bool:
     """The document looks like a TopicRouteData."""
     return isinstance(value, dict) and ("queueDatas" in value or "brokerDatas" in value)
-
-
-def route(document: RouteDocument, topic: str) -> TopicRouteData:
-    """A route document as a model value; missing lists are empty, as a 5.x client decodes them."""
-    mapping = document.topic_queue_mapping_by_broker
-    return TopicRouteData(
-        topic=topic,
-        queue_datas=tuple(
-            QueueData(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag)
-            for data in document.queue_datas or ()
-        ),
-        broker_datas=tuple(broker(data) for data in document.broker_datas or ()),
-        order_topic_conf=document.order_topic_conf,
-        topic_queue_mapping_by_broker=None
-        if mapping is None
-        else {
-            name: TopicQueueMappingInfo(
-                info.topic, info.scope, info.total_queues, info.bname, info.epoch, info.curr_id_map or {}
-            )
-            for name, info in mapping.items()
-        },
-    )
-
-
-def broker(document: BrokerDataDocument) -> BrokerData:
-    """A BrokerData document as a model value."""
-    return BrokerData(
-        document.cluster or "",
-        document.broker_name,
-        document.broker_addrs or {},
-        document.enable_acting_master,
-        document.zone_name,
-    )
-
-
-def route_topic(document: RouteDocument) -> str | None:
-    """The topic's name where a route document tells it: only those of static topics do."""
-    names = {info.topic for info in (document.topic_queue_mapping_by_broker or {}).values() if info.topic}
-    return names.pop() if len(names) == 1 else None
-
-
-def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
-    """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
-    return tuple(
-        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_name(item.version))
-        for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
-    )
-
-
-def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
-    """Offsets and owners by queue. The Dashboard names one owner or none; none there means unknown."""
-    return {
-        MessageQueue(document.topic, item.broker_name, item.queue_id): QueueState(
-            owners=frozenset({item.client_info}) if item.client_info else None,
-            broker_offset=item.broker_offset,
-            consumer_offset=item.consumer_offset,
-            last_timestamp=item.last_timestamp,
-        )
-        for document in items
-        for item in document.queue_stat_info_list
-    }
-
-
-def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQueue, QueueState]:
-    """Offsets by queue, as one broker knows them; it does not know who owns a queue.
-
-    Raises:
-        DocumentError: a key of the table is not a MessageQueue.
-    """
-    return {
-        queue_key(key, where): QueueState(None, item.broker_offset, item.consumer_offset, item.last_timestamp)
-        for key, item in document.offset_table.items()
-    }
-
-
-def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
-    """What a member says of itself."""
-    topics = document.subscription_set
-    rebalance = document.properties.get("clientRebalance")
-    return MemberReport(
-        client_id=client_id,
-        topics=None if topics is None else frozenset(item.topic for item in topics),
-        strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
-        client_rebalance=None if rebalance is None else rebalance == "true",
-    )
-
-
-def client_id(properties: Mapping[str, str | None]) -> str | None:
-    """The client's id from its own properties (`ClientConfig.buildMQClientId`), or None when they do not tell."""
-    ip, instance = properties.get("clientIP"), properties.get("instanceName")
-    if not ip or not instance:
-        return None
-    unit, stream = properties.get("unitName"), properties.get("enableStreamRequestType") == "true"
-    return f"{ip}@{instance}" + (f"@{unit}" if unit else "") + ("@STREAM" if stream else "")
-
-
-def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
-    """The queues that a member holds now; those it has dropped but not yet let go are left out.
-
-    Raises:
-        DocumentError: a key of the table is not a MessageQueue.
-    """
-    table = document.mq_table or {}
-    return frozenset(queue_key(key, where) for key, state in table.items() if not state.get("droped"))
-
-
-def queue_key(key: object, where: str) -> MessageQueue:
-    """A MessageQueue that stood as a map key: an object in RocketMQ's dialect, a text in the Dashboard's JSON.
-
-    Raises:
-        DocumentError: it is neither.
-    """
-    if isinstance(key, tuple):  # an ObjectKey
-        fields = dict(key)
-        topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
-        if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
-            return MessageQueue(topic, broker_name, queue_id)
-    match = _MQ_TEXT.fullmatch(key) if isinstance(key, str) else None
-    if not match:
-        raise DocumentError(f"{where}: {str(key)[:80]!r} is not a MessageQueue")
-    return MessageQueue(match[1], match[2], int(match[3]))
-
-
-def group_of(topics: Iterable[str]) -> str | None:
-    """The group's name, from the one `%RETRY%` topic that its members subscribe to."""
-    names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
-    return names.pop() if len(names) == 1 else None
-
-
-def _simple_class(text: str | None) -> str | None:
-    """`a.b.AllocateX@1f` → `AllocateX`: Java's default object text."""
-    return text.partition("@")[0].rpartition(".")[2] if text else None
-
-
-def _version_name(version: int | str | None) -> str | None:
-    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
-    from rmqlb.remoting.version import version_text
-
-    if not isinstance(version, int):
-        return version
-    return version_text(version) if version >= 0 else str(version)
 
 
 def _plain(error: Exception) -> str:

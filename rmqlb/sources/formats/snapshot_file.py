@@ -18,7 +18,8 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
-from rmqlb.sources.formats.documents import CamelStruct, convert, decode, route
+from rmqlb.sources.formats.documents import CamelStruct, convert, decode
+from rmqlb.sources.formats.from_documents import route
 from rmqlb.sources.formats.snapshot_document import (
     ConnectionEntry,
     GroupEntry,

@@ -20,6 +20,7 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.bounded import require_few_values
 from rmqlb.sources.live import Held, address_of, utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
@@ -108,14 +109,16 @@ class NameServerReads:
         states: dict[MessageQueue, QueueState] = {}
         for address in addresses:
             stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-            states.update(docs.consume_stats(stats, address))
+            states.update(from_documents.consume_stats(stats, address))
         return states
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:
         """What a member says of itself, asked through a broker it is connected to."""
         request = requests.get_consumer_running_info(group, client_id)
         document = self._ask(address, request, docs.RunningInfoDocument)
-        return docs.member_report(document, client_id), docs.held_queues(document, f"{address}, {client_id}")
+        return from_documents.member_report(document, client_id), from_documents.held_queues(
+            document, f"{address}, {client_id}"
+        )
 
     def unread(self) -> list[Unread]:
         """NameServers and brokers that did not answer while others did."""
@@ -134,7 +137,9 @@ class NameServerReads:
         seen = Seen(f"NameServer {server}", self._clock())
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             return RouteSighting(TopicRouteData(topic, (), ()), seen)
-        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
+        return RouteSighting(
+            from_documents.route(self._document(server, request, response, docs.RouteDocument), topic), seen
+        )
 
     def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
         """The answer of the first NameServer that gives one."""
@@ -189,7 +194,7 @@ class NameServerReads:
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
-        addresses = {name: address_of(docs.broker(data)) for name, data in sorted(table.items())}
+        addresses = {name: address_of(from_documents.broker(data)) for name, data in sorted(table.items())}
         return {name: address for name, address in addresses.items() if address is not None}
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:

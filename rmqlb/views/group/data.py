@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import (
-    TIMER_NAMES,
-    Event,
-    GroupReport,
-    GroupTrials,
-    Interval,
-    QueueTimeline,
-    Step,
-    Takeover,
-    Timers,
-)
+from rmqlb.model.group_report import GroupReport, GroupTrials, Interval, QueueTimeline, Step, Takeover
+from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group.figures import figure_key, figures_data, trials_data

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rmqlb.model.consuming import (
-    CONSUME_FROM_LAST_OFFSET,
-    TIMER_NAMES,
-    Event,
-    GroupReport,
-    GroupTrials,
-    Timers,
-)
+from rmqlb.model.group_report import GroupReport, GroupTrials
+from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.group.figures import shown_figure
 from rmqlb.views.group.windows import Window, longest, windows

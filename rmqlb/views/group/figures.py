@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from rmqlb.model.consuming import FigureSpread, GroupFigures, GroupTrials
+from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
 from rmqlb.views.report import Cell, Column, Section, duration, milliseconds
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from rmqlb.model.consuming import GroupReport, GroupTrials
+from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.views.group.page import page
 from rmqlb.views.group.svg import drawn
 from rmqlb.views.group.view import group_report

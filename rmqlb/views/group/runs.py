@@ -8,7 +8,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import Interval, QueueTimeline
+from rmqlb.model.group_report import Interval, QueueTimeline
 from rmqlb.views.group.facts import time
 from rmqlb.views.group.strips import Strip
 

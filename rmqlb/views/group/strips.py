@@ -13,7 +13,8 @@ from string import ascii_letters, digits
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import Event, GroupReport, Interval, OwnerState, QueueTimeline
+from rmqlb.model.group_report import GroupReport, Interval, OwnerState, QueueTimeline
+from rmqlb.model.group_scenario import Event
 
 SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import GroupReport
+from rmqlb.model.group_report import GroupReport
 from rmqlb.views.formats.text import clip, fit_for_xml
 from rmqlb.views.group.facts import group_facts, time
 from rmqlb.views.group.runs import Run, runs, story

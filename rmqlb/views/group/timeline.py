@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from rmqlb.model.consuming import Event, GroupReport
+from rmqlb.model.group_report import GroupReport
+from rmqlb.model.group_scenario import Event
 from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, events_in, round_edges, strips, symbols
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, milliseconds, worst
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.model.consuming import Event, GroupReport, GroupTrials, Interval
+from rmqlb.model.group_report import GroupReport, GroupTrials, Interval
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.views.group.data import group_data, parts

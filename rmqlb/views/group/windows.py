@@ -7,7 +7,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from rmqlb.model.consuming import GroupReport, Interval, OwnerState, QueueTimeline
+from rmqlb.model.group_report import GroupReport, Interval, OwnerState, QueueTimeline
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 
 

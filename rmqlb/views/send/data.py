@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.sending import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
+from rmqlb.model.send_report import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
 from rmqlb.views.report import conditions_data
 from rmqlb.views.send.timeline import timeline_data
 from rmqlb.views.send.trials import trials_data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.model.sending import SendReport, Slice
+from rmqlb.model.send_report import SendReport, Slice
 from rmqlb.views.report import Cell, Column, Section, duration
 
 if TYPE_CHECKING:

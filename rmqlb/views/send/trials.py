@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqlb.model.sending import Estimate, TimeSpread, TrialsReport
+from rmqlb.model.send_report import Estimate, TimeSpread, TrialsReport
 from rmqlb.views.report import Cell, Column, Section, duration
 
 if TYPE_CHECKING:

@@ -7,15 +7,8 @@ from fractions import Fraction
 from itertools import groupby
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.sending import (
-    BrokerTally,
-    Failure,
-    KeySpread,
-    Moment,
-    QueueTally,
-    SendReport,
-    TrialsReport,
-)
+from rmqlb.model.send_report import BrokerTally, KeySpread, QueueTally, SendReport, TrialsReport
+from rmqlb.model.send_scenario import Failure, Moment
 from rmqlb.views.report import Cell, Column, Report, Section, duration
 from rmqlb.views.send.data import after, send_data, share, stored
 from rmqlb.views.send.timeline import slices_section, timeline_section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from rmqlb.model.consuming import OwnerState, StartRule
+from rmqlb.model.group_report import OwnerState, StartRule
 from rmqlb.views.shapes.envelope import ConditionData
 from rmqlb.views.shapes.group_scenario import EventData, GroupScenarioData, TopicQueueData
 

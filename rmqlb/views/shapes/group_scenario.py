@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from rmqlb.model.consuming import EventKind
+from rmqlb.model.group_scenario import EventKind
 
 
 class TopicQueueData(TypedDict):

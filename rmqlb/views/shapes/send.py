@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from rmqlb.model.sending import Attempt
+from rmqlb.model.send_report import Attempt
 from rmqlb.views.shapes.envelope import ConditionData
 from rmqlb.views.shapes.send_scenario import SendScenarioData
 from rmqlb.views.shapes.send_trials import TrialsData

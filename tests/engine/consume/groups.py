@@ -7,7 +7,8 @@ from typing import Any
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.model.consuming import SECOND_US, Event, EventKind, GroupReport, GroupScenario, QueueTimeline
+from rmqlb.model.group_report import GroupReport, QueueTimeline
+from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
 from rmqlb.model.route import TopicRouteData
 from tests.builders import route
 

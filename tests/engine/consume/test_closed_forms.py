@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.model.consuming import SECOND_US, Event, Timers
+from rmqlb.model.group_scenario import SECOND_US, Event, Timers
 from tests.builders import route
 from tests.engine.consume.groups import START_US, at, line, seconds, simulate
 

@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.engine.consume.events import in_order, renamed, restarts
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import SECOND_US, Event
+from rmqlb.model.group_scenario import SECOND_US, Event
 from tests.builders import route
 from tests.engine.consume.groups import at
 

@@ -13,15 +13,9 @@ from rmqlb.engine.figures.group import (
     try_on_rollout,
 )
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import (
-    FigureSpread,
-    GroupFigures,
-    GroupReport,
-    GroupScenario,
-    GroupTrials,
-    Rollout,
-    RolloutChoice,
-)
+from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials
+from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.rollout import Rollout, RolloutChoice
 
 
 def report(settled_us: int | None = 2_500_000, again: int | None = 7) -> GroupReport:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.errors import DataError
-from rmqlb.model.consuming import Event
 from rmqlb.model.group import ConsumerGroup, QueueState
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from tests.builders import group, queues, route
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.model.consuming import Event, GroupScenario
+from rmqlb.model.group_scenario import Event, GroupScenario
 from tests.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows
 from tests.recorded_groups import Line, Lived, Recording, saved
 

@@ -18,8 +18,8 @@ from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import GroupSimulation, simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials, summarise
 from rmqlb.errors import UsageError
-from rmqlb.model.consuming import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.group import QueueState
+from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from tests.builders import route

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
-from rmqlb.model.consuming import GroupScenario, QueueTimeline
+from rmqlb.model.group_report import QueueTimeline
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "a", 0)

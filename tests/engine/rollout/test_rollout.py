@@ -14,15 +14,10 @@ from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_us, ranked
 from rmqlb.engine.rollout.restarting import events_of, restarting
 from rmqlb.errors import DataError
-from rmqlb.model.consuming import (
-    SECOND_US,
-    FigureSpread,
-    GroupScenario,
-    GroupTrials,
-    Rollout,
-    RolloutChoice,
-)
+from rmqlb.model.group_report import FigureSpread, GroupTrials
+from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 from tests.builders import route
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.sending import Failure, Latency, Moment, Reaction, Selector, SendScenario
+from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector, SendScenario
 
 BROKERS = ("a", "b", "c", "d")
 VERSIONS = ("4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.5.0")

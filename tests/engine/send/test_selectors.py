@@ -20,7 +20,7 @@ from rmqlb import (
     simulate_send,
 )
 from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
-from rmqlb.model.sending import Selector
+from rmqlb.model.send_scenario import Selector
 from tests.builders import queues, route
 
 EIGHT = [*queues(4, "broker-a"), *queues(4, "broker-b")]

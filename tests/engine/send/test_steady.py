@@ -14,7 +14,8 @@ from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules, simulate_send
 from rmqlb.engine.send.steady import Steady
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sending import Failure, Moment, Reaction, SendReport, SendScenario
+from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from tests.builders import route
 from tests.engine.send.scenarios import failures, routes, scenarios
 

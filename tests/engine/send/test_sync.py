@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb import DataError, Failure, Moment, Reaction, SendReport, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.model.sending import Latency
+from rmqlb.model.send_scenario import Latency
 from tests.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)

@@ -18,7 +18,8 @@ from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.kernels.send import SendKernel
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.sending import Estimate, Failure, Moment, Reaction, Selector, SendScenario
+from rmqlb.model.send_report import Estimate
+from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from tests.builders import route
 
 THREE = route(a=4, b=4, c=4)

@@ -19,7 +19,7 @@ from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as send_values
 from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
 from rmqlb.errors import UsageError
-from rmqlb.model.sending import Failure
+from rmqlb.model.send_scenario import Failure
 from rmqlb.pipeline.only import parse_only
 from rmqlb.pipeline.plan import EVERY_TOPIC, Plan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule

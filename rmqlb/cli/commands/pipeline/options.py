@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.model.sending import NEWEST
+from rmqlb.model.send_scenario import NEWEST
 
 WAREHOUSE, SPARK, WHICH, PRODUCERS = "Warehouse", "Spark", "What to look at", "Producers"
 

@@ -1,167 +1,18 @@
-"""What a producer is asked to do in a simulation, and what came of it.
+"""What came of simulated sends.
 
-Rule of this file: times are whole microseconds (`_us`) in the scenario and milliseconds where a report is for reading.
-Message, attempt and thread numbers start at 1; message #45 is the 45th.
+Rule of this file: times are milliseconds (`_ms`), for reading, where they are not said to be microseconds (`_us`).
+Message, attempt and thread numbers start at 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
-
-Mode = Literal["sync", "async", "oneway"]
-ReactionKind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
-NEWEST = "5.5.0"
-"""The newest client whose classes were run; a later version is given its rules, and told so."""
-ROUTE_POLL_US = 30_000_000
-SEND_TIMEOUT_MS = 3000
-
-
-class Moment(Struct, frozen=True):
-    """A time, or the start of a message; one of the two.
-
-    Attributes:
-        us: microseconds from the start.
-        message: number of a message; the moment is when its first attempt begins.
-    """
-
-    us: int | None = None
-    message: int | None = None
-
-
-START = Moment(us=0)
-
-
-class Reaction(Struct, frozen=True):
-    """What a broker does to a send while it fails.
-
-    Attributes:
-        kind: refused (nobody listens), timeout (silence), slow (a late success), status (stored, but not as safely as
-            wanted), code (an error response), read-only (it still stores, and leaves the route for producers).
-        name: the status or code by RocketMQ's name, else the kind.
-        code: the response code of a status or code.
-        cost_us: how long a refusal takes, or the slow answer.
-    """
-
-    kind: ReactionKind
-    name: str
-    code: int = 0
-    cost_us: int = 0
-
-
-class Failure(Struct, frozen=True):
-    """One broker's failure.
-
-    Attributes:
-        broker_name: whose.
-        reaction: what it does meanwhile.
-        start: from when on.
-        end: until when, that moment not included; None is never.
-        notices_us: how long after the start the NameServer drops the broker; None is never.
-    """
-
-    broker_name: str
-    reaction: Reaction
-    start: Moment = START
-    end: Moment | None = None
-    notices_us: int | None = None
-
-
-class Latency(Struct, frozen=True):
-    """How long a healthy broker takes to answer.
-
-    Attributes:
-        text: as given, for the report.
-        table: equally likely values in microseconds; a single one is a constant.
-        tail: a finer table that stands for the last entry of `table`; empty when that entry is exact.
-    """
-
-    text: str
-    table: tuple[int, ...]
-    tail: tuple[int, ...] = ()
-
-
-ASSUMED_LATENCY = Latency("1ms", (1000,))
-"""What a broker's latency is taken for when nothing is said about it."""
-
-
-class Selector(Struct, frozen=True):
-    """How an application picks the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
-
-    Attributes:
-        kind: hash, random, machine-room, or queue, which is one queue by name.
-        key_hashes: `hashCode()` of the key of each message in turn, for hash; from the first again when there are
-            fewer keys than messages.
-        queue: for the kind of that name.
-    """
-
-    kind: Literal["hash", "random", "machine-room", "queue"]
-    key_hashes: tuple[int, ...] = ()
-    queue: MessageQueue | None = None
-
-
-class SendScenario(Struct, frozen=True):
-    """What is simulated.
-
-    Attributes:
-        client_version: whose rules the producer follows.
-        mode: SYNC, ASYNC or ONEWAY.
-        latency_fault: `sendLatencyFaultEnable`.
-        detector: `startDetectorEnable` (5.1.4 and newer).
-        threads: sending threads; each has its own round robin.
-        messages: how many, or None for as many as `duration_us` has room for.
-        rate: messages a second in all, dealt to the threads in turn, or None: each thread sends the next message when
-            the one before is done.
-        duration_us: no message starts at or after this time; None without limit.
-        retries: `retryTimesWhenSendFailed` (SYNC) or `retryTimesWhenSendAsyncFailed`.
-        timeout_ms: `sendMsgTimeout`, for all attempts of a message together.
-        timeout_per_request_ms: `sendMsgMaxTimeoutPerRequest` (5.3.3 and newer), or None.
-        retry_not_store_ok: `retryAnotherBrokerWhenNotStoreOK`.
-        failures: which brokers fail, when and how; of two at a time the later in the list counts.
-        latencies: broker name → its latency; others take `latency`.
-        latency: of brokers without one of their own.
-        exclude: brokers whose queues the producer leaves out altogether.
-        start_at: position in the queue list of the first thread's first pick, or None for a random one.
-        seed: of all random parts.
-        first_poll_us: when the client first asks the NameServer for the route again; None is at a random time within
-            the first interval.
-        poll_us: how often then.
-        latency_max: thresholds in ms instead of the version's, or None.
-        not_available_duration: isolations in ms instead of the version's, or None.
-        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes, or None for what was measured.
-        selector: the application picks the queue itself, or None.
-    """
-
-    client_version: str = NEWEST
-    mode: Mode = "sync"
-    latency_fault: bool = False
-    detector: bool = False
-    threads: int = 1
-    messages: int | None = 1000
-    rate: Fraction | None = None
-    duration_us: int | None = None
-    retries: int = 2
-    timeout_ms: int = SEND_TIMEOUT_MS
-    timeout_per_request_ms: int | None = None
-    retry_not_store_ok: bool = False
-    failures: tuple[Failure, ...] = ()
-    latencies: Mapping[str, Latency] = field(default_factory=dict)
-    latency: Latency = ASSUMED_LATENCY
-    exclude: frozenset[str] = frozenset()
-    start_at: int | None = None
-    seed: int = 1
-    first_poll_us: int | None = ROUTE_POLL_US
-    poll_us: int = ROUTE_POLL_US
-    latency_max: tuple[int, ...] | None = None
-    not_available_duration: tuple[int, ...] | None = None
-    overshoot_us: int | None = None
-    selector: Selector | None = None
+from rmqlb.model.send_scenario import Failure, SendScenario
 
 
 class Attempt(Struct, frozen=True, rename="camel"):

@@ -1,0 +1,156 @@
+"""What a consumer group goes through in a simulation: its events, its timers.
+
+Rule of this file: times are whole microseconds (`_us`) since the start of the simulation, lengths of time likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from rmqlb.model.message_queue import MessageQueue
+
+EventKind = Literal[
+    "join",
+    "leave",
+    "crash",
+    "host-loss",
+    "broker-down",
+    "broker-loss",
+    "broker-up",
+    "route-change",
+    "pull-stall",
+]
+CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+SECOND_US = 1_000_000
+
+
+class Event(Struct, frozen=True):
+    """One thing that happens to the group or to its brokers.
+
+    Attributes:
+        kind: join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close),
+            host-loss (its machine falls silent), broker-down (a broker's process ends), broker-loss (its machine falls
+            silent), broker-up (it starts, or a new one does), route-change (numbers of queues change), pull-stall (a
+            member's pull requests are lost, so that nothing is read although it owns the queues).
+        at_us: when.
+        subject: the client id; of broker events the broker's name; of route-change the topic.
+        text: the event as the user wrote it.
+        strategy: join only: the strategy that this process runs, or None for the group's.
+        broker_name: route-change only: the broker whose numbers change, or None for all of the topic's.
+        read_queues: broker-up of a new broker and route-change: number of read queues, or None for as before.
+        write_queues: likewise.
+    """
+
+    kind: EventKind
+    at_us: int
+    subject: str
+    text: str = ""
+    strategy: str | None = None
+    broker_name: str | None = None
+    read_queues: int | None = None
+    write_queues: int | None = None
+
+
+class Timers(Struct, frozen=True):
+    """Every clock that takes part, with the defaults of clients, brokers and NameServers in microseconds.
+
+    Attributes:
+        rebalance_wait_us: between two rebalances of a client (`rocketmq.client.rebalance.waitInterval`).
+        rebalance_min_us: at least between two of them, and after an unbalanced one
+            (`rocketmq.client.rebalance.minInterval`; clients before 5.2.0 have none).
+        route_poll_us: `pollNameServerInterval`.
+        heartbeat_us: `heartbeatBrokerInterval`.
+        persist_us: `persistConsumerOffsetInterval`.
+        pull_delay_us: from taking a queue to its first pull; None is what the client version does.
+        pull_idle_us: after which a queue that is not pulled is given up (`rocketmq.client.pull.pullMaxIdleTime`).
+        pull_hold_us: for how long a broker holds a pull that finds nothing.
+        lock_renewal_us: orderly: between two renewals of the broker's locks (`rocketmq.client.rebalance.lockInterval`).
+        lock_life_us: orderly: after which a broker gives a lock to another client
+            (`rocketmq.broker.rebalance.lockMaxLiveTime`).
+        lock_retry_us: orderly: after which a client that got no lock rebalances again (5.0.0 and newer).
+        unlock_delay_us: orderly: the delayed unlock, and after which a queue is given up by force
+            (`rocketmq.client.unlockDelayTimeMills`).
+        release_wait_us: orderly: for how long a client waits for its listener before it gives a queue up later; None is
+            what the client version does.
+        channel_expiry_us: a broker forgets a client without heartbeats after it (`channelExpiredTimeout`).
+        broker_scan_us: how often a broker looks for such clients.
+        socket_idle_us: a broker closes a silent connection after it (`serverChannelMaxIdleTimeSeconds`).
+        notify_batch_us: a broker collects notices of changed members for so long
+            (`realTimeNotifyConsumerChange=false`: 15 s); 0 sends each at once.
+        rpc_timeout_us: after which a client gives a silent broker up.
+        start_us: from the making of a client's instance until it turns to the brokers, at the least: thread pools and
+            route look-ups. A process that loads its classes meanwhile takes half a second or more.
+        connect_us: what the first request on a new connection takes longer.
+        close_us: until a broker finds the connection of a killed process closed, at the most; each broker by itself.
+        nameserver_expiry_us: a NameServer drops a broker without registration after it.
+        nameserver_scan_us: how often it looks for such brokers.
+        registration_us: how often a broker registers.
+    """
+
+    rebalance_wait_us: int = 20 * SECOND_US
+    rebalance_min_us: int = SECOND_US
+    route_poll_us: int = 30 * SECOND_US
+    heartbeat_us: int = 30 * SECOND_US
+    persist_us: int = 5 * SECOND_US
+    pull_delay_us: int | None = None
+    pull_idle_us: int = 120 * SECOND_US
+    pull_hold_us: int = 15 * SECOND_US
+    lock_renewal_us: int = 20 * SECOND_US
+    lock_life_us: int = 60 * SECOND_US
+    lock_retry_us: int = SECOND_US // 2
+    unlock_delay_us: int = 20 * SECOND_US
+    release_wait_us: int | None = None
+    channel_expiry_us: int = 120 * SECOND_US
+    broker_scan_us: int = 10 * SECOND_US
+    socket_idle_us: int = 120 * SECOND_US
+    notify_batch_us: int = 0
+    rpc_timeout_us: int = 3 * SECOND_US
+    nameserver_expiry_us: int = 120 * SECOND_US
+    nameserver_scan_us: int = 5 * SECOND_US
+    registration_us: int = 30 * SECOND_US
+    start_us: int = 30_000
+    connect_us: int = 20_000
+    close_us: int = 20_000
+
+
+TIMER_NAMES: Mapping[str, str] = {name.removesuffix("_us").replace("_", "-"): name for name in Timers.__struct_fields__}
+"""As users write a timer → its field: `rebalance-wait` → `rebalance_wait_us`."""
+
+
+class GroupScenario(Struct, frozen=True):
+    """What a group goes through.
+
+    Attributes:
+        events: in any order; those of the same time happen in the order of the list.
+        client_version: whose rules the members follow.
+        orderly: the listener is a MessageListenerOrderly, so that queues are locked at the broker.
+        broadcasting: BROADCASTING instead of CLUSTERING.
+        timers: every clock.
+        latency_us: a request's way to a server and back, on average; single ones vary as those of real brokers do.
+        consume_us: how long the listener takes for a message.
+        rates: queue → messages a second; a queue without an entry has an unknown rate.
+        consume_from: `consumeFromWhere` of the members.
+        until_us: where the simulation ends; None when the group is settled.
+        patience_us: how long after the last event it ends at the latest when it does not settle.
+        all_new: the members of the beginning start at time 0 instead of having run for a while.
+        seed: of all that is random.
+    """
+
+    events: tuple[Event, ...] = ()
+    client_version: str = "5.5.0"
+    orderly: bool = False
+    broadcasting: bool = False
+    timers: Timers = Timers()
+    latency_us: int = 1000
+    consume_us: int = 0
+    rates: Mapping[MessageQueue, float] = field(default_factory=dict)
+    consume_from: str = CONSUME_FROM_LAST_OFFSET
+    until_us: int | None = None
+    patience_us: int = 600 * SECOND_US
+    all_new: bool = False
+    seed: int = 1
