@@ -1,4 +1,4 @@
-"""Tests that need what the others do without are collected with a switch only: Spark, a browser, a spreadsheet."""
+"""Which tests are collected (those that need Spark, a browser, a spreadsheet with a switch only), and on how many cores."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches, known wherever pytest is started."""
     parser.addoption("--spark", action="store_true", help="also run the tests that start Spark")
     parser.addoption("--browser", action="store_true", help="also run the tests that start Chromium and LibreOffice")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """All cores for the default tests; what is chosen runs in this process, one after the other."""
+    chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    asked = any(config.getoption(switch, default=False) for switch in ("--spark", "--browser", "--live", "--figures"))
+    return 0 if chosen or asked else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
