@@ -312,7 +312,7 @@ def test_progress_is_told_as_answers_come() -> None:
     told: list[tuple[str, int, int]] = []
     with dashboard() as replay:
         source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
-    assert told == [("routes", 0, 2), ("routes", 1, 2)]
+    assert told == [(replay.url, 0, 0), ("routes", 0, 2), ("routes", 1, 2)]
 
 
 def test_answers_stand_in_the_order_of_the_questions() -> None:
