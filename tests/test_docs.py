@@ -138,3 +138,15 @@ def test_the_promises_are_numbered_through() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
     assert [int(number) for number, *_ in rows] == list(range(1, 31))
     assert all("`" in tests and figure for _, _, tests, figure in rows)
+
+
+def test_every_place_that_the_readme_sends_to_is_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("## How it is put together") : text.index("## Reliability")]
+    named = set(re.findall(r"`([\w/.]+(?:\.py|\.toml|/))`", section)) - {
+        "cli/commands/VERB.py",
+        "engine/allocate/NAME.py",
+    }
+    folders = [ROOT, *(folder for folder in (ROOT / "rmqlb").rglob("*") if folder.is_dir()), ROOT / "rmqlb"]
+    assert len(named) > 60
+    assert [place for place in sorted(named) if not any((folder / place).exists() for folder in folders)] == []
