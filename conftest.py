@@ -1,4 +1,4 @@
-"""Which tests are collected (those that need Spark, a browser, a spreadsheet with a switch only), and on how many cores."""
+"""Which tests are collected, those that need Spark, a browser or Java with a switch only; and on how many cores."""
 
 from __future__ import annotations
 
