@@ -7,8 +7,20 @@ import re
 
 from rmqlb.errors import UsageError
 
+LIVE_SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
+"""Those of sources that are running clusters."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
+
+
+def is_live(text: str | None) -> bool:
+    """The source is a running cluster, which is asked for what is wanted only; a dump has what it has.
+
+    >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
+    (True, True, False, False)
+    """
+    match = _SCHEME.fullmatch(text or "")
+    return match is not None and match[1].lower() in LIVE_SCHEMES
 
 
 def check_source(text: str, where: str) -> None:
@@ -27,7 +39,7 @@ def check_source(text: str, where: str) -> None:
             raise UsageError(f"{where}: it is neither a URL nor an absolute path", hint=_HINT)
         return
     scheme, rest = match[1].lower(), match[2]
-    if scheme not in ("rocketmq", "rocketmqs", "http", "https"):
+    if scheme not in LIVE_SCHEMES:
         raise UsageError(f"{where}: cannot read {match[1]}:// sources", hint=_HINT)
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     login, at, hosts = authority.rpartition("@")

@@ -350,8 +350,8 @@ SETTINGS = [
     Bad(
         f"{PLAN} -s ftp://u:s3cret@host/x",
         USAGE,
-        "which group?",
-        "name it with --group, or name --topic and --consumers",
+        "cannot read ftp:// sources",
+        "-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
     ),
     Bad(
         f"{SHOW} -s ftp://u:s3cret@host/x",

@@ -33,6 +33,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import HotKey, KeySpread, SendReport
 from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, Selector, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.sources.source_text import is_live
 from rmqlb.sources.written.send_inputs import read_text
 
 _DEFAULT_MESSAGES = 1000
@@ -263,7 +264,7 @@ def _template(
 ) -> tuple[ClusterSnapshot, TopicRouteData] | None:
     try:
         if snapshot is None:
-            if "://" not in (source.source or ""):
+            if not is_live(source.source):
                 return None
             snapshot = fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
         return snapshot, snapshot.route(TEMPLATE)

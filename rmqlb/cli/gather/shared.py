@@ -24,6 +24,7 @@ from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.source_text import is_live
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -121,7 +122,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             terminal.head(f"context {context.name}: {context.source}")
         elif options.aside is not None:
             terminal.head(options.aside)
-        with terminal.progress(stages=stages and "://" in text) as progress:
+        with terminal.progress(stages=stages and is_live(text)) as progress:
             snapshot = source.fetch(wanted, progress)
         if not terminal.repeating:
             remember(snapshot, text, wanted.everything)
@@ -136,8 +137,7 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     Raises:
         UsageError: a live source, and neither a group nor members with a topic are named.
     """
-    live = "://" in (options.source or "")
-    if live and which.group is None and not (which.consumers and which.topic):
+    if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
         raise UsageError(
             "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
         )
