@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from rmqlb.cli.main import app
 from rmqlb.views.formats.text import visible
+from rmqlb.views.report import FORMATS
 
 EXAMPLE = str(Path(__file__).parent.parent / "examples" / "cluster.json")
 COMMANDS = {
@@ -21,7 +22,6 @@ COMMANDS = {
     "show-owners": ["-s", EXAMPLE, "-g", "order-svc"],
     "plan-rebalance": ["-s", EXAMPLE, "-g", "order-svc", "--add", "2", "--explain"],
 }
-FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
 
 

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from rmqlb.cli.main import app
+from rmqlb.views.report import FORMATS
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parent.parent
-FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 EXAMPLE = "-s examples/cluster.json"
 MQADMIN = "-s examples/topicRoute-Skewed.txt --topic Skewed"
 BASIC = {

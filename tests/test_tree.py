@@ -53,12 +53,16 @@ def test_there_is_a_transcript_in_every_format(command: CommandPage) -> None:
     (output,) = (option for option in command.options if "--output" in option.names)
     formats = set(value_of(command, output).words)
     assert len(formats) >= 3
-    assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py"
+    assert formats - RECORDED[command.typed] == set(), (
+        "add them to tests/test_golden.py, those of the pipeline to tests/test_golden_pipeline.py"
+    )
 
 
 @each_single_command
 def test_there_are_a_page_completions_and_a_schema(command: CommandPage) -> None:
-    page = (ROOT / "man" / "man1" / f"{command.page}.1").read_text(encoding="utf-8")
+    path = ROOT / "man" / "man1" / f"{command.page}.1"
+    assert path.exists(), "run python -m rmqlb.cli.manual"
+    page = path.read_text(encoding="utf-8")
     for option in command.options:
         assert all(escaped(name) in page for name in option.names)
         assert all(re.search(rf"\b{option.names[-1].lstrip('-')}\b", script) for script in COMPLETIONS), option.names
@@ -70,7 +74,7 @@ def test_there_are_a_page_completions_and_a_schema(command: CommandPage) -> None
 @pytest.mark.parametrize("name", [command.name for command in TREE.commands])
 def test_the_readme_tells_of_every_command(name: str) -> None:
     (table,) = re.findall(r"^\| command \| shows \|\n(?:\|.*\n)+", README, re.MULTILINE)
-    assert re.search(rf"^\| `{name}[` ]", table, re.MULTILINE)
+    assert re.search(rf"^\| `{name}[` ]", table, re.MULTILINE), "give it a row in the table of commands"
 
 
 def test_the_changelog_begins_with_the_version() -> None:

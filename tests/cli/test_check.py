@@ -21,13 +21,14 @@ from rmqlb.cli.commands.check import check
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import LIMITS
 from rmqlb.views.formats.text import visible
+from rmqlb.views.report import FORMATS as COMMON
 from tests.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, run, start
 
 POLICY = str(ROOT / "examples" / "policy.yaml")
 BASE = ("check", "-p", POLICY, "-s", EXAMPLE, "--today", "2026-11-21")
-FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown", "junit", "sarif")
+FORMATS = (*COMMON, "junit", "sarif")
 EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
 
 

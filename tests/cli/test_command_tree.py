@@ -180,7 +180,9 @@ def sections_in_views() -> set[str]:
 
 
 def test_the_sections_offered_are_those_that_views_make() -> None:
-    assert {name for names in SECTIONS.values() for name in names} == sections_in_views()
+    assert {name for names in SECTIONS.values() for name in names} == sections_in_views(), (
+        "rmqlb/cli/values/sections.py lists them"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in BASIC if name in SECTIONS])

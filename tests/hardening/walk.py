@@ -13,8 +13,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from rmqlb.cli.main import app
+from rmqlb.views.report import FORMATS
 
-FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 ON_A_GROUP = {
     "show-owners": ("--explain",),
     "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),

@@ -24,14 +24,16 @@ from rmqlb.kernels.lists import elements, numbers
 from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
+WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
+"""Those that `Dealing` runs by themselves and inside a wrapper; the engine runs all others."""
+
 
 def has_kernel(strategy: str, settings: Settings) -> bool:
     """Whether kernels run the strategy: one that gives a queue to one member, or one wrapper around such a one."""
     outer, _, inner = full_name(strategy, settings.inner).partition("-")
     if outer not in WRAPPERS:
-        return outer != "CONFIG"
-    listed = inner == "MACHINE_ROOM" and settings.consumer_idcs is not None
-    return listed or inner in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+        return outer in WITH_KERNEL
+    return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
 
 
 class Dealing:

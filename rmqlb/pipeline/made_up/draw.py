@@ -13,11 +13,19 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.kernels.lanes import Ints
 from rmqlb.pipeline.made_up import names
 from rmqlb.pipeline.made_up.faults import MORE_THAN_ONE, Fault
-from rmqlb.pipeline.made_up.shape import MOST_MEMBERS, MOST_QUEUES, FleetShape, chance, share_out, share_pairs, sizes
+from rmqlb.pipeline.made_up.shape import (
+    MOST_MEMBERS,
+    MOST_QUEUES,
+    STRATEGIES,
+    FleetShape,
+    chance,
+    share_out,
+    share_pairs,
+    sizes,
+)
 
 _POPULARITY = 0.7
 _MEDIAN_QUEUES = 8.0
@@ -199,6 +207,7 @@ def _groups(
 ) -> tuple[FleetGroup, ...]:
     """The groups; faults go round, starting where the clusters before have left off."""
     groups: list[FleetGroup] = []
+    strategies, weights = zip(*STRATEGIES.items(), strict=True)
     odd_kinds = itertools.count(random.randrange(len(names.ODD)))
     kinds = list(Fault)
     ill_before = math.ceil(before * shape.faults)
@@ -219,7 +228,7 @@ def _groups(
                 name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
                 topics=its,
                 size=size,
-                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(WITHOUT_SETTINGS, (80, 10, 10))[0],
+                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(strategies, weights)[0],
                 id_kind="odd" if odd else "grpc" if fault is Fault.GRPC else random.choices(_ID_KINDS, (6, 3, 1))[0],
                 fault=fault,
             )

@@ -7,11 +7,10 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.pipeline.made_up import names
 from rmqlb.pipeline.made_up.draw import FleetGroup
 from rmqlb.pipeline.made_up.faults import Fault
-from rmqlb.pipeline.made_up.shape import MOST_MEMBERS
+from rmqlb.pipeline.made_up.shape import MOST_MEMBERS, STRATEGIES
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 
@@ -84,7 +83,7 @@ def _member(random: Random, group: FleetGroup, cluster: int, place: int, version
         client_id=_client_id(random, group, ip, place),
         ip=ip,
         port=random.randrange(32768, 61000),
-        strategy=WITHOUT_SETTINGS[place % len(WITHOUT_SETTINGS)] if mixed else group.strategy,
+        strategy=[*STRATEGIES][place % len(STRATEGIES)] if mixed else group.strategy,
         version=version,
     )
 

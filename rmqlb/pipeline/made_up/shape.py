@@ -14,6 +14,8 @@ MOST_MEMBERS = 64
 MOST_QUEUES = 256
 """Of one topic."""
 
+STRATEGIES = {"AVG": 80, "AVG_BY_CIRCLE": 10, "CONSISTENT_HASH": 10}
+"""What members run, and how many of a hundred groups do."""
 LAYOUTS = ("json.gz", "json", "jsonl")
 _QUEUES_A_PAIR = 20
 _ROWS_A_CLUSTER = 150_000
