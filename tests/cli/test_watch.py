@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.options.shared import OutputOptions
-from rmqlb.cli.output.looking import Look
+from rmqlb.cli.output.look import Look
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.output.watch import watch
 from rmqlb.errors import DataError, EndpointError, RmqlbError

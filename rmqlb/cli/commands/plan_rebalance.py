@@ -10,7 +10,9 @@ from typer import Option
 
 from rmqlb.cli.gather.shared import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
 from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
-from rmqlb.cli.output.looking import Look, WatchOptions, check_watch, show
+from rmqlb.cli.options.watching import WatchOptions
+from rmqlb.cli.output.look import Look
+from rmqlb.cli.output.looking import check_watch, show
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import shared as values
 from rmqlb.engine.changes import Changes

@@ -9,7 +9,9 @@ from typer import Option
 
 from rmqlb.cli.gather.shared import group_on_topics, reader, settings, wanted_for
 from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
-from rmqlb.cli.output.looking import Look, WatchOptions, check_watch, show
+from rmqlb.cli.options.watching import WatchOptions
+from rmqlb.cli.output.look import Look
+from rmqlb.cli.output.looking import check_watch, show
 from rmqlb.cli.output.terminal import Terminal
 
 

@@ -9,7 +9,9 @@ from typer import Option
 
 from rmqlb.cli.gather.shared import reader, source_findings
 from rmqlb.cli.options.shared import OutputOptions, SourceOptions, command
-from rmqlb.cli.output.looking import Look, WatchOptions, check_watch, show
+from rmqlb.cli.options.watching import WatchOptions
+from rmqlb.cli.output.look import Look
+from rmqlb.cli.output.looking import check_watch, show
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.errors import DataError
 from rmqlb.model.snapshot import Wanted

@@ -12,26 +12,30 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from rmqlb.model.finding import Finding
 
-if TYPE_CHECKING:
-    from rmqlb.cli.output.terminal import Terminal
+Warn = Callable[[Iterable[Finding]], None]
 
 LESS = "less -FRX"
 """Ends when all fits on one screen, lets colours pass, and leaves the text where it is."""
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
-def page(text: str, terminal: Terminal) -> None:
+def page(text: str, write: Callable[[str], None], warn: Warn) -> None:
     """Show a text on the terminal, through the pager when it is longer than the screen.
 
     A pager that is closed early has shown enough. While it runs, Ctrl-C is its own.
+
+    Args:
+        text: what is shown.
+        write: shows it without a pager.
+        warn: tells of a pager that cannot be started, or fails.
     """
     command = _pager() if _is_long(text) else None
-    if command is None or not _paged(text, command, terminal):
-        terminal.write(text)
+    if command is None or not _paged(text, command, warn):
+        write(text)
 
 
 def _pager() -> list[str] | None:
@@ -58,7 +62,7 @@ def _is_long(text: str) -> bool:
     return False
 
 
-def _paged(text: str, command: list[str], terminal: Terminal) -> bool:
+def _paged(text: str, command: list[str], warn: Warn) -> bool:
     """Whether a pager took the text."""
     sys.stdout.flush()
     try:
@@ -67,7 +71,7 @@ def _paged(text: str, command: list[str], terminal: Terminal) -> bool:
         )
     except OSError as error:
         if "RMQLB_PAGER" in os.environ or "PAGER" in os.environ:
-            terminal.warn([Finding("no-pager", f"cannot start {command[0]}: {error.strerror or error}")])
+            warn([Finding("no-pager", f"cannot start {command[0]}: {error.strerror or error}")])
         return False
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -76,7 +80,7 @@ def _paged(text: str, command: list[str], terminal: Terminal) -> bool:
         signal.signal(signal.SIGINT, before)
     if pager.returncode not in (0, -signal.SIGINT, 128 + signal.SIGINT):
         how = f"{command[0]} ended with {pager.returncode}; --no-pager shows the result without it"
-        terminal.warn([Finding("no-pager", how)])
+        warn([Finding("no-pager", how)])
     return True
 
 

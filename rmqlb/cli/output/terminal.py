@@ -74,7 +74,7 @@ class Terminal:
         if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.output.pager import page
 
-            page(text, self)
+            page(text, self.write, self.warn)
         else:
             self.write(text)
         if self.format not in ("json", "yaml"):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 from msgspec import Struct
 
 from rmqlb.cli.exit_codes import exit_code_of
-from rmqlb.cli.output.looking import Look, met
+from rmqlb.cli.output.look import Look, met
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 
