@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,20 @@ def test_the_engine_imports_numpy_only_when_trials_run() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "rmqlb.engine.send.trials" in done.stdout.split()
     assert "numpy" not in done.stdout.split()
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and for types count too."""
+    known = {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in modules()
+    }
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        taken = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                inside = {f"{node.module}.{alias.name}" for alias in node.names} & set(known)
+                taken |= inside or {node.module or ""} & set(known)
+        graph[name] = taken - {name}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(known)
