@@ -13,7 +13,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -198,9 +198,10 @@ class Warehouse:
             if not entry.is_dir():
                 continue
             known = tables[entry.name].folders if entry.name in tables else ()
-            for below in os.scandir(entry.path):
-                if below.name.startswith(f"{_RUN}=") and below.name not in known:
-                    shutil.rmtree(below.path, ignore_errors=True)
+            with suppress(PermissionError):  # not ours, such as the lost+found of a disk
+                for below in os.scandir(entry.path):
+                    if below.name.startswith(f"{_RUN}=") and below.name not in known:
+                        shutil.rmtree(below.path, ignore_errors=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

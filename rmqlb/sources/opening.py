@@ -125,6 +125,7 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
         server_name=access.tls_name,
         credentials=credentials,
         addresses=parse_address_map(access.map_address),
+        max_bytes=access.max_bytes,
     )
     return LiveSource(NameServerReads(name_servers, settings))
 

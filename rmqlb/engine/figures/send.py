@@ -73,6 +73,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         UsageError: it asks about a broker that the topic does not have.
     """
     messages = trials.messages.mean
+    attempts = trials.attempts.mean * messages
     name = condition.name
     if condition.subject is not None:
         broker = _broker(condition, report).broker_name
@@ -80,16 +81,19 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
             share = trials.shares.get(broker)
             value = None if share is None else 100 * share.mean
             return condition.try_on(value if not condition.percent or value is None else value / 100, 1)
-        times = trials.isolations.get(broker)
-        return condition.try_on(times.mean if name == "isolations" and times else None)
+        of_brokers = {"isolations": trials.isolations, "picks": trials.attempts_at, "failed": trials.failed_at}
+        times = of_brokers.get(name, {}).get(broker)
+        return condition.try_on(times.mean if times else None, attempts)
     values = {
         "lost": trials.lost.mean * messages,
-        "attempts": trials.attempts.mean * messages,
+        "stored": messages - trials.lost.mean * messages,
+        "attempts": attempts,
+        "failed-attempts": sum(each.mean for each in trials.failed_at.values()),
         "extra-attempts": trials.extra_attempts.mean,
         "failing-ms": trials.failing_ms.mean,
         "longest-send-ms": trials.longest_send.max_ms,
     }
-    whole = messages if name in _OF_MESSAGES else trials.attempts.mean * messages
+    whole = messages if name in _OF_MESSAGES else attempts
     return condition.try_on(values.get(name), whole)
 
 

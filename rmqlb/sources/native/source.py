@@ -46,6 +46,7 @@ class NameServerReads:
     ) -> None:
         self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
         self.client = RemotingClient(settings)
+        self._max_bytes = settings.max_bytes
         self._name_servers = list(name_servers)
         self._clock = clock
         self._lock = threading.Lock()
@@ -216,7 +217,7 @@ class NameServerReads:
         if response.code != ResponseCode.SUCCESS:
             raise _refused(where, response)
         body = response.body or b"{}"
-        require_few_values(body, where)
+        require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
 
 

@@ -28,6 +28,7 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
+from rmqlb.sources.formats.bounded import DEFAULT_LIMIT
 from rmqlb.sources.masking import masked
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
@@ -60,6 +61,7 @@ class WireSettings(Struct, frozen=True):
         credentials: who signs every request, or None.
         addresses: where to reach an address.
         max_frame: bytes of the longest answer, its header included.
+        max_bytes: bounds how many values an answer may hold, as the size of a dump bounds its.
         sleep: waits before a request is sent again, in seconds.
         jitter: a number in [0, 1).
     """
@@ -71,6 +73,7 @@ class WireSettings(Struct, frozen=True):
     credentials: Credentials | None = None
     addresses: AddressMap = AddressMap()
     max_frame: int = MAX_FRAME
+    max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
 

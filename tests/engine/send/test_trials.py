@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
+from rmqlb.engine.figures.conditions import parse_condition
+from rmqlb.engine.figures.send import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.send.latency import from_samples, lognormal
 from rmqlb.engine.send.plan_lanes import lanes_of
 from rmqlb.engine.send.run import Run
@@ -86,6 +88,22 @@ def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> 
         if failure.until_avoided is not None:
             assert failure.until_avoided.mean_ms == pytest.approx(fmean(until))
             assert failure.until_avoided.max_ms == pytest.approx(max(until))
+
+
+ASKED = ("lost", "stored", "attempts", "failed-attempts", "extra-attempts", "failing-ms")
+ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]")
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+@pytest.mark.parametrize("figure", [*ASKED, *ASKED_OF_A_BROKER])
+def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: str) -> None:
+    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
+    condition = parse_condition(f"{figure}>=0", SEND_FIGURES)
+    trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
+    singles = [try_on_send(condition, trial).value for trial in trials]
+    tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
+    assert tried.value == pytest.approx(fmean(value for value in singles if value is not None))
+    assert tried.met
 
 
 def test_flagged_trials_are_run_by_the_engine() -> None:
