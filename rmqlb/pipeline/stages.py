@@ -58,6 +58,7 @@ class Run:
 def ingest(run: Run) -> StageReport:
     """Snapshots and routes → the tables of `schemas.INGESTED`, and what could not be read → QUARANTINE."""
     from rmqlb.pipeline.ingest.ingest import ingest as read_in
+    from rmqlb.pipeline.ingest.report import ingest_findings
 
     began = time.monotonic()
     found = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
@@ -68,12 +69,8 @@ def ingest(run: Run) -> StageReport:
         "quarantined": found.quarantined,
         "passedOver": found.passed_over,
     }
-    findings: tuple[Finding, ...] = ()
-    if found.quarantined:
-        text = f"{found.quarantined} of {found.found} documents could not be read; table quarantine says which and why"
-        findings = (Finding("quarantined", text),)
     changed = any(found.rows.values())
-    return StageReport("ingest", time.monotonic() - began, found.rows, changed, counts, findings)
+    return StageReport("ingest", time.monotonic() - began, found.rows, changed, counts, ingest_findings(found))
 
 
 def allocate(run: Run) -> StageReport:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rmqlb.errors import DataError
+from rmqlb.model.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,20 @@ class IngestReport:
     quarantined: int
     passed_over: int
     rows: Mapping[str, int] = field(default_factory=dict)
+
+
+def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
+    """What is worth a line: documents that could not be read, files that nobody looked into."""
+    findings = []
+    if report.quarantined:
+        text = (
+            f"{report.quarantined} of {report.found} documents could not be read; table quarantine says which and why"
+        )
+        findings.append(Finding("quarantined", text))
+    if report.hidden:
+        text = f"files passed over because their names begin with . or _: {report.hidden}"
+        findings.append(Finding("note", text))
+    return tuple(findings)
 
 
 @dataclass(frozen=True)
