@@ -66,8 +66,9 @@ def simulate_send(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.gather.send import gather, stream, write
+    from rmqlb.cli.gather.send import gather
     from rmqlb.cli.output.judging import conditions
+    from rmqlb.cli.output.sends import stream, write
     from rmqlb.cli.values import amounts
     from rmqlb.engine.figures.send import SEND_FIGURES
 
