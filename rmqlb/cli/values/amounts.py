@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
+_SCALE = 10**20
 _LONGEST_US = 366 * _UNITS["d"]
 _MOST_MESSAGES = 10**12
 _MOST_RATE = 10**7
@@ -33,12 +37,24 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
         raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
     if any(len(number) > 20 for number, _ in parts):
         raise UsageError(f"{option} {text}: longer than a year")
-    value = round(sum(Fraction(number) * _UNITS[unit] for number, unit in parts))
+    value = _rounded(sum(_scaled(number) * _UNITS[unit] for number, unit in parts))
     if value > _LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
     return value
+
+
+def _scaled(number: str) -> int:
+    """A number of 20 characters at the most, times `_SCALE`: exact, and without what the module of fractions takes."""
+    whole, _, part = number.partition(".")
+    return int(whole + part.ljust(20, "0"))
+
+
+def _rounded(scaled: int) -> int:
+    """Back from `_SCALE`, a half to the even number."""
+    value, rest = divmod(scaled, _SCALE)
+    return value + (2 * rest > _SCALE or (2 * rest == _SCALE and value % 2 == 1))
 
 
 def seconds(text: str, option: str) -> float:
@@ -100,6 +116,8 @@ def rate(text: str, option: str) -> Fraction:
     Raises:
         UsageError: it is none, zero, or more than ten million a second.
     """
+    from fractions import Fraction
+
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
     value = Fraction(match[1]) / {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else Fraction(0)
     if not 0 < value <= _MOST_RATE:
