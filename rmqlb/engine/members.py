@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from string import digits
 
 from rmqlb.engine.allocate import JAVA_CLASSES
 from rmqlb.errors import DataError
@@ -148,7 +147,7 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 def _natural(text: str) -> list[tuple[int, int, str]]:
     """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
     parts = [(part, part.lstrip("0")) for part in _DIGITS.split(text) if part]
-    return [(0, len(number), number) if part[0] in digits else (1, 0, part) for part, number in parts]
+    return [(0, len(number), number) if part[0] in "0123456789" else (1, 0, part) for part, number in parts]
 
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:

@@ -15,7 +15,6 @@ import os
 
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.sources.whole_file import replace_file
 from rmqlb.views.formats.text import visible
 
 CACHE_IN_SHELL = "${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names"
@@ -83,6 +82,8 @@ def _read(path: str) -> list[Line]:
 
 def _write(path: str, lines: list[Line]) -> None:
     """A shell that reads meanwhile has the file of before or of after; where it cannot be written there is none."""
+    from rmqlb.sources.whole_file import replace_file
+
     folder = os.path.dirname(path)
     text = "".join("\t".join(line) + "\n" for line in lines)
     try:
