@@ -25,8 +25,9 @@ def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool
     """
     kept = _mode(path) if mode is None else mode
     aside = f"{path}.{os.getpid()}.part"
+    descriptor = os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
-        with open(os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600), "w", encoding="utf-8") as file:
+        with open(descriptor, "w", encoding="utf-8") as file:
             if kept is not None:
                 os.fchmod(file.fileno(), kept)
             file.write(text)
