@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
+
 _TOPICS = frozenset(
     {
         "TBW102",
@@ -18,7 +20,10 @@ _TOPICS = frozenset(
         "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
     }
 )
-_TOPIC_PREFIXES = ("rmq_sys_", "%RETRY%", "%DLQ%", "%SYS%")
+REPLY_SUFFIX = "_REPLY_TOPIC"
+"""Of the topic for replies, which begins with a cluster's name."""
+_OWN_TOPIC_PREFIXES = ("rmq_sys_", "%SYS%")
+_TOPIC_PREFIXES = (*_OWN_TOPIC_PREFIXES, RETRY_PREFIX, DLQ_PREFIX)
 _GROUPS = frozenset(
     {
         "DEFAULT_CONSUMER",
@@ -38,6 +43,8 @@ _GROUPS = frozenset(
     }
 )
 _GROUP_PREFIXES = ("CID_RMQ_SYS_", "%SYS%")
+SYSTEM_PREFIXES = tuple(dict.fromkeys((*_OWN_TOPIC_PREFIXES, *_GROUP_PREFIXES)))
+"""Of topics and groups that RocketMQ itself reads and writes; no group's or cluster's name follows."""
 
 
 def is_system_topic(topic: str) -> bool:
@@ -45,7 +52,7 @@ def is_system_topic(topic: str) -> bool:
 
     Brokers and clusters also have a topic of their own name each, which only the cluster's list can tell.
     """
-    return topic in _TOPICS or topic.startswith(_TOPIC_PREFIXES) or topic.endswith("_REPLY_TOPIC")
+    return topic in _TOPICS or topic.startswith(_TOPIC_PREFIXES) or topic.endswith(REPLY_SUFFIX)
 
 
 def is_system_group(group: str) -> bool:

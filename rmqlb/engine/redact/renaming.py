@@ -20,11 +20,9 @@ from rmqlb.engine.members import is_grpc
 from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name
-from rmqlb.model.system_names import is_fixed_name
+from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_name
 
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
-_REPLY = "_REPLY_TOPIC"
-_SYSTEM_PREFIXES = ("rmq_sys_", "%SYS%", "CID_RMQ_SYS_")
 
 
 class Found(Struct, frozen=True):
@@ -78,9 +76,9 @@ def rename(found: Found) -> Renaming:
     """New names for all that were found."""
     inner = [_inner(topic) for topic in found.topics]
     groups = _groups(found.groups | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
-    clusters = _numbered((found.clusters | {name for kind, name in inner if kind == _REPLY}) - {""}, "cluster") | {
-        "": ""
-    }
+    clusters = _numbered(
+        (found.clusters | {name for kind, name in inner if kind == REPLY_SUFFIX}) - {""}, "cluster"
+    ) | {"": ""}
     named = {name for name in found.broker_names if name.startswith(LOGICAL_PREFIX)}
     logical = _logical(named | {logical_broker_name(scope) for scope in found.scopes})
     client_ids = _client_ids(found.client_ids)
@@ -112,11 +110,11 @@ def _inner(topic: str) -> tuple[str, str]:
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if topic.startswith(prefix):
             return prefix, topic.removeprefix(prefix)
-    return (_REPLY, topic.removesuffix(_REPLY)) if topic.endswith(_REPLY) else ("", "")
+    return (REPLY_SUFFIX, topic.removesuffix(REPLY_SUFFIX)) if topic.endswith(REPLY_SUFFIX) else ("", "")
 
 
 def _system_prefix(name: str) -> str:
-    return next((prefix for prefix in _SYSTEM_PREFIXES if name.startswith(prefix)), "")
+    return next((prefix for prefix in SYSTEM_PREFIXES if name.startswith(prefix)), "")
 
 
 def _groups(names: Iterable[str]) -> dict[str, str]:
@@ -133,8 +131,8 @@ def _topic(old: str, new: str, groups: Mapping[str, str], clusters: Mapping[str,
     kind, name = _inner(old)
     if is_fixed_name(old):
         return old
-    if kind == _REPLY:
-        return clusters[name] + _REPLY
+    if kind == REPLY_SUFFIX:
+        return clusters[name] + REPLY_SUFFIX
     return kind + groups[name] if kind else _system_prefix(old) + new
 
 
