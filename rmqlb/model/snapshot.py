@@ -69,16 +69,47 @@ class RouteSighting(Struct, frozen=True):
     others: tuple[RouteSighting, ...] = ()
 
 
+ROUTE_OF, GROUP_CALLED, GROUPS_OF = "route of topic", "group", "groups of broker"
+"""What of a cluster was not read; the name follows."""
+_MEMBERS_OF, _AT_BROKER = "members of group", " at broker"
+
+
+def members_of(group: str) -> str:
+    """What of a cluster was not read: a group's members, as the broker lists them whose name follows."""
+    return f"{_MEMBERS_OF} {group}{_AT_BROKER}"
+
+
 class Unread(Struct, frozen=True):
     """A part that could not be read.
 
     Attributes:
-        what: the part, in words.
+        what: the part, in words: what it is, and its name.
         reason: one line.
     """
 
     what: str
     reason: str
+
+    def name_after(self, words: str) -> str | None:
+        """The name that follows these words; None when the part is another one.
+
+        >>> Unread("group g", "timed out").name_after(GROUP_CALLED)
+        'g'
+        """
+        return self.what[len(words) + 1 :] if self.what.startswith(f"{words} ") else None
+
+    @property
+    def group_at_broker(self) -> tuple[str, str] | None:
+        """Whose members which broker did not tell; None when the part is another one.
+
+        >>> Unread(f"{members_of('g')} b", "timed out").group_at_broker
+        ('g', 'b')
+        """
+        rest = self.name_after(_MEMBERS_OF)
+        if rest is None:
+            return None
+        group, _, broker = rest.rpartition(f"{_AT_BROKER} ")
+        return group, broker
 
 
 class ClusterSnapshot(Struct, frozen=True):

@@ -17,7 +17,17 @@ from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread, Wanted, suggestion
+from rmqlb.model.snapshot import (
+    GROUP_CALLED,
+    ROUTE_OF,
+    ClusterSnapshot,
+    Everything,
+    RouteSighting,
+    Unread,
+    Wanted,
+    members_of,
+    suggestion,
+)
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.at_once import asking_at_once
 from rmqlb.sources.formats import documents as docs
@@ -141,7 +151,7 @@ class _Reading:
             DataError: a topic has no route, unless that is tolerated.
         """
         missing = [topic for topic in topics if topic not in self.found]
-        answers = self._each("routes", self._reads.route, missing, "route of topic" if tolerant else None)
+        answers = self._each("routes", self._reads.route, missing, ROUTE_OF if tolerant else None)
         self.found.update(answers)
         lost = [topic for topic in topics if self.found.get(topic) is None]
         if lost and not tolerant:
@@ -158,14 +168,14 @@ class _Reading:
         self.routes(names, tolerant=True)
         for topic in names:
             if topic in self.found and self.found[topic] is None:
-                self.unread.append(Unread(f"route of topic {topic}", "it is listed and has no route"))
+                self.unread.append(Unread(f"{ROUTE_OF} {topic}", "it is listed and has no route"))
 
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
         """All topics and groups that the patterns name."""
         self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         names = sorted(filter(wanted.takes_group, self._reads.groups()))
         progress, self._progress = self._progress, no_progress
-        answers = self._each("groups", self._whole_group, names, "group", slots=False, show=progress)
+        answers = self._each("groups", self._whole_group, names, GROUP_CALLED, slots=False, show=progress)
         return [group for _, group in answers]
 
     def group(self, wanted: Wanted) -> ConsumerGroup:
@@ -219,13 +229,12 @@ class _Reading:
         def ask(broker: str) -> docs.ConnectionsDocument | None:
             return self._reads.connections(group, brokers[broker])
 
-        return dict(self._each("members", ask, brokers, f"members of group {group} at broker"))
+        return dict(self._each("members", ask, brokers, members_of(group)))
 
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            asked = f"members of group {group} at broker "
-            refusals = [part.reason for part in self.unread if part.what.startswith(asked)]
+            refusals = [part.reason for part in self.unread if part.name_after(members_of(group)) is not None]
             reason = refusals[-1] if refusals else "there is no broker to ask"
             raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
         if not self._reads.has_group(group):

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rmqlb.model.policy import GROUP, Rule
-from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.snapshot import GROUP_CALLED, GROUPS_OF, ROUTE_OF, ClusterSnapshot
 from rmqlb.model.system_names import is_system_group, is_system_topic
-
-_TOPIC, _GROUP, _GROUPS = "route of topic ", "group ", "groups of broker "
-_MEMBERS, _AT_BROKER = "members of group ", " at broker "
 
 
 class Gaps(Struct, frozen=True):
@@ -31,24 +28,21 @@ class Gaps(Struct, frozen=True):
 
 
 def gaps(snapshot: ClusterSnapshot) -> Gaps:
-    """The gaps, from the words in which live sources note them (`sources/live.py`, `sources/nameserver.py`).
-
-    What else could not be read leaves values unknown, and whoever needs those says so.
-    """
+    """The gaps; what else could not be read leaves values unknown, and whoever needs those says so."""
     topics: dict[str, str] = {}
     groups: dict[str, str] = {}
     members: dict[str, str] = {}
     unlisted = None
     for part in snapshot.unread:
-        if part.what.startswith(_TOPIC):
-            topics[part.what.removeprefix(_TOPIC)] = part.reason
-        elif part.what.startswith(_GROUP):
-            groups[part.what.removeprefix(_GROUP)] = part.reason
-        elif part.what.startswith(_MEMBERS):
-            group, _, broker = part.what.removeprefix(_MEMBERS).rpartition(_AT_BROKER)
+        if (topic := part.name_after(ROUTE_OF)) is not None:
+            topics[topic] = part.reason
+        elif (name := part.name_after(GROUP_CALLED)) is not None:
+            groups[name] = part.reason
+        elif (untold := part.group_at_broker) is not None:
+            group, broker = untold
             members[group] = f"broker {broker} did not tell its members: {part.reason}"
-        elif part.what.startswith(_GROUPS):
-            unlisted = f"broker {part.what.removeprefix(_GROUPS)} did not list its groups: {part.reason}"
+        elif (silent := part.name_after(GROUPS_OF)) is not None:
+            unlisted = f"broker {silent} did not list its groups: {part.reason}"
     return Gaps(topics, groups, members, unlisted)
 
 
