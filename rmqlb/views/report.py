@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.model import times
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -157,7 +159,7 @@ def milliseconds_if_known(us: int | None) -> float | None:
 
 def utc_text(at: datetime | None) -> str | None:
     """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
-    return None if at is None else at.isoformat().replace("+00:00", "Z")
+    return None if at is None else times.utc_text(at)
 
 
 def labels(client_ids: Iterable[str]) -> dict[str, str]:

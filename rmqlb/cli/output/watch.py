@@ -25,6 +25,7 @@ from rmqlb.cli.exit_codes import exit_code_of
 from rmqlb.cli.output.look import Look, met
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.errors import DataError, EndpointError, RmqlbError
+from rmqlb.model.times import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ class _Display(Protocol):
 
 def utc_now() -> str:
     """This moment as ISO 8601, in whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    return utc_text(datetime.now(UTC).replace(microsecond=0))
 
 
 def wait_for_next(seconds: float) -> None:

@@ -10,6 +10,7 @@ from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.times import utc_text
 
 
 def spread_evenly(
@@ -77,7 +78,7 @@ def observed_rates(
     length = (later - earlier).total_seconds()
     if length <= 0:
         raise DataError(
-            f"{where} is not earlier than the source: {_text(earlier)} and {_text(later)}",
+            f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}",
             hint="-s is the later snapshot, --rates-since the earlier one",
         )
     rates: dict[MessageQueue, float] = {}
@@ -98,7 +99,3 @@ def observed_rates(
             hint="fetch both with fetch-routes --group, which reads offsets",
         )
     return rates
-
-
-def _text(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")

@@ -18,6 +18,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
+from rmqlb.model.times import utc_text
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
 from rmqlb.sources.formats.from_documents import route
 from rmqlb.sources.formats.snapshot_document import (
@@ -195,7 +196,7 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 def _seen_out(seen: Seen) -> dict[str, Any]:
-    return {"where": seen.where, "at": None if seen.at is None else seen.at.isoformat().replace("+00:00", "Z")}
+    return {"where": seen.where, "at": None if seen.at is None else utc_text(seen.at)}
 
 
 def _broker_out(broker: BrokerData) -> dict[str, Any]:
