@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .quick_java import QUICK_JAVA
 from .spark_servers import ConnectServer, StandaloneCluster, connect_server_process, standalone_processes
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from rmqlb.pipeline.spark.session import spark_session
     from rmqlb.pipeline.spark.settings import SessionSettings
 
-    # Tests are short: what the second compiler would gain it costs, twice over.
-    quick = "-XX:TieredStopAtLevel=1"
-    conf = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": quick}
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+    }
     log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")
     with spark_session(SessionSettings("local[2]", conf, log_file, "rmqlb-tests")) as session:
         yield session

@@ -18,6 +18,7 @@ from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
 from tests.schemas import must_fit
 
+from .quick_java import QUICK_JAVA
 from .spark_servers import ConnectServer, StandaloneCluster
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 LITTLE = ("--trials", "20", "--members", "1")
-QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+QUICK = f"spark.driver.extraJavaOptions={QUICK_JAVA}"
 FLEET = FleetShape(seed=3, groups=24, days=2, bad_files=2, odd_names=0.2)
 
 
