@@ -64,6 +64,11 @@ _KNOWN = (
         "give it more: --conf spark.driver.memory=4g (on a cluster spark.executor.memory)",
     ),
     _Known(
+        re.compile(r"Out of space in CodeCache"),
+        "Java ran out of room for compiled code",
+        "give it more: --conf spark.driver.extraJavaOptions=-XX:ReservedCodeCacheSize=512m",
+    ),
+    _Known(
         re.compile(r"ExecutorLostFailure \(([^\n]*?)\)(?: Reason: ([^\n]+))?"),
         "Spark lost an executor: {1}",
         "often it ran out of memory: --conf spark.executor.memory=4g, or fewer cores in --master local[N]",
