@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches, known wherever pytest is started."""
     parser.addoption("--spark", action="store_true", help="also run the tests that start Spark")
     parser.addoption("--browser", action="store_true", help="also run the tests that start Chromium and LibreOffice")
+
+
+def pytest_configure() -> None:
+    """Have no program of a test ignore Ctrl-C, as it would inherit from a pytest that a shell put in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

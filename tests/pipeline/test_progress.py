@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,3 +41,22 @@ def test_without_a_job_nothing_is_told(spark: SparkSession) -> None:
 def test_an_error_in_the_block_is_not_held_back(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="odd"), StageProgress(spark, lambda *_: None):
         raise ValueError("odd")
+
+
+def test_a_job_that_began_before_is_not_told(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def slow(batches: Iterator[object]) -> Iterator[object]:
+        for batch in batches:
+            time.sleep(2)
+            yield batch
+
+    earlier = threading.Thread(target=lambda: spark.range(2, numPartitions=2).mapInArrow(slow, "id long").collect())
+    earlier.start()
+    tracker = spark.sparkContext.statusTracker()
+    while not tracker.getActiveJobsIds():
+        time.sleep(0.01)
+    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
+        earlier.join()
+        spark.range(3, numPartitions=3).write.parquet(str(tmp_path / "table"))
+    assert {total for _, total in told} == {3}

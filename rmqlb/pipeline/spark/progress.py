@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.5
 
 
 class StageProgress:
-    """Tells, while its block runs, how many tasks of Spark's jobs are done.
+    """Tells, while its block runs, how many tasks of the jobs that Spark began in it are done.
 
     The total grows as Spark plans more jobs, and shrinks by tasks that proved needless; what is done never shrinks.
     Spark Connect gives no account, so there `tell` is never called.
@@ -39,11 +39,13 @@ class StageProgress:
         self._tell = tell
         self._seconds = seconds
         self._tracker = _tracker(spark)
+        self._earlier: frozenset[int] = frozenset()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="rmqlb-progress", daemon=True)
 
     def __enter__(self) -> Self:
         if self._tracker is not None:
+            self._earlier = frozenset(self._tracker.getActiveJobsIds())
             self._thread.start()
         return self
 
@@ -57,7 +59,7 @@ class StageProgress:
     def _watch(self) -> None:
         from py4j.protocol import Py4JError
 
-        tally = _Tally()
+        tally = _Tally(self._earlier)
         told = (0, 0)
         while True:
             last = self._ended.wait(self._seconds)
@@ -83,16 +85,21 @@ def _tracker(spark: SparkSession) -> StatusTracker | None:
 
 
 class _Tally:
-    """The tasks of every stage seen so far: (done, all), by stage."""
+    """The tasks of every stage seen so far: (done, all), by stage.
 
-    def __init__(self) -> None:
+    Args:
+        earlier: jobs that do not count. Spark hears of a job's end a little after whoever waited for it.
+    """
+
+    def __init__(self, earlier: frozenset[int]) -> None:
+        self._earlier = earlier
         self._stages: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()
 
     def look(self, tracker: StatusTracker) -> tuple[int, int]:
         """The tasks that are done, and all that are known, now."""
         active: set[int] = set()
-        for job in tracker.getActiveJobsIds():
+        for job in set(tracker.getActiveJobsIds()) - self._earlier:
             info = tracker.getJobInfo(job)
             active.update(info.stageIds if info is not None else ())
         for stage in active | self._open:
