@@ -115,6 +115,8 @@ def test_conditions_end_with_three() -> None:
     assert run(*BASE, "--fail", "broker-*", "--fail-on", "lost>0").code == ExitCode.CONDITION
     ran = run(*BASE, "--fail", "broker-b", "--fail-on", "share[broker-a]>60%", "-q")
     assert (ran.code, "condition met: share[broker-a]>60% (it is 100)" in ran.stderr) == (ExitCode.CONDITION, True)
+    many = run(*BASE, "--fail", "broker-*", "--messages", "1234567", "--fail-on", "lost>1234566", "-q")
+    assert many.stderr == "condition met: lost>1234566 (it is 1234567)\n"
     assert run(*BASE, "--fail", "broker-b", "--fail-on", "lost>0").code == ExitCode.OK
     assert run(*BASE, "--fail", "broker-*", "-o", "jsonl", "--fail-on", "lost>0").code == ExitCode.CONDITION
 

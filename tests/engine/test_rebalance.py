@@ -132,7 +132,7 @@ def test_most_over_mean_is_the_number_that_one_would_write() -> None:
     ids = tuple("abcdefg")
     owners = {queue: (ids[place % 7],) for place, queue in enumerate(queues(15))}
     assert spread(owners, ids).max_over_mean == 1.4
-    owners = {queue: ("a",) for queue in queues(1)}
+    owners = dict.fromkeys(queues(1), ("a",))
     assert spread(owners, ids[:1]).max_over_mean == 1.0
 
 

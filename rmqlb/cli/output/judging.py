@@ -41,7 +41,13 @@ def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
     """Say which conditions are met, and end accordingly."""
     met = [condition for condition in tried if condition.met]
     for condition in met:
-        value = "without end" if condition.value is None else f"{condition.value:g}"
-        terminal.say(f"condition met: {condition.text} (it is {value})")
+        terminal.say(f"condition met: {condition.text} (it is {_figure(condition.value)})")
     if met:
         raise typer.Exit(ExitCode.CONDITION)
+
+
+def _figure(value: float | None) -> str:
+    """A figure with all the digits that the comparison saw; a met condition without one has no end."""
+    if value is None:
+        return "without end"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -72,6 +72,8 @@ class Condition(Struct, frozen=True):
         """
         if self.percent:
             value = 100 * value / whole if value is not None and whole else None
+        if isinstance(value, float):
+            value = float(f"{value:.12g}")  # 7 lost of 100, taken as a share and back, are 7.000000000000001
         met = None if value is None else self.compare(value, self.limit)
         return TriedCondition(self.text, value, met)
 
