@@ -356,6 +356,15 @@ def test_conditions_look_at_all_trials() -> None:
     assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
     unknown = run(*args, "--fail-on", "retried>0")
     assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
+    assert "hint: trials do not count it" in unknown.stderr
+
+
+@pytest.mark.parametrize("fmt", ["json", "jsonl"])
+def test_a_share_of_nothing_is_no_success(fmt: str) -> None:
+    ran = run(*BASE, "--fail", "broker-*", "--messages", "3", "--fail-on", "share[broker-a]>60%", "-q", "-o", fmt)
+    assert (ran.code, len(ran.stdout.splitlines())) == (ExitCode.DATA, 9 if fmt == "jsonl" else 0)
+    assert "figure-not-seen" in ran.stderr
+    assert "no message is stored" in ran.stderr
 
 
 HOSTILE = "b\x1b[2J\u202e\x9b31m"

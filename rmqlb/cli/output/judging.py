@@ -23,7 +23,9 @@ def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
 
 
 def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
-    """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
+    """Refuse a condition that nobody can judge, where possible before anything is on stdout.
+
+    One that is met settles the exit code alone.
 
     Args:
         tried: the conditions.
@@ -34,7 +36,7 @@ def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
     """
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):
-        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source", hint=hint, code="figure-not-seen")
+        raise DataError(f"--fail-on {unknown}: the figure is unknown", hint=hint, code="figure-not-seen")
 
 
 def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
