@@ -90,7 +90,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
             f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
         )
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
-    known = (*figures.names, *figures.of_subject)
+    known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
     if name not in known:
         raise UsageError(
             f"--fail-on {text!r}: there is no figure {match['name']}",
