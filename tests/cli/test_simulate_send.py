@@ -138,6 +138,21 @@ def test_keys_show_how_they_spread_and_which_are_hot(tmp_path: Path) -> None:
     assert (hottest["key"], hottest["messages"]) == ("order-1", 60)
 
 
+def test_only_a_line_feed_or_a_carriage_return_ends_a_key() -> None:
+    keys = ["a\u2028b", "c\x0cd", "e\x85f", "g"]
+    ran = run(*BASE, "--selector", "hash", "--keys", "-", "-o", "json", stdin="\ufeff" + "\r\n".join(keys) + "\n")
+    assert {hot["key"] for hot in json.loads(ran.stdout)["data"]["keys"]["hottest"]} == set(keys)
+
+
+@pytest.mark.parametrize(("key", "kind"), [("1_0", "int"), ("2147483648", "int"), ("1_0", "long"), ("1.0", "long")])
+def test_a_number_that_java_does_not_read_is_no_key(key: str, kind: str) -> None:
+    ran = run(*BASE, "--selector", "hash", "--keys", "-", "--key-type", kind, stdin=key)
+    assert (
+        ran.stderr
+        == f"error: --keys -: line 1: '{key}' is not {'an int' if kind == 'int' else 'a long'} of Java [data]\n"
+    )
+
+
 def test_keys_come_from_a_pipe_too() -> None:
     ran = run(*BASE, "--selector", "hash", "--keys", "-", "-o", "json", stdin="7\n-1\n")
     assert [(a["brokerName"], a["queueId"]) for a in json.loads(ran.stdout)["data"]["attempts"]] == [
@@ -232,6 +247,8 @@ MISTAKES = [
     (("--keys", "x"), 2, "--keys goes with --selector hash", ""),
     (("--nameserver-notices", "soon", "--fail", "broker-b"), 2, "--nameserver-notices soon: not a time", ""),
     (("--fail-on", "share[broker-x]>1%"), 2, "topic OrderEvents has no broker broker-x", ""),
+    (("--latency", "1e3ms"), 2, "--latency 1e3ms: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    (("--latency", "broker-a=0ms"), 2, "--latency 0ms: not longer than nothing", ""),
     (("--fail-on", "losses>0"), 2, "there is no figure losses", ""),
     (("-o", "xml"), 2, "unknown format xml", ""),
     (("--trials", "1"), 2, "--trials 1: not a number from 2", ""),
