@@ -35,7 +35,7 @@ def spread(owners: Owners, client_ids: Sequence[str]) -> Spread:
         shared_id=sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
         least=min(numbers, default=None),
         most=max(numbers, default=None),
-        mean=sum(numbers) / len(numbers) if numbers else None,
+        held=sum(numbers),
     )
 
 

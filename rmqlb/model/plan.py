@@ -117,7 +117,7 @@ class Spread(Struct, frozen=True):
         shared_id: queues whose owner's id is carried by several processes, so that each of them reads the queue.
         least: queues of the consumer with the fewest; None without consumers.
         most: queues of the consumer with the most; None without consumers.
-        mean: queues a consumer; None without consumers.
+        held: queues of all consumers together; one that several own counts for each of them.
     """
 
     consumers: int
@@ -128,12 +128,20 @@ class Spread(Struct, frozen=True):
     shared_id: int
     least: int | None
     most: int | None
-    mean: float | None
+    held: int
+
+    @property
+    def mean(self) -> float | None:
+        """Queues a consumer; None without consumers."""
+        return self.held / self.consumers if self.consumers else None
 
     @property
     def max_over_mean(self) -> float | None:
-        """1.0 is perfectly even; None when there is nothing to divide."""
-        return self.most / self.mean if self.most is not None and self.mean else None
+        """1.0 is perfectly even; None when there is nothing to divide.
+
+        Divided once, so that 3 over 15/7 is the 1.4 that somebody writes as a limit, and not the next number above.
+        """
+        return self.most * self.consumers / self.held if self.most is not None and self.held else None
 
 
 class Summary(Struct, frozen=True):

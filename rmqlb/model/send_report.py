@@ -21,7 +21,7 @@ class Attempt(Struct, frozen=True, rename="camel"):
     Attributes:
         message: its number, from 1 in the order of first attempts.
         attempt: 1 is the first.
-        thread: which thread, from 1.
+        thread: which thread sent the message, from 1.
         at_ms: when it began, in milliseconds from the start.
         broker_name: to whom.
         queue_id: which queue.

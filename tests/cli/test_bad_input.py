@@ -678,7 +678,7 @@ def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
     ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
     assert ran.stderr.splitlines()[-2:] == [
-        "error: --fail-on lag-moved>0: the figure is unknown in this source [figure-not-seen]",
+        "error: --fail-on lag-moved>0: the figure is unknown [figure-not-seen]",
         "hint: leave the condition out to see the plan",
     ]
     both = run(*plan, "--fail-on", "lag-moved>0", "--fail-on", "moved>0", "-o", "plain", stdin=ROUTE)

@@ -115,6 +115,8 @@ def test_conditions_end_with_three() -> None:
     assert run(*BASE, "--fail", "broker-*", "--fail-on", "lost>0").code == ExitCode.CONDITION
     ran = run(*BASE, "--fail", "broker-b", "--fail-on", "share[broker-a]>60%", "-q")
     assert (ran.code, "condition met: share[broker-a]>60% (it is 100)" in ran.stderr) == (ExitCode.CONDITION, True)
+    many = run(*BASE, "--fail", "broker-*", "--messages", "1234567", "--fail-on", "lost>1234566", "-q")
+    assert many.stderr == "condition met: lost>1234566 (it is 1234567)\n"
     assert run(*BASE, "--fail", "broker-b", "--fail-on", "lost>0").code == ExitCode.OK
     assert run(*BASE, "--fail", "broker-*", "-o", "jsonl", "--fail-on", "lost>0").code == ExitCode.CONDITION
 
@@ -134,6 +136,21 @@ def test_keys_show_how_they_spread_and_which_are_hot(tmp_path: Path) -> None:
     assert (found["keys"]["distinct"], found["keys"]["messages"]) == (41, 100)
     hottest = found["keys"]["hottest"][0]
     assert (hottest["key"], hottest["messages"]) == ("order-1", 60)
+
+
+def test_only_a_line_feed_or_a_carriage_return_ends_a_key() -> None:
+    keys = ["a\u2028b", "c\x0cd", "e\x85f", "g"]
+    ran = run(*BASE, "--selector", "hash", "--keys", "-", "-o", "json", stdin="\ufeff" + "\r\n".join(keys) + "\n")
+    assert {hot["key"] for hot in json.loads(ran.stdout)["data"]["keys"]["hottest"]} == set(keys)
+
+
+@pytest.mark.parametrize(("key", "kind"), [("1_0", "int"), ("2147483648", "int"), ("1_0", "long"), ("1.0", "long")])
+def test_a_number_that_java_does_not_read_is_no_key(key: str, kind: str) -> None:
+    ran = run(*BASE, "--selector", "hash", "--keys", "-", "--key-type", kind, stdin=key)
+    assert (
+        ran.stderr
+        == f"error: --keys -: line 1: '{key}' is not {'an int' if kind == 'int' else 'a long'} of Java [data]\n"
+    )
 
 
 def test_keys_come_from_a_pipe_too() -> None:
@@ -230,6 +247,8 @@ MISTAKES = [
     (("--keys", "x"), 2, "--keys goes with --selector hash", ""),
     (("--nameserver-notices", "soon", "--fail", "broker-b"), 2, "--nameserver-notices soon: not a time", ""),
     (("--fail-on", "share[broker-x]>1%"), 2, "topic OrderEvents has no broker broker-x", ""),
+    (("--latency", "1e3ms"), 2, "--latency 1e3ms: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    (("--latency", "broker-a=0ms"), 2, "--latency 0ms: not longer than nothing", ""),
     (("--fail-on", "losses>0"), 2, "there is no figure losses", ""),
     (("-o", "xml"), 2, "unknown format xml", ""),
     (("--trials", "1"), 2, "--trials 1: not a number from 2", ""),
@@ -354,6 +373,15 @@ def test_conditions_look_at_all_trials() -> None:
     assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
     unknown = run(*args, "--fail-on", "retried>0")
     assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
+    assert "hint: trials do not count it" in unknown.stderr
+
+
+@pytest.mark.parametrize("fmt", ["json", "jsonl"])
+def test_a_share_of_nothing_is_no_success(fmt: str) -> None:
+    ran = run(*BASE, "--fail", "broker-*", "--messages", "3", "--fail-on", "share[broker-a]>60%", "-q", "-o", fmt)
+    assert (ran.code, len(ran.stdout.splitlines())) == (ExitCode.DATA, 9 if fmt == "jsonl" else 0)
+    assert "figure-not-seen" in ran.stderr
+    assert "no message is stored" in ran.stderr
 
 
 HOSTILE = "b\x1b[2J\u202e\x9b31m"

@@ -34,6 +34,12 @@ def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bo
     assert (tried.value, tried.met) == (value, met)
 
 
+def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:
+    seven = parse_condition("moved>7", PLAN_FIGURES)
+    assert (7 / 100 * 100 > 7, seven.try_on(7 / 100 * 100).met, seven.try_on(7.00001).met) == (True, False, True)
+    assert seven.try_on(2**63 - 1).value == 2**63 - 1
+
+
 @pytest.mark.parametrize("text", ["", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "max>5%", "idel>0"])
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):

@@ -128,6 +128,14 @@ def test_the_judge_counts_idle_unowned_and_multiply_owned() -> None:
     assert (measured.least, measured.most, measured.mean, measured.max_over_mean) == (0, 2, 1.0, 2.0)
 
 
+def test_most_over_mean_is_the_number_that_one_would_write() -> None:
+    ids = tuple("abcdefg")
+    owners = {queue: (ids[place % 7],) for place, queue in enumerate(queues(15))}
+    assert spread(owners, ids).max_over_mean == 1.4
+    owners = dict.fromkeys(queues(1), ("a",))
+    assert spread(owners, ids[:1]).max_over_mean == 1.0
+
+
 def test_the_spread_of_nothing_is_unknown_not_zero() -> None:
     measured = spread({}, ())
     assert (measured.least, measured.most, measured.mean, measured.max_over_mean) == (None, None, None, None)

@@ -59,6 +59,8 @@ def test_a_files_first_line_is_the_secret(tmp_path: Path) -> None:
     path.write_bytes(f"{CANARY}\r\nmore".encode())
     path.chmod(0o600)
     assert read_secret(SecretPlace("file", str(path)), WHERE, {}) == CANARY
+    path.write_bytes(f"\ufeff{CANARY}".encode())
+    assert read_secret(SecretPlace("file", str(path)), WHERE, {}) == CANARY, "editors write the mark, none type it"
     path.chmod(0o640)
     assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
 

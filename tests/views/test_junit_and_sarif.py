@@ -108,6 +108,8 @@ def test_a_failure_says_what_and_where() -> None:
     root = junit(report())
     failure = next(root.iter("failure"))
     assert failure.attrib == {"type": "violated", "message": "group g: idle is 1, allowed is at most 0 (y)"}
+    assert failure.text == failure.get("message"), "GitLab shows the text, Jenkins the attribute first"
+    assert all(error.text == error.get("message") for error in root.iter("error"))
     skipped = next(case for case in root.iter("testcase") if case.get("name") == "topic g: minBrokers")
     assert skipped[0].get("message") == (
         "waived until 2026-06-15: g (topic g: minBrokers is 1, allowed is at least 2 (a))"
@@ -175,6 +177,15 @@ def test_hostile_names_spoil_neither(name: str) -> None:
     suites = list(junit(of))
     assert suites[0].get("name") == visible(name).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
     assert sarif(of)["tool"]["driver"]["rules"][0]["id"] == visible(name)
+
+
+def test_no_name_is_a_link_in_a_message() -> None:
+    """`[text](destination)` in a message of SARIF is a link; viewers differ in which brackets they let one escape."""
+    name = "[log in](https://attacker.example)"
+    results = sarif(report(name))["results"]
+    assert results[0]["message"]["text"].startswith("group [log in]\\(https://attacker.example): idle is 1")
+    assert results[0]["locations"][0]["logicalLocations"][0]["name"] == name
+    assert "](" not in "".join(result["message"]["text"] for result in results)
 
 
 @given(st.text(min_size=1, max_size=20))

@@ -16,6 +16,7 @@ from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as values
 from rmqlb.cli.values.amounts import byte_count
+from rmqlb.cli.values.shared import lines_of
 from rmqlb.engine.java_map import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
@@ -221,7 +222,7 @@ def _selector(
 def _hashed(load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int) -> tuple[Selector, KeySpread]:
     """The keys' hashes in turn, and the most frequent keys."""
     option = f"--keys {load.keys}"
-    keys = read_text(load.keys or "-", "--keys", max_bytes).splitlines()
+    keys = lines_of(read_text(load.keys or "-", "--keys", max_bytes))
     if not keys:
         raise DataError(f"{option}: there is no key in it")
     known: dict[str, int] = {}
@@ -241,9 +242,9 @@ def _hash_of(key: str, kind: str, where: str) -> int:
     if kind == "string":
         return hash_code(key)
     try:
-        value = int(key) if len(key) < 30 else None
+        value = int(key) if len(key) < 30 and "_" not in key else None
     except ValueError:
         value = None
     if value is None or not -(2**63) <= value < 2**63 or (kind == "int" and not -(2**31) <= value < 2**31):
-        raise DataError(f"{where}: {key[:40]!r} is not an {'int' if kind == 'int' else 'long of Java'}")
+        raise DataError(f"{where}: {key[:40]!r} is not {'an int' if kind == 'int' else 'a long'} of Java")
     return value if kind == "int" else long_hash_code(value)

@@ -23,7 +23,9 @@ def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
 
 
 def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
-    """Refuse, before anything is on stdout, a condition nobody can judge; one that is met settles the exit code alone.
+    """Refuse a condition that nobody can judge, where possible before anything is on stdout.
+
+    One that is met settles the exit code alone.
 
     Args:
         tried: the conditions.
@@ -34,14 +36,20 @@ def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
     """
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):
-        raise DataError(f"--fail-on {unknown}: the figure is unknown in this source", hint=hint, code="figure-not-seen")
+        raise DataError(f"--fail-on {unknown}: the figure is unknown", hint=hint, code="figure-not-seen")
 
 
 def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
     """Say which conditions are met, and end accordingly."""
     met = [condition for condition in tried if condition.met]
     for condition in met:
-        value = "without end" if condition.value is None else f"{condition.value:g}"
-        terminal.say(f"condition met: {condition.text} (it is {value})")
+        terminal.say(f"condition met: {condition.text} (it is {_figure(condition.value)})")
     if met:
         raise typer.Exit(ExitCode.CONDITION)
+
+
+def _figure(value: float | None) -> str:
+    """A figure with all the digits that the comparison saw; a met condition without one has no end."""
+    if value is None:
+        return "without end"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

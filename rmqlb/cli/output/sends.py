@@ -15,6 +15,7 @@ from rmqlb.engine.figures.send import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.errors import UsageError
+from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
 
@@ -46,6 +47,7 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, a
     lines.flush()
     tried = [try_on_send(condition, report) for condition in asked]
     terminal.warn((*found.findings, *report.findings))
+    require_known(tried, _hint(asked, tried))
     judge(tried, terminal)
 
 
@@ -96,12 +98,20 @@ def write(
         try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
         for condition in asked
     ]
-    require_known(tried, "leave the condition out to see the simulation")
+    require_known(tried, _hint(asked, tried))
     shown = send_report(
         report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
     )
     terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
     judge(tried, terminal)
+
+
+def _hint(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> str:
+    """What to ask instead of the first condition that nobody can judge."""
+    unknown = next((condition for condition, found in zip(asked, tried, strict=True) if found.met is None), None)
+    if unknown is None or unknown.percent or unknown.name == "share":
+        return "no message is stored or none is sent, so that nothing is a share of them: ask for lost"
+    return "trials do not count it: ask for it without --trials"
 
 
 def _expected(scenario: SendScenario) -> int:

@@ -178,7 +178,7 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
         return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
-    return {None: latencies.constant(duration_us(spec, option), spec)}
+    return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
 
 
 def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:

@@ -153,16 +153,26 @@ def _pattern(text: str, option: str) -> re.Pattern[str]:
     return pattern
 
 
+def lines_of(text: str) -> list[str]:
+    r"""The text's lines, ended by `\n`, `\r\n` or `\r` alone: what else Unicode calls the end of a line is data.
+
+    >>> lines_of("a\u2028b\r\n\nc\n")
+    ['a\u2028b', '', 'c']
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def _lines(path: str) -> list[str]:
     try:
         if path == "-":
-            text = sys.stdin.read(_LONGEST_FILE + 1) if sys.stdin is not None else ""
+            text = sys.stdin.read(_LONGEST_FILE + 1).removeprefix("\ufeff") if sys.stdin is not None else ""
         else:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 text = file.read(_LONGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"--consumers @{path}: {reason}") from None
     if len(text) > _LONGEST_FILE:
         raise UsageError(f"--consumers @{path}: larger than 16 MB")
-    return text.splitlines()
+    return lines_of(text)

@@ -72,6 +72,8 @@ class Condition(Struct, frozen=True):
         """
         if self.percent:
             value = 100 * value / whole if value is not None and whole else None
+        if isinstance(value, float):
+            value = float(f"{value:.12g}")  # 7 lost of 100, taken as a share and back, are 7.000000000000001
         met = None if value is None else self.compare(value, self.limit)
         return TriedCondition(self.text, value, met)
 
@@ -88,7 +90,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
             f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
         )
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
-    known = (*figures.names, *figures.of_subject)
+    known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
     if name not in known:
         raise UsageError(
             f"--fail-on {text!r}: there is no figure {match['name']}",

@@ -236,7 +236,7 @@ class Run:
                 Attempt(
                     thread.message,
                     thread.attempt,
-                    thread.number,
+                    thread.sender.number,
                     thread.started / self.per_ms,
                     queue.broker_name,
                     queue.queue_id,

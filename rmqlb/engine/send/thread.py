@@ -11,7 +11,7 @@ class Thread:
     """A sending thread, between two messages or waiting for an attempt to end; or one request of ASYNC sends.
 
     Attributes:
-        number: from 1; a request has one below 0.
+        number: from 1; a request has one below 0, of use to the order of events alone.
         key: of its random numbers.
         draws: how many of them it has used.
         info: its view of the queue list, without queues before the first message.

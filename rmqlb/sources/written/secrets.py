@@ -47,7 +47,7 @@ def secret_in_file(path: str, what: str) -> str:
         UsageError: it cannot be read, other users can open it, or its line is longer than any secret.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             _require_private(file.fileno(), path, what)
             line = file.readline(_LONGEST + 1)
     except (OSError, ValueError) as error:

@@ -1,7 +1,8 @@
 """A `CheckReport` as JUnit XML: a suite is a rule, a case is a limit for a group or topic.
 
 A violation that decides the outcome is a failure, what cannot be told an error; waived and not applicable are skipped.
-A rule below the severity that decides passes, and says in its output what it found.
+A rule below the severity that decides passes, and says in its output what it found. What a failure says stands in its
+`message` and in its text: some CI servers show the one, some the other.
 """
 
 from __future__ import annotations
@@ -70,5 +71,5 @@ def _case(one: Judgement, fail_from: Severity) -> Element:
     elif one.verdict != NOT_APPLICABLE and not one.rule.counts_from(fail_from):
         SubElement(case, "system-out").text = f"{one.rule.severity}: {text}"
     else:
-        SubElement(case, _KINDS[one.verdict], type=one.verdict, message=text)
+        SubElement(case, _KINDS[one.verdict], type=one.verdict, message=text).text = text
     return case

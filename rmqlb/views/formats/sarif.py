@@ -43,7 +43,7 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
                     {
                         "descriptor": {"id": finding.code},
                         "level": "warning",
-                        "message": {"text": visible(finding.message)},
+                        "message": {"text": _text(finding.message)},
                     }
                     for finding in report.findings
                 ],
@@ -55,12 +55,17 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
+def _text(text: str) -> str:
+    """A message, in which `[text](destination)` is a link to viewers: a client id that is one is not to become it."""
+    return visible(text).replace("](", "]\\(")
+
+
 def _rule(rule: Rule) -> dict[str, Any]:
     limits = "; ".join(f"{limit.name} {bound_text(limit)} ({limit.kind.what})" for limit in rule.limits)
     return {
         "id": visible(rule.name),
-        "shortDescription": {"text": visible(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
-        "fullDescription": {"text": visible(limits)},
+        "shortDescription": {"text": _text(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
+        "fullDescription": {"text": _text(limits)},
         "defaultConfiguration": {"level": rule.severity},
     }
 
@@ -72,7 +77,7 @@ def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
         "ruleIndex": places[one.rule.name],
         "kind": _KINDS[one.verdict],
         "level": one.rule.severity if one.verdict == VIOLATED else "none",
-        "message": {"text": visible(sentence(one))},
+        "message": {"text": _text(sentence(one))},
         "properties": {"limit": limit, "value": one.value, "basis": one.basis},
     }
     if one.subject is not None:

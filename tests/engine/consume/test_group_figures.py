@@ -36,6 +36,13 @@ def rollout(takes_us: int | None, overlap: int = 0) -> Rollout:
     return Rollout("g", "AVG", "AVG", ("a",), (choice,), (), overlap, overlap_is_least=True)
 
 
+def test_the_hint_names_each_figure_once() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_condition("zz>0", GROUP_FIGURES)
+    names = (refused.value.hint or "").removeprefix("there are the figures ").split(", ")
+    assert len(names) == len(set(names)) > 5
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -29,6 +29,16 @@ def test_an_async_retry_keeps_the_queue_id_even_where_there_is_none() -> None:
     assert report.totals.lost_by == {"INVALID_PARAMETER": 1}
 
 
+def test_an_async_attempt_is_of_the_thread_that_sent_its_message() -> None:
+    report = sent(REFUSED, "async", messages=4, threads=2, rate=Fraction(10))
+    assert [(a.message, a.attempt, a.thread) for a in report.attempts or ()][:4] == [
+        (1, 1, 1),
+        (1, 2, 1),
+        (2, 1, 2),
+        (3, 1, 1),
+    ]
+
+
 def test_an_async_error_code_is_never_retried() -> None:
     report = sent(Reaction("code", "SYSTEM_ERROR", 1), "async")
     assert (report.totals.attempts, report.totals.lost_by) == (1, {"SYSTEM_ERROR": 1})
