@@ -99,10 +99,12 @@ class ProcessQueues:
         """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards."""
         client, world = self._client, self._world
         view = client.views.get(topic)
-        if view is None or (world.profile.empty_ends_early and not view.queues):
+        if view is None:
             return True
         if world.broadcasting:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
+        if world.profile.empty_ends_early and not view.queues:
+            return True
         broker, ids = yield from self._connections.member_ids(view)
         if ids is None:
             if world.record.explain:
@@ -160,7 +162,7 @@ class ProcessQueues:
         taken: list[ProcessQueue] = []
         all_locked = True
         for queue in new:
-            if world.locks and not (yield from self._lock(queue)):
+            if world.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):

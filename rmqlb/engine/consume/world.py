@@ -64,7 +64,9 @@ class World:
         name_server: the routes.
         shares: what each strategy gives whom.
         clients: all members that ever were, in the order in which they came.
-        locks: queues are locked at the broker (orderly and clustering).
+        locks: queues are locked at the broker, and the locks renewed and given back (orderly and clustering).
+        locks_first: a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups
+            of older clients.
         broadcasting: every member reads every queue.
         rates: queue → messages a second, where known.
         lagging: queues that had messages waiting at the start.
@@ -93,6 +95,7 @@ class World:
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: list[Member] = []
         self.locks = scenario.orderly and not scenario.broadcasting
+        self.locks_first = self.locks or (scenario.orderly and profile.locks_broadcast)
         self.broadcasting = scenario.broadcasting
         self.rates = scenario.rates
         self.lagging = lagging
@@ -249,6 +252,7 @@ class World:
                 clock=self.clock,
                 draws=self.draws(number),
                 timers=self.timers,
+                tells=not self.broadcasting,
                 one_way=self.one_way,
                 changed=self.note_change,
                 say=self._say_broker if self.record.explain else None,
