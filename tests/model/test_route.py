@@ -63,3 +63,23 @@ def test_an_empty_order_config_turns_the_static_branch_off_for_producers_only() 
     data = TopicRouteData("T", (), (), "", {"a": mapping("a", 2, "zone")})
     assert data.publish_queues() == []
     assert short(data.subscribe_queues()) == ["__syslo__zone0", "__syslo__zone1"]
+
+
+def test_the_broker_of_a_logical_queue_is_the_one_with_the_newest_epoch_that_names_it() -> None:
+    """As `ClientMetadata.topicRouteData2EndpointsForStaticTopic` of 5.5.0 answered; it calls nobody `__syslo__none__`."""
+    infos = {
+        "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 7, {0: 0, 1: 1, 2: 2}),
+        "b": TopicQueueMappingInfo("T", "__global__", 5, "b", 9, {1: 0, 3: 1}),
+        "c": TopicQueueMappingInfo("T", "zone", 2, "c", 1, {0: 0}),
+    }
+    for order in ("abc", "bac"):
+        data = TopicRouteData("T", (), (), None, {name: infos[name] for name in order})
+        serving = {f"{queue.broker_name}{queue.queue_id}": name for queue, name in data.serving_brokers().items()}
+        assert serving == {
+            "__syslo__global__0": "a",
+            "__syslo__global__1": "b",
+            "__syslo__global__2": "a",
+            "__syslo__global__3": "b",
+            "__syslo__zone0": "c",
+        }
+    assert route(a=1).serving_brokers() == {}

@@ -21,7 +21,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.builders import route
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
 
@@ -346,6 +346,22 @@ def test_orderly_broadcasting_members_of_new_clients_ask_for_no_lock(version: st
         "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
     )
     assert all(seconds(takeover.at_us) < 13.5 for each in report.timelines for takeover in each.takeovers)
+
+
+def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
+    """`RebalanceImpl.lock` asks the broker that `getBrokerNameFromMessageQueue` names, not the logical one."""
+    static = replace(
+        route("T", a=2, b=2),
+        topic_queue_mapping_by_broker={
+            "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0, 1: 1}),
+            "b": TopicQueueMappingInfo("T", "__global__", 4, "b", 1, {2: 0, 3: 1}),
+        },
+    )
+    for trial in range(4):
+        report = simulate("c1 c2", at("join", "c3"), at("leave", "c1", 80), routes=[static], orderly=True, trial=trial)
+        assert report.figures.settled_us is not None
+        assert list(owners_at_the_end(report).values()) == [("c2",), ("c2",), ("c3",), ("c3",)]
+        assert report.figures.longest_none_us < 30 * SECOND_US
 
 
 def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only() -> None:
