@@ -36,14 +36,14 @@ def test_permission_bits_decide_who_sees_the_queues(perm: int, publish: int, sub
     assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
 
 
-@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0"])
+@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"])
 def test_a_malformed_order_config_is_an_error_as_it_is_for_clients(conf: str) -> None:
     with pytest.raises(DataError, match="order config of topic T is malformed"):
         TopicRouteData("T", (), (), conf).publish_queues()
 
 
 def test_an_order_config_is_split_as_java_splits() -> None:
-    listed = TopicRouteData("T", (), (), "b:+1;a:2:x;c:-1;;").publish_queues()
+    listed = TopicRouteData("T", (), (), "b:+1;a:２:x;c:-1;;").publish_queues()
     assert short(listed) == ["b0", "a0", "a1"]
     assert TopicRouteData("T", (), (), ";").publish_queues() == []
 
