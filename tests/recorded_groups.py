@@ -65,7 +65,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     """What the group was.
 
     Attributes:
-        version: of clients and brokers.
+        version: of the clients.
         group: its name.
         orderly: the listener is a MessageListenerOrderly.
         topic: the one that the group subscribes to; members run the strategy AVG.

@@ -40,10 +40,12 @@ def split(text: str, separator: str) -> list[str]:
 def parse_int(text: str) -> int:
     """`Integer.parseInt`: an optional sign and digits, nothing around them, within 32 bits.
 
+    Digits of other scripts count too, but for those that Java writes as two characters.
+
     Raises:
         ValueError: where Java throws NumberFormatException.
     """
-    if not _INTEGER.fullmatch(text):
+    if not _INTEGER.fullmatch(text) or max(text) > "\uffff":
         raise ValueError(f'For input string: "{text}"')
     value = int(text)
     if not _INT_MIN <= value <= _INT_MAX:

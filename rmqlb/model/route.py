@@ -163,6 +163,21 @@ class TopicRouteData(Struct, frozen=True):
             }
         )
 
+    def serving_brokers(self) -> dict[MessageQueue, str]:
+        """Which real broker each logical queue of a static topic is on; an ordinary topic has none.
+
+        Of several brokers that name a queue the one with the newest epoch counts; a queue that none names is left out.
+        Mirrors `ClientMetadata.topicRouteData2EndpointsForStaticTopic` (5.x).
+        """
+        mapping = self.topic_queue_mapping_by_broker or {}
+        return {
+            MessageQueue(self.topic, logical_broker_name(scope), queue_id): info.bname
+            for scope, infos in _by_scope(mapping.values()).items()
+            for info in sorted(infos, key=lambda info: info.epoch)
+            for queue_id in info.curr_id_map
+            if info.bname is not None
+        }
+
     def _ordered_queues(self, conf: str) -> list[MessageQueue]:
         queues: list[MessageQueue] = []
         for part in split(conf, ";"):

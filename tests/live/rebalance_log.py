@@ -19,7 +19,7 @@ from rmqlb.model.group_scenario import EventKind
 from tests.recorded_groups import Line, Lived, Recording
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import START_DEADLINE, JavaProcess, started, wait_until
+from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
 
 QUIET: Final = 26.0
 """Seconds after which each member has rebalanced once more since an event."""
@@ -56,6 +56,7 @@ class Group:
         name: of the group.
         topic: on each of the cluster's brokers with `queues_each` queues, unless a broker is to come up with it.
         orderly: the listener is a MessageListenerOrderly.
+        guests: starts clients of another version than the cluster's.
     """
 
     cluster: RocketMQCluster
@@ -63,6 +64,12 @@ class Group:
     topic: str
     queues_each: int
     orderly: bool = False
+    guests: Java | None = None
+
+    @property
+    def java(self) -> Java:
+        """Starts the clients."""
+        return self.guests or self.cluster.java
 
     def live_through(self, acts: Sequence[Act]) -> Recording:
         """Do one after the other, and tell what came of it."""
@@ -77,7 +84,7 @@ class Group:
 
     def _jvm(self, name: str, alive: ExitStack) -> JavaProcess:
         """One that is ready: many that load their classes at a time wait for each other until requests time out."""
-        java = self.cluster.java
+        java = self.java
         listener = "orderly" if self.orderly else "concurrent"
         command = java.command("RebalanceLog", self.cluster.name_server, self.name, listener, self.topic)
         jvm = alive.enter_context(started(f"{self.name} {name}", command, java.home / f"{self.name}-{name}.log"))
@@ -114,7 +121,7 @@ class Group:
         # The hook is asked once the connection is there; a member's second connection is the first that can be told.
         connect_us = round(max(median(each[-1] - each[0] for each in first) - request_us, 0))
         lived = Lived(
-            version=self.cluster.version,
+            version=self.java.version,
             group=self.name,
             orderly=self.orderly,
             topic=self.topic,

@@ -6,7 +6,7 @@ Each recording is simulated many times with the same events, and the report of t
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +15,7 @@ from tests.rebalance_comparison import compared, disagreements, report
 from tests.recorded_groups import Recording
 
 from .cluster import RocketMQCluster
+from .jvm import Java
 from .rebalance_log import START, Act, Group
 
 TOPIC = "OrderEvents"
@@ -40,6 +41,28 @@ def recordings(cluster: RocketMQCluster) -> Mapping[str, Recording]:
             (*START, Act("join", "c3"), Act("crash", "c2", LOCKS_LIVE_ON)),
         ),
     }
+    return lived_through(groups)
+
+
+@pytest.fixture(scope="module")
+def guests(cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Recording]:
+    """Clients of 5.1.4, the last that rebalance at each wake-up, and let a lock go that they give up slowly."""
+    java = Java.prepare("5.1.4", tmp_path_factory.mktemp("guests"))
+    return lived_through(
+        {
+            "concurrent": (
+                Group(cluster, "guest-svc", TOPIC, 8, guests=java),
+                (*START, Act("join", "c3"), Act("leave", "c1")),
+            ),
+            "orderly": (
+                Group(cluster, "guest-orderly-svc", TOPIC, 8, orderly=True, guests=java),
+                (*START, Act("join", "c3"), Act("crash", "c2", LOCKS_LIVE_ON)),
+            ),
+        }
+    )
+
+
+def lived_through(groups: Mapping[str, tuple[Group, Sequence[Act]]]) -> Mapping[str, Recording]:
     with ThreadPoolExecutor() as threads:
         living = {name: threads.submit(group.live_through, acts) for name, (group, acts) in groups.items()}
         return {name: future.result() for name, future in living.items()}
@@ -58,6 +81,13 @@ def test_a_group_goes_through_what_the_simulation_foretells(
     recordings: Mapping[str, Recording], listener: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_as_foretold(recordings[listener], capsys)
+
+
+@pytest.mark.parametrize("listener", ["concurrent", "orderly"])
+def test_a_group_of_5_1_goes_through_what_the_simulation_foretells(
+    guests: Mapping[str, Recording], listener: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_as_foretold(guests[listener], capsys)
 
 
 def test_a_group_of_version_4_goes_through_what_the_simulation_foretells(

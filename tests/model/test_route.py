@@ -36,14 +36,14 @@ def test_permission_bits_decide_who_sees_the_queues(perm: int, publish: int, sub
     assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
 
 
-@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0"])
+@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"])
 def test_a_malformed_order_config_is_an_error_as_it_is_for_clients(conf: str) -> None:
     with pytest.raises(DataError, match="order config of topic T is malformed"):
         TopicRouteData("T", (), (), conf).publish_queues()
 
 
 def test_an_order_config_is_split_as_java_splits() -> None:
-    listed = TopicRouteData("T", (), (), "b:+1;a:2:x;c:-1;;").publish_queues()
+    listed = TopicRouteData("T", (), (), "b:+1;a:２:x;c:-1;;").publish_queues()
     assert short(listed) == ["b0", "a0", "a1"]
     assert TopicRouteData("T", (), (), ";").publish_queues() == []
 
@@ -63,3 +63,23 @@ def test_an_empty_order_config_turns_the_static_branch_off_for_producers_only() 
     data = TopicRouteData("T", (), (), "", {"a": mapping("a", 2, "zone")})
     assert data.publish_queues() == []
     assert short(data.subscribe_queues()) == ["__syslo__zone0", "__syslo__zone1"]
+
+
+def test_the_broker_of_a_logical_queue_is_the_one_with_the_newest_epoch_that_names_it() -> None:
+    """As `ClientMetadata.topicRouteData2EndpointsForStaticTopic` of 5.5.0 answered; it calls nobody `__syslo__none__`."""
+    infos = {
+        "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 7, {0: 0, 1: 1, 2: 2}),
+        "b": TopicQueueMappingInfo("T", "__global__", 5, "b", 9, {1: 0, 3: 1}),
+        "c": TopicQueueMappingInfo("T", "zone", 2, "c", 1, {0: 0}),
+    }
+    for order in ("abc", "bac"):
+        data = TopicRouteData("T", (), (), None, {name: infos[name] for name in order})
+        serving = {f"{queue.broker_name}{queue.queue_id}": name for queue, name in data.serving_brokers().items()}
+        assert serving == {
+            "__syslo__global__0": "a",
+            "__syslo__global__1": "b",
+            "__syslo__global__2": "a",
+            "__syslo__global__3": "b",
+            "__syslo__zone0": "c",
+        }
+    assert route(a=1).serving_brokers() == {}

@@ -21,7 +21,7 @@ from .vector import Answers, Layout, Pick, Step
 FOLDER = Path(__file__).parent.parent / "data" / "vectors"
 VERSIONS = (
     "4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.7", "4.9.8",
-    "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.5.0",
+    "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.3.3", "5.4.0", "5.5.0",
 )  # fmt: skip
 # These shuffle the fault items before a stable sort, with a random source of their own: no two items may be equal.
 SHUFFLING = ("4.7.1", "4.8.0", "4.9.0", "4.9.3")

@@ -21,7 +21,7 @@ from rmqlb.engine.java_map import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.selectors import hash_position
-from rmqlb.engine.send.simulate import check, no_queues, rules
+from rmqlb.engine.send.simulate import check, check_brokers, no_queues, rules
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
@@ -118,6 +118,7 @@ def gather(
         selector=selector,
     )
     check(scenario)
+    check_brokers(route, scenario)
     profile = rules(scenario)
     if not queues:
         raise no_queues(route)

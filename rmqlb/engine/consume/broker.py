@@ -45,6 +45,7 @@ class Broker:
         "_one_way",
         "_processes",
         "_say",
+        "_tells",
         "_timers",
         "_unsent",
         "broker_id",
@@ -62,6 +63,7 @@ class Broker:
         clock: Clock,
         draws: Draws,
         timers: Timers,
+        tells: bool,
         one_way: Callable[[Draws], int],
         changed: Callable[[], None],
         say: Callable[[Broker, str, str], None] | None,
@@ -76,6 +78,7 @@ class Broker:
         self._clock = clock
         self._draws = draws
         self._timers = timers
+        self._tells = tells
         self._one_way = one_way
         self._changed = changed
         self._say = say
@@ -169,6 +172,11 @@ class Broker:
         self._changed()
 
     def _news(self, what: str) -> None:
+        """The members have changed: tell them, but not those of a BROADCASTING group (brokers from 5.3.1 on)."""
+        if not self._tells:
+            if self._say:
+                self._say(self, "notice", f"{what}: tells nobody in a BROADCASTING group")
+            return
         if self._timers.notify_batch_us:
             self._unsent = True
             if self._say:

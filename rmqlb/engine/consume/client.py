@@ -247,7 +247,7 @@ class Client:
         """When the broker last reads from or writes to the connection; a pull that it holds is still answered."""
         now = self.world.clock.now
         last = broker.last_beat_us(self) if broker.knows(self) else now
-        held = [queue for queue in self.queues.working() if queue.broker_name == broker.name]
+        held = [queue for queue in self.queues.working() if self.world.broker_name(queue) == broker.name]
         if held and broker.broker_id == 0:
             hold_us = self.world.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)

@@ -88,7 +88,7 @@ class Connections:
         Returns:
             The broker asked, and the ids; None when it does not answer, or knows nobody of the group.
         """
-        broker = self._world.broker_of(view.brokers[self._draws.below(len(view.brokers))], self._draws)
+        broker = self._world.any_of(view.brokers[self._draws.below(len(view.brokers))], self._draws)
         if broker is None or not (yield from self.request(broker)):
             return broker, None
         ids = broker.client_ids
@@ -97,10 +97,10 @@ class Connections:
 
     def good_bye(self, client_id: str, locked: list[MessageQueue]) -> Steps:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other."""
-        for broker in dict.fromkeys(self._world.master(queue.broker_name) for queue in locked):
+        for broker in dict.fromkeys(self._world.master(queue) for queue in locked):
             if broker is not None and (yield from self.request(broker)):
                 for queue in locked:
-                    if queue.broker_name == broker.name:
+                    if self._world.master(queue) is broker:
                         broker.unlock(queue, client_id)
                 yield self.answer()
         for broker in self.addresses:

@@ -81,7 +81,7 @@ class NameServer:
                 self.views.pop(topic, None)
 
     def _now(self, route: TopicRouteData) -> TopicRouteData:
-        if route.is_static or not self._gone:
+        if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
         return replace(
             route,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 
+from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Steps
 from rmqlb.engine.consume.connections import Connections
 from rmqlb.engine.consume.member import Member
@@ -63,7 +64,7 @@ class ProcessQueues:
             self._table[queue] = held
             self._world.record.take(held.hold)
             if self._world.locks:
-                broker = self._world.master(queue.broker_name)
+                broker = self._world.master(queue)
                 if broker is not None:
                     broker.try_lock(queue, self._client.client_id, at_us=renewed)
 
@@ -99,10 +100,12 @@ class ProcessQueues:
         """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards."""
         client, world = self._client, self._world
         view = client.views.get(topic)
-        if view is None or (world.profile.empty_ends_early and not view.queues):
+        if view is None:
             return True
         if world.broadcasting:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
+        if world.profile.empty_ends_early and not view.queues:
+            return True
         broker, ids = yield from self._connections.member_ids(view)
         if ids is None:
             if world.record.explain:
@@ -131,11 +134,10 @@ class ProcessQueues:
         begin = world.clock.now
         while True:
             renews = [held for held in self._table.values() if world.profile.renews_dropped or not held.dropped]
-            by_broker: dict[str, list[ProcessQueue]] = {}
+            by_broker: dict[Broker | None, list[ProcessQueue]] = {}
             for held in renews:
-                by_broker.setdefault(held.queue.broker_name, []).append(held)
-            for name, of_broker in by_broker.items():
-                broker = world.master(name)
+                by_broker.setdefault(world.master(held.queue), []).append(held)
+            for broker, of_broker in by_broker.items():
                 if broker is not None and (yield from self._connections.request(broker)):
                     for held in of_broker:
                         if broker.try_lock(held.queue, client.client_id):
@@ -160,7 +162,7 @@ class ProcessQueues:
         taken: list[ProcessQueue] = []
         all_locked = True
         for queue in new:
-            if world.locks and not (yield from self._lock(queue)):
+            if world.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):
@@ -224,13 +226,13 @@ class ProcessQueues:
 
     def _unlock(self, queue: MessageQueue) -> None:
         """The request to give a lock back reaches the broker; a late one frees a lock that was taken anew since."""
-        broker = self._world.master(queue.broker_name)
+        broker = self._world.master(queue)
         if broker is not None and broker.up:
             broker.unlock(queue, self._client.client_id)
 
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`RebalanceImpl.lock`: from the master only."""
-        broker = self._world.master(queue.broker_name)
+        broker = self._world.master(queue)
         if broker is None or not (yield from self._connections.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
@@ -242,8 +244,8 @@ class ProcessQueues:
 
     def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`computePullFromWhere`: without an answer the queue is not taken in this pass."""
-        broker = self._world.broker_of(queue.broker_name, self._client.draws)
-        if broker is None:  # no address is known, as for the logical brokers of static topics
+        broker = self._world.broker_of(queue, self._client.draws)
+        if broker is None:  # no address is known, as for a logical queue that no broker names
             yield 2 * self._world.one_way(self._client.draws)
             return True
         if not (yield from self._connections.request(broker)):

@@ -29,9 +29,11 @@ class ConsumerProfile(Struct, frozen=True):
             unlocks at once when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the
             table when the listener lets go in time, and unlocks later when messages are still cached.
         release_wait_us: for how long it waits for the listener.
-        renews_dropped: `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too.
-        empty_ends_early: without queues of the topic a client does not ask for the members (5.5.0); else an empty list
-            lets the strategy throw.
+        renews_dropped: `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too (until 4.9.8).
+        locks_broadcast: an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock
+            that nobody renews or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).
+        empty_ends_early: without queues of the topic a client does not ask for the members (5.5.0, CLUSTERING only);
+            else an empty list lets the strategy throw.
     """
 
     since: Version
@@ -43,12 +45,14 @@ class ConsumerProfile(Struct, frozen=True):
     release: Literal["write-lock", "try-lock"] = "write-lock"
     release_wait_us: int = 500_000
     renews_dropped: bool = False
+    locks_broadcast: bool = False
     empty_ends_early: bool = False
 
 
 PROFILES = (
     ConsumerProfile((5, 5, 0), "5.5.0 and newer", empty_ends_early=True),
-    ConsumerProfile((5, 2, 0), "5.2.0 to 5.4.0"),
+    ConsumerProfile((5, 3, 2), "5.3.2 to 5.4.0"),
+    ConsumerProfile((5, 2, 0), "5.2.0 to 5.3.1", locks_broadcast=True),
     ConsumerProfile(
         (5, 0, 0),
         "5.0.0 to 5.1.4",
@@ -56,7 +60,7 @@ PROFILES = (
         hears_channels=False,
         release="try-lock",
         release_wait_us=1_000_000,
-        renews_dropped=True,
+        locks_broadcast=True,
     ),
     ConsumerProfile(
         (4, 0, 0),
@@ -68,6 +72,7 @@ PROFILES = (
         release="try-lock",
         release_wait_us=1_000_000,
         renews_dropped=True,
+        locks_broadcast=True,
     ),
 )
 """All stretches, the newest first."""

@@ -64,7 +64,9 @@ class World:
         name_server: the routes.
         shares: what each strategy gives whom.
         clients: all members that ever were, in the order in which they came.
-        locks: queues are locked at the broker (orderly and clustering).
+        locks: queues are locked at the broker, and the locks renewed and given back (orderly and clustering).
+        locks_first: a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups
+            of older clients.
         broadcasting: every member reads every queue.
         rates: queue → messages a second, where known.
         lagging: queues that had messages waiting at the start.
@@ -93,6 +95,7 @@ class World:
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: list[Member] = []
         self.locks = scenario.orderly and not scenario.broadcasting
+        self.locks_first = self.locks or (scenario.orderly and profile.locks_broadcast)
         self.broadcasting = scenario.broadcasting
         self.rates = scenario.rates
         self.lagging = lagging
@@ -104,6 +107,7 @@ class World:
         self._latency_us = scenario.latency_us
         self._seed, self._trial = scenario.seed, trial
         self._brokers: dict[str, list[Broker]] = {}
+        self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._settled = False
         self._changed = True
         self._final: tuple[str, ...] | None = None
@@ -136,15 +140,25 @@ class World:
         """All of them."""
         return (broker for brokers in self._brokers.values() for broker in brokers)
 
-    def master(self, name: str) -> Broker | None:
-        """The process with id 0, whether it is up or not; None when the route has none."""
-        brokers = self._brokers.get(name)
+    def broker_name(self, queue: MessageQueue) -> str:
+        """Where a queue is (`MQClientInstance.getBrokerNameFromMessageQueue`): of a static topic's the real broker."""
+        return self._serving.get(queue, queue.broker_name)
+
+    def master(self, queue: MessageQueue) -> Broker | None:
+        """The process with id 0 of a queue's broker, whether it is up or not; None when the route has none."""
+        brokers = self._brokers.get(self.broker_name(queue))
         return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
 
-    def broker_of(self, name: str, draws: Draws) -> Broker | None:
+    def broker_of(self, queue: MessageQueue, draws: Draws) -> Broker | None:
+        """Who is asked about a queue: likewise, and without a master any of the slaves."""
+        return self.any_of(self.broker_name(queue), draws)
+
+    def any_of(self, name: str, draws: Draws) -> Broker | None:
         """Who of a broker name is asked: the master, else any of its slaves; None when the route has neither."""
-        slaves = self._brokers.get(name)
-        return self.master(name) or (slaves[draws.below(len(slaves))] if slaves else None)
+        brokers = self._brokers.get(name)
+        if not brokers:
+            return None
+        return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
 
     def bring_up(self, event: Event) -> None:
         """A broker is back or new: its queues are there, its memory is empty, and the NameServers know at once."""
@@ -153,11 +167,11 @@ class World:
             broker.back()
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
-        its_queues = sorted(queue for queue in self.name_server.queues() if queue.broker_name == name)
+        its_queues = sorted(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)
         self.record.reach(its_queues, self.clock.now, there=True)
         for broker in self._brokers[name]:
             for client in self.clients:
-                if client.alive and any(queue.broker_name == name for queue in client.queues.working()):
+                if client.alive and any(self.broker_name(queue) == name for queue in client.queues.working()):
                     client.pulls_again(broker)
         self.truth_changed()
 
@@ -168,7 +182,7 @@ class World:
             broker.stop(silent=silent)
             for client in self.clients:
                 client.lose_broker(broker)
-        lost = (queue for queue in sorted(self.name_server.queues()) if queue.broker_name == name)
+        lost = (queue for queue in sorted(self.name_server.queues()) if self.broker_name(queue) == name)
         self.record.reach(lost, self.clock.now, there=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
         self.truth_changed()
@@ -249,6 +263,7 @@ class World:
                 clock=self.clock,
                 draws=self.draws(number),
                 timers=self.timers,
+                tells=not self.broadcasting,
                 one_way=self.one_way,
                 changed=self.note_change,
                 say=self._say_broker if self.record.explain else None,

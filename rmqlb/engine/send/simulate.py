@@ -57,9 +57,10 @@ def simulate_send(
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: the scenario contradicts itself.
+        UsageError: the scenario contradicts itself, or is about the brokers of a static topic.
     """
     check(scenario)
+    check_brokers(route, scenario)
     kept: list[Attempt] | None = None
     if trace or (trace is None and sink is None and scenario.messages is not None and scenario.messages <= KEPT):
         kept = []
@@ -107,6 +108,22 @@ def check(scenario: SendScenario) -> None:
         )
     if scenario.selector is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
+
+
+def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
+    """Refuse what befalls single brokers of a static topic, whose queue list names logical ones.
+
+    Raises:
+        UsageError: it does.
+    """
+    logical = route.is_static and route.order_topic_conf is None
+    if logical and (scenario.failures or scenario.latencies or scenario.exclude):
+        raise UsageError(
+            f"topic {route.topic} is a static topic: its queues are logical ones, and sends to the brokers behind them "
+            "are not simulated",
+            hint="simulate it without failures, latencies and exclusions of single brokers",
+            code="static-topic",
+        )
 
 
 def _check_times(scenario: SendScenario) -> None:

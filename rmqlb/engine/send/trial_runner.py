@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rmqlb.engine.send.plan_lanes import lanes_of
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.run import Run
-from rmqlb.engine.send.simulate import no_queues, play, rules
+from rmqlb.engine.send.simulate import check_brokers, no_queues, play, rules
 from rmqlb.engine.send.steady import Steady
 from rmqlb.engine.send.tally import FAILED, STORED, Total
 from rmqlb.engine.send.thread import Thread
@@ -74,10 +74,12 @@ class TrialRunner:
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: thresholds and isolations do not fit each other, or there is no such client version.
+        UsageError: thresholds and isolations do not fit each other, there is no such client version, or the scenario is
+            about the brokers of a static topic.
     """
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
+        check_brokers(route, scenario)
         self._route = route
         self.scenario = scenario
         self.profile: ClientProfile = rules(scenario)

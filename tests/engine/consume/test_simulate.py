@@ -21,9 +21,9 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.builders import route
-from tests.engine.consume.groups import at, line, owners_at_the_end, simulate
+from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
 
 VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
@@ -307,6 +307,77 @@ def test_broadcasting_members_own_everything() -> None:
     assert (report.figures.several_us, report.figures.queues_several) == (0, 0), "several owners are the rule"
     assert report.figures.again == 0
     assert {takeover.start.rule for each in report.timelines for takeover in each.takeovers} == {"unknown"}
+
+
+def test_broadcasting_members_give_up_the_queues_of_an_empty_route() -> None:
+    """The early end of 5.5.0 is for CLUSTERING (`RebalanceImpl.rebalanceByTopic`): there the queues are kept."""
+    for version in VERSIONS:
+        emptied = at("route-change", "T", read_queues=0)
+        report = simulate("c1 c2", emptied, broadcasting=True, client_version=version, explain=True)
+        assert {step.who for step in report.steps if step.what == "drop"} == {"c1", "c2"}, version
+        kept = simulate("c1 c2", emptied, client_version=version, explain=True)
+        assert not [step for step in kept.steps if step.what == "drop"], version
+
+
+def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
+    """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
+    report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
+    assert {step.text for step in report.steps if step.what == "notice"} == {
+        "hears c3 for the first time: tells nobody in a BROADCASTING group"
+    }
+    assert not [step for step in report.steps if step.what == "wake"]
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.1.4", "5.3.1"])
+def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(version: str) -> None:
+    """Seen with running members of 4.9.7 and 5.1.4: a lock lives for 60 s, and then one of those that wait gets it."""
+    report = simulate(
+        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
+    )
+    first, second = sorted(seconds(takeover.at_us) for takeover in line(report, "a", 0).takeovers)
+    assert 10 <= first < 13
+    assert 60 <= second - first < 81
+    assert {len(owners) for owners in owners_at_the_end(report).values()} == {3}
+
+
+@pytest.mark.parametrize("version", ["5.3.2", "5.4.0", "5.5.0"])
+def test_orderly_broadcasting_members_of_new_clients_ask_for_no_lock(version: str) -> None:
+    report = simulate(
+        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
+    )
+    assert all(seconds(takeover.at_us) < 13.5 for each in report.timelines for takeover in each.takeovers)
+
+
+def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
+    """`RebalanceImpl.lock` asks the broker that `getBrokerNameFromMessageQueue` names, not the logical one."""
+    static = replace(
+        route("T", a=2, b=2),
+        topic_queue_mapping_by_broker={
+            "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0, 1: 1}),
+            "b": TopicQueueMappingInfo("T", "__global__", 4, "b", 1, {2: 0, 3: 1}),
+        },
+    )
+    for trial in range(4):
+        report = simulate("c1 c2", at("join", "c3"), at("leave", "c1", 80), routes=[static], orderly=True, trial=trial)
+        assert report.figures.settled_us is not None
+        assert list(owners_at_the_end(report).values()) == [("c2",), ("c2",), ("c3",), ("c3",)]
+        assert report.figures.longest_none_us < 30 * SECOND_US
+
+
+def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only() -> None:
+    """`RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on."""
+
+    def last_takeover(version: str) -> float:
+        slow = 300 * SECOND_US
+        reports = [
+            simulate("c1 c2", at("join", "c3"), orderly=True, consume_us=slow, client_version=version, trial=trial)
+            for trial in range(4)
+        ]
+        return max(seconds(each.at_us) - 10 for report in reports for its in report.timelines for each in its.takeovers)
+
+    assert last_takeover("4.9.8") > 150, "as long as the listener holds on"
+    assert last_takeover("5.0.0") < 81, "a lock lives for 60 s, and who waits looks again 20 s later"
+    assert last_takeover("5.1.4") < 81
 
 
 def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:

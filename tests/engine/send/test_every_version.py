@@ -1,4 +1,4 @@
-"""What the classes of seventeen client versions answered, a failing scan, a wrapped index and a mutated list included."""
+"""What the classes of nineteen client versions answered, a failing scan, a wrapped index and a mutated list included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.vectors import vectors
 
 VERSIONS = (
     *("4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4"),
-    *("5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.5.0"),
+    *("5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.3.3", "5.4.0", "5.5.0"),
 )
 
 

@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import DataError, Failure, Moment, Reaction, SendReport, SendScenario, UsageError, simulate_send
+from rmqlb import (
+    DataError,
+    Failure,
+    Moment,
+    Reaction,
+    SendReport,
+    SendScenario,
+    UsageError,
+    simulate_send,
+    simulate_trials,
+)
 from rmqlb.engine.send.latency import constant
-from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency
 from tests.builders import route
 
@@ -326,6 +336,25 @@ def test_tallies_add_up() -> None:
     for name in "abc":
         assert sum(s.attempts[name] for s in report.slices) == sum(1 for a in attempts if a.broker_name == name)
     assert [s.from_ms for s in report.slices[1:]] == [s.to_ms for s in report.slices[:-1]]
+
+
+def test_what_befalls_a_static_topics_brokers_is_not_simulated() -> None:
+    """Its queues bear the name of a logical broker: without a word nothing would ever fail."""
+    info = TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})
+    static = replace(route("T", a=2, b=2), topic_queue_mapping_by_broker={"a": info})
+    refused = Failure("a", Reaction("refused", "refused", cost_us=1000))
+    assert sent(topic=static).totals.stored == 6
+    for settings in (
+        {"failures": (refused,)},
+        {"latencies": {"a": constant(1000, "1ms")}},
+        {"exclude": frozenset("a")},
+    ):
+        with pytest.raises(UsageError, match="static topic"):
+            sent(topic=static, **settings)
+    with pytest.raises(UsageError, match="static topic"):
+        simulate_trials(static, SendScenario(messages=6, failures=(refused,)), 2)
+    ordinary = replace(static, order_topic_conf="")  # then a producer looks at the brokers' own queues
+    assert sent(refused, topic=ordinary).totals.failed_attempts > 0
 
 
 def test_what_cannot_be_simulated_is_refused() -> None:
