@@ -45,6 +45,8 @@ def table(name: str, **columns: str) -> Table:
 KEY: Mapping[str, str] = {"cluster": "string", "date": "date", "snapshot": "string"}
 GROUP = (*KEY, "group")
 """What names a group of a snapshot."""
+SNAPSHOT = ("cluster", "snapshot")
+"""By what rows of a snapshot are joined: its date follows from these, and an unknown one would equal no other."""
 QUEUE: Mapping[str, str] = {"topic": "string", "brokerName": "string", "queueId": "int"}
 RUNS = "array<struct<brokerName: string, queues: int>>"
 """Queues in a client's order, in runs: the first run's queues 0, 1, …, then the next run's."""

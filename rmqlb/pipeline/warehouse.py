@@ -107,13 +107,13 @@ class Warehouse:
         if missing:
             raise DataError(
                 f"table {table.name} in {self.folder} has no column {missing[0]}: another version of rmqlb wrote it",
-                hint="write it anew, with --force",
+                hint=_anew(table),
             )
         root = os.path.join(self.folder, table.name)
         paths = [os.path.join(root, folder) for folder in stored.folders]
         lost = [path for path in paths if not os.path.isdir(path)]
         if lost:
-            raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint="write it anew, with --force")
+            raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint=_anew(table))
         return _read(spark, table, root, stored)
 
     def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
@@ -314,6 +314,16 @@ def _read(spark: SparkSession, table: Table, root: str, stored: Stored) -> DataF
 
 def _writer(table: Table) -> str:
     return next((stage for stage, tables in WRITTEN_BY.items() if table in tables), "ingest")
+
+
+def _anew(table: Table) -> str:
+    """How a table is made again; what was ingested before is known, and is not read again into the same warehouse."""
+    stage = _writer(table)
+    return (
+        "ingest the dumps into another --warehouse"
+        if stage == "ingest"
+        else f"write it anew: rmqlb pipeline {stage} --force"
+    )
 
 
 def _unwritable(folder: str, error: OSError) -> DataError:

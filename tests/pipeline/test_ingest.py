@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.ingest.documents import digest, pieces_id
 from rmqlb.pipeline.ingest.files import Found, Told
+from rmqlb.pipeline.ingest.in_arrow import read_files
 from rmqlb.pipeline.ingest.ingest import _Ingest, ingest, latest
 from rmqlb.pipeline.ingest.report import IngestReport, Pair, check
 from rmqlb.pipeline.only import Only
@@ -273,6 +276,18 @@ def test_files_that_spark_reads_itself_are_read_the_same(
     ]
     (bad,) = rows(spark, warehouse, "quarantine")
     assert bad == (f"file:{root}/t-02:00.json", 1, None, len(WHOLE), f"Spark cannot read file:{root}/t-02:00.json")
+
+
+def test_what_is_no_regular_file_is_put_aside_unread(tmp_path: Path) -> None:
+    (tmp_path / "device.json").symlink_to(os.devnull)  # as a pipe is, for which a test would wait
+    (tmp_path / "whole.json").write_text(WHOLE)
+    files = [{"path": f"{tmp_path}/{name}", "length": 0, "content": None} for name in ("device.json", "whole.json")]
+    read = pa.Table.from_batches(read_files(None, frozenset())(iter([pa.RecordBatch.from_pylist(files)])))
+    heads = [head for head in read.column("head").to_pylist() if head]
+    assert [(head["outcome"], head["reason"]) for head in heads] == [
+        ("quarantined", f"{tmp_path}/device.json is no regular file"),
+        ("read", None),
+    ]
 
 
 @pytest.mark.parametrize("url", ["nofs://bucket/x", "hdfs:///missing"])

@@ -22,8 +22,9 @@ from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what
 from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.gather import figures
+from rmqlb.pipeline.report.sections import facts, sections
 from rmqlb.pipeline.report.write import ReportSummary, write_report
-from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, SCORES, TREND, WHAT_IF
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TREND, WHAT_IF
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
 
@@ -311,6 +312,47 @@ def test_groups_are_ranked_by_each_fault_under_the_strategy_that_they_run(found:
     assert [one.group for one in shown.worst.idle] == ["idle"]
     assert [one.group for one in shown.worst.unowned] == ["unread"]
     assert [(one.group, one.lag_share) for one in shown.worst.one_member] == [("waiting", 0.51)]
+
+
+def test_groups_that_were_seen_otherwise_than_they_are_dealt(
+    found: Found, spark: SparkSession, warehouse: Warehouse
+) -> None:
+    held = [{"place": 0, "owners": []}, {"place": 1, "owners": ["a", "b"]}, {"place": 2, "owners": ["a"]}]
+    topic = {"topic": "t", "subscribe": [], "absent": [], "lags": []}
+    groups = [
+        {**KEY, "group": "stuck", "topics": [{**topic, "owners": held}, {**topic, "owners": held[:1]}]},
+        {**KEY, "group": "swapped", "topics": [{**topic, "owners": held[2:]}]},
+        {**KEY, "group": "as dealt", "topics": [{**topic, "owners": held[2:]}]},
+        {**KEY, "group": "not looked at", "topics": [{**topic, "owners": None}]},
+    ]
+    write(spark, warehouse, {"fleet": (FLEET, groups)})
+    shown = found(
+        scores=[
+            score("as dealt", observed=1, drift=0),
+            score("not looked at", observed=0, drift=0),
+            score("stuck", observed=4, drift=3),
+            score("stuck", "AVG_BY_CIRCLE", runs=False, observed=4, drift=4),
+            score("swapped", observed=1, drift=1),
+        ]
+    )
+    assert shown.worst is not None
+    totals = shown.worst.totals
+    assert (totals.observed, totals.drift, totals.with_drift) == (6, 4, 2)
+    assert (totals.held_by_nobody, totals.held_by_several) == (2, 1)
+    seen = [(one.group, one.drift, one.held_by_nobody, one.held_by_several) for one in shown.worst.drift]
+    assert seen == [("stuck", 3, 2, 1), ("swapped", 1, 0, 0)]
+    assert dict(facts(shown))["queues seen without reader"] == 2
+    said = {section.name: section.seen[0] for section in sections(shown)}
+    assert said["unread"] == "Nothing: the strategy that each group runs gives each queue one reader."
+    assert "Of 6 queues" in said["otherwise"]
+    assert "2 had nobody, 1 had several" in said["otherwise"]
+
+
+def test_nobody_looked_is_no_good_news(found: Found) -> None:
+    shown = found(scores=[score("a")])
+    assert "queues seen without reader" not in dict(facts(shown))
+    said = {section.name: section.seen for section in sections(shown)}
+    assert said["otherwise"] == ("Unknown: nobody looked who holds the queues.",)
 
 
 def test_lists_are_cut_to_the_first_rows(found: Found) -> None:

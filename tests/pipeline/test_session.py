@@ -131,6 +131,14 @@ def test_a_driver_memory_that_java_cannot_have_is_one_line(tmp_path: Path) -> No
     assert done.said["message"] == "Java did not start Spark: Invalid maximum heap size: -Xmxlots"
 
 
+def test_a_driver_memory_that_spark_cannot_do_with_is_one_line(tmp_path: Path) -> None:
+    done = scripts.run(tmp_path, "say()", conf={"spark.driver.memory": "100m"})
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said["kind"] == "UsageError"
+    assert done.said["message"].startswith("too little driver memory: ")
+    assert "spark.driver.memory=1g" in done.said["hint"]
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path, stop: signal.Signals) -> None:
     program = subprocess.Popen(

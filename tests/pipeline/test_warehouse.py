@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.schemas import WRITTEN_BY, Table, table
+from rmqlb.pipeline.schemas import DOCUMENTS, SCORES, WRITTEN_BY, Table, table
 from rmqlb.pipeline.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -211,3 +211,20 @@ def test_a_table_that_is_not_there_names_the_stage_that_writes_it(spark: SparkSe
             with pytest.raises(DataError) as caught:
                 warehouse.read(spark, named)
             assert caught.value.hint == f"write it first: rmqlb pipeline {stage}"
+
+
+@pytest.mark.parametrize(
+    ("made", "hint"),
+    [
+        (SCORES, "write it anew: rmqlb pipeline score --force"),
+        (DOCUMENTS, "ingest the dumps into another --warehouse"),
+    ],
+)
+def test_what_another_version_wrote_is_told_with_what_writes_it_anew(
+    spark: SparkSession, warehouse: Warehouse, made: Table, hint: str
+) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(Table(made.name, {"cluster": "string"}), spark.createDataFrame([("c",)], "cluster string"))
+    with pytest.raises(DataError, match="another version of rmqlb wrote it") as caught:
+        warehouse.read(spark, made)
+    assert caught.value.hint == hint

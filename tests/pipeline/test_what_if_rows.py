@@ -99,6 +99,13 @@ def summed(summary: Summary) -> tuple[Any, ...]:
     )
 
 
+def test_the_logical_broker_of_a_static_topic_is_none_that_can_be_lost() -> None:
+    topics = [Topic("plain", {"a": 2}), Topic("static", {"__syslo__global__": 4})]
+    rows = fleet_rows([Group("g", ["x", "y"], topics), Group("only static", ["x"], topics[1:])])
+    found = [row for batch in _sweep(("AVG",), Settings(), 0, iter([rows])) for row in batch.to_pylist()]
+    assert [(row["group"], row["subject"], row["removed"], row["queuesAfter"]) for row in found] == [("g", "a", 2, 4)]
+
+
 @pytest.mark.parametrize("with_", SETTINGS[:2], ids=("all", "none"))
 @settings(max_examples=40)
 @given(fleet=fleets())

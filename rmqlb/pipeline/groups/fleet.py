@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.model.group import RETRY_PREFIX
-from rmqlb.pipeline.schemas import FLEET, GROUP, KEY
+from rmqlb.pipeline.schemas import FLEET, GROUP, SNAPSHOT
 
-_PAIR = (*GROUP, "topic")
+_GROUP = (*SNAPSHOT, "group")
+_PAIR = (*_GROUP, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
@@ -28,16 +29,16 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
     subscriptions = tables["subscriptions"].where(fn.col("hasRoute"))
     if not include_retry:
         subscriptions = subscriptions.where(~fn.col("topic").startswith(RETRY_PREFIX))
-    topics = tables["topics"].select(*KEY, "topic", "subscribe")
+    topics = tables["topics"].select(*SNAPSHOT, "topic", "subscribe")
     known = _known(tables["offsets"], tables["owners"])
-    pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*KEY, "topic"]).join(known, list(_PAIR), "left")
-    by_group = pairs.groupBy(*GROUP).agg(
+    pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*SNAPSHOT, "topic"]).join(known, list(_PAIR), "left")
+    by_group = pairs.groupBy(*_GROUP).agg(
         fn.sort_array(fn.collect_list(fn.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
     )
     groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
     return (
-        groups.join(_members(tables["members"]), list(GROUP), "left")
-        .join(by_group, list(GROUP))
+        groups.join(_members(tables["members"]), list(_GROUP), "left")
+        .join(by_group, list(_GROUP))
         .withColumn("members", fn.coalesce("members", fn.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
@@ -45,10 +46,10 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
 
 def _members(members: DataFrame) -> DataFrame:
     """Client ids in the clients' order."""
-    ordered = members.groupBy(*GROUP).agg(
+    ordered = members.groupBy(*_GROUP).agg(
         fn.sort_array(fn.collect_list(fn.struct("place", "clientId"))).alias("placed")
     )
-    return ordered.select(*GROUP, fn.col("placed.clientId").alias("members"))
+    return ordered.select(*_GROUP, fn.col("placed.clientId").alias("members"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:

@@ -11,9 +11,10 @@ from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.engine.detect import DEFAULT
-from rmqlb.pipeline.schemas import GROUP, LOADS, SCORES
+from rmqlb.pipeline.schemas import GROUP, LOADS, SCORES, SNAPSHOT
 
-_UNDER = (*GROUP, "strategy")
+_GROUP = (*SNAPSHOT, "group")
+_UNDER = (*_GROUP, "strategy")
 
 
 def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
@@ -28,11 +29,11 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
         .agg(fn.count("*").cast("int").alias("queues"), _sum_if_known("lag").alias("lag"))
     )
-    members = fleet.select(*GROUP, fn.posexplode("members").alias("place", "clientId"))
-    ids = members.groupBy(*GROUP, "clientId").agg(
+    members = fleet.select(*_GROUP, fn.posexplode("members").alias("place", "clientId"))
+    ids = members.groupBy(*_GROUP, "clientId").agg(
         fn.min("place").alias("place"), fn.count("*").cast("int").alias("processes")
     )
-    everybody = assignments.select(*_UNDER).distinct().join(ids, list(GROUP))
+    everybody = assignments.select(*GROUP, "strategy").distinct().join(ids, list(_GROUP))
     whole = everybody.join(got, [*_UNDER, "clientId"], "left")
     queues = fn.coalesce("queues", fn.lit(0))
     whole = whole.withColumns({"lag": fn.when(fn.col("queues").isNull(), 0).otherwise(fn.col("lag")), "queues": queues})
@@ -50,7 +51,7 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
         fleet: rows of FLEET, for the strategies that members report.
     """
     whole = _queues(assignments, loads).join(_members(loads), list(_UNDER), "left")
-    whole = whole.join(fleet.select(*GROUP, fn.col("strategy").alias("reported")), list(GROUP))
+    whole = whole.join(fleet.select(*_GROUP, fn.col("strategy").alias("reported")), list(_GROUP))
     whole = whole.withColumns(
         {
             "members": fn.coalesce("members", fn.lit(0)),
@@ -71,7 +72,7 @@ def _queues(assignments: DataFrame, loads: DataFrame) -> DataFrame:
     rows = assignments.join(fn.broadcast(shared), [*_UNDER, "owner"], "left")
     one = fn.when(fn.col("owners") > 1, 1 / fn.col("owners")).otherwise(fn.lit(1.0))
     lag = fn.round(fn.sum(fn.col("lag") * one)).cast("bigint")
-    return rows.groupBy(*_UNDER).agg(
+    return rows.groupBy(*GROUP, "strategy").agg(
         fn.count_distinct("topic").cast("int").alias("topics"),
         _count(one).alias("queues"),
         _count(fn.when(fn.col("owner").isNull(), one)).alias("unowned"),
@@ -99,7 +100,7 @@ def _shown() -> Column:
     """The strategy that the queues show: all that were looked at lie as it says; the client's default first."""
     order = fn.array_position(fn.array(*(fn.lit(name) for name in WITHOUT_SETTINGS)), fn.col("strategy"))
     fits = (order > 0) & (fn.col("observed") > 0) & (fn.col("drift") == 0)
-    return fn.min_by("strategy", fn.when(fits, order)).over(Window.partitionBy(*GROUP))
+    return fn.min_by("strategy", fn.when(fits, order)).over(Window.partitionBy(*_GROUP))
 
 
 def _runs() -> tuple[Column, Column]:

@@ -15,6 +15,7 @@ from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.lists import elements, numbers, starts
 from rmqlb.kernels.pairs import Pairs, counts, first_processes
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import known
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
@@ -104,6 +105,8 @@ def every_group(pairs: Pairs, groups: int) -> Cases:
 def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
     """A case for each group and each broker that has queues of it: what is left without the broker.
 
+    The logical brokers of static topics are none: no machine bears their name, and their queues follow none.
+
     Args:
         batch: the groups.
         pairs: all pairs of the batch.
@@ -112,7 +115,9 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
         The cases, and each one's broker by number; shape (cases,).
     """
     width = len(batch.brokers) + 1
-    groups, brokers = np.divmod(np.unique(batch.group_of[batch.pair_of] * width + batch.broker_of), width)
+    is_real = np.array([not name.startswith(LOGICAL_PREFIX) for name in batch.brokers], np.bool_)[batch.broker_of]
+    of_group = batch.group_of[batch.pair_of]
+    groups, brokers = np.divmod(np.unique(of_group[is_real] * width + batch.broker_of[is_real]), width)
     pairs_of_group = np.bincount(batch.group_of, minlength=batch.groups)
     pair = elements(pairs_of_group, groups)
     case = numbers(pairs_of_group[groups])

@@ -20,18 +20,20 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.kernels.lanes import Bools, Ints
 from rmqlb.kernels.pairs import among
+from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
-from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, WHAT_IF
+from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
 
 
 def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
     """Every group after every change, as rows of WHAT_IF.
 
     The changes: one to so many made-up members more, and members fewer, taken from the end of the sorted list, as far
-    as there are any; each of the brokers that hold queues of the group lost; each other strategy. Strategies without a
+    as there are any; each of the brokers that hold queues of the group lost, where the queues of static topics stay, as
+    they follow no broker; each other strategy. Strategies without a
     kernel (`has_kernel`) and pairs that refuse one are left out.
 
     Args:
@@ -44,18 +46,19 @@ def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, mem
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:
-    """What each topic has left when a broker is lost, as rows of BROKER_LOSSES.
+    """What each topic has left when a broker is lost, as rows of BROKER_LOSSES; static topics have none.
 
     Args:
         topics: rows of TOPICS.
     """
     reads = _by_broker(topics, "subscribe").withColumnRenamed("queues", "reads")
     writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
-    both = reads.join(writes, [*KEY, "topic", "brokerName"], "full")
+    both = reads.join(writes, [*SNAPSHOT, "topic", "brokerName"], "full")
     total = topics.select(*KEY, "topic", _total("subscribe").alias("allReads"), _total("publish").alias("allWrites"))
     none = fn.lit(0)
     return (
-        both.join(total, [*KEY, "topic"])
+        both.where(~fn.startswith("brokerName", fn.lit(LOGICAL_PREFIX)))
+        .join(total, [*SNAPSHOT, "topic"])
         .select(
             *KEY,
             "brokerName",
@@ -70,8 +73,8 @@ def broker_losses(topics: DataFrame) -> DataFrame:
 
 
 def _by_broker(topics: DataFrame, column: str) -> DataFrame:
-    runs = topics.select(*KEY, "topic", fn.explode(column).alias("run"))
-    return runs.groupBy(*KEY, "topic", fn.col("run.brokerName").alias("brokerName")).agg(
+    runs = topics.select(*SNAPSHOT, "topic", fn.explode(column).alias("run"))
+    return runs.groupBy(*SNAPSHOT, "topic", fn.col("run.brokerName").alias("brokerName")).agg(
         fn.sum("run.queues").cast("int").alias("queues")
     )
 

@@ -10,6 +10,8 @@ Rules of this file:
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -172,9 +174,11 @@ def _content(path: str) -> bytes:
     """A file of this machine.
 
     Raises:
-        DocumentError: it cannot be read, or is too large.
+        DocumentError: it is a pipe, a socket or a device, cannot be read, or is too large.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe that nobody writes to would keep the job for ever
+            raise DocumentError(f"{path} is no regular file")
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:

@@ -17,6 +17,7 @@ from rmqlb.pipeline.report.values import (
     MovesDay,
     Quarantined,
     Scenario,
+    SeenGroup,
     StrategyChange,
     StrategyScores,
     TopicSends,
@@ -27,13 +28,14 @@ from rmqlb.pipeline.report.values import (
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The first groups by each kind of fault, under the strategy that each runs."""
+    """The first groups by each kind of fault, under the strategy that each runs; `drift`: as they were seen."""
 
     totals: Totals
     unowned: tuple[GroupScore, ...]
     lopsided: tuple[GroupScore, ...]
     idle: tuple[GroupScore, ...]
     one_member: tuple[GroupScore, ...]
+    drift: tuple[SeenGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,11 @@ from rmqlb.pipeline.report.values import (
     Exported,
     GroupScore,
     Quarantined,
+    SeenGroup,
     StrategyScores,
     Totals,
 )
-from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, REFUSALS, SCORES
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, REFUSALS, SCORES, SNAPSHOT
 
 MOST_CLUSTERS = 200
 """Clusters in the first table of the page."""
@@ -48,7 +49,7 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
     quarantine = tables.whole(QUARANTINE)
     return Figures(
         clusters=_clusters(tables, runs),
-        worst=None if runs is None else _worst(runs, top),
+        worst=None if runs is None else _worst(_as_seen(tables, runs), top),
         strategies=None if scores is None else _strategies(tables, scores),
         quarantine=None if quarantine is None else first(Quarantined, quarantine, top, "file", "position", "reason"),
         quarantined=next((table.rows for table in exported if table.name == QUARANTINE.name), 0),
@@ -81,9 +82,24 @@ def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:
     return first(Cluster, whole, MOST_CLUSTERS, "cluster")
 
 
-def _worst(runs: DataFrame, top: int) -> Worst:
+def _as_seen(tables: Tables, runs: DataFrame) -> DataFrame:
+    """Groups with how many of their queues were seen with nobody, and with several; null where FLEET does not tell."""
+    fleet = tables.last(FLEET)
+    if fleet is None:
+        return runs.withColumns({"heldByNobody": fn.lit(None).cast("int"), "heldBySeveral": fn.lit(None).cast("int")})
+    group = (*SNAPSHOT, "group")
+    topics = fleet.select(*group, fn.explode("topics").alias("read"))
+    queues = topics.select(*group, fn.explode("read.owners").alias("queue"))
+    holders = fn.size(fn.array_distinct("queue.owners"))
+    seen = queues.groupBy(*group).agg(
+        counted(holders == 0).alias("heldByNobody"), counted(holders > 1).alias("heldBySeveral")
+    )
+    return runs.join(seen, list(group), "left")
+
+
+def _worst(groups: DataFrame, top: int) -> Worst:
     share = fn.try_divide("mostLag", "lag")
-    groups = runs.withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": fn.expr("most - mean")})
+    groups = groups.withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": fn.expr("most - mean")})
     waits = fn.expr("members > 1 and lagShare > 0.5")
     names = ("cluster", "group")
     totals = groups.agg(
@@ -97,8 +113,14 @@ def _worst(runs: DataFrame, top: int) -> Worst:
         counted(fn.col("multiplyOwned") > 0).alias("withMultiplyOwned"),
         total("multiplyOwned").alias("multiplyOwned"),
         counted(waits).alias("onOneMember"),
+        total("observed").alias("observed"),
+        counted(fn.col("drift") > 0).alias("withDrift"),
+        total("drift").alias("drift"),
+        fn.sum("heldByNobody").alias("heldByNobody"),
+        fn.sum("heldBySeveral").alias("heldBySeveral"),
     )
     doubtful = groups.where("unowned > 0 or multiplyOwned > 0")
+    otherwise = groups.where("drift > 0 or heldByNobody > 0 or heldBySeveral > 0")
     return Worst(
         totals=rows(Totals, totals)[0],
         unowned=first(GroupScore, doubtful, top, down("unowned"), down("multiplyOwned"), down("lag"), *names),
@@ -108,6 +130,9 @@ def _worst(runs: DataFrame, top: int) -> Worst:
         ),
         idle=first(GroupScore, groups.where("idle > 0"), top, down("idle"), *names),
         one_member=first(GroupScore, groups.where(waits), top, down("mostLag"), down("lagShare"), *names),
+        drift=first(
+            SeenGroup, otherwise, top, down("heldByNobody"), down("heldBySeveral"), down("drift"), down("lag"), *names
+        ),
     )
 
 

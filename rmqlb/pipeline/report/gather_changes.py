@@ -9,9 +9,9 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows
 from rmqlb.pipeline.report.values import BrokerLoss, GroupChange, MemberChange, StrategyChange
-from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, WHAT_IF
+from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, SNAPSHOT, WHAT_IF
 
-_GROUP = (*KEY, "group", "strategy")
+_UNDER = (*SNAPSHOT, "group", "strategy")
 MOST_SUBJECTS = 200
 """Strategies times changes of members in one table."""
 
@@ -40,7 +40,7 @@ def _of_running(what_if: DataFrame, runs: DataFrame | None) -> DataFrame:
     """Rows about the strategy that a group runs, with what its busiest member holds now; all rows without scores."""
     if runs is None:
         return what_if.withColumn("mostBefore", fn.lit(None).cast("int"))
-    return what_if.join(runs.select(*_GROUP, fn.col("most").alias("mostBefore")), list(_GROUP))
+    return what_if.join(runs.select(*_UNDER, fn.col("most").alias("mostBefore")), list(_UNDER))
 
 
 def _other_strategies(what_if: DataFrame, top: int) -> dict[str, Any]:

@@ -52,6 +52,8 @@ def facts(figures: Figures) -> tuple[tuple[str, Value], ...]:
             ("idle consumers", totals.idle),
             ("queues without reader", totals.unowned),
         ]
+        if totals.observed and totals.held_by_nobody is not None:
+            found.append(("queues seen without reader", totals.held_by_nobody))
     if figures.flapping is not None:
         found.append(("flapping groups", figures.flaps))
     if figures.quarantine is not None:

@@ -25,7 +25,7 @@ def group_sections(figures: Figures) -> tuple[Section, ...]:
     """The sections that come from SCORES."""
     parts: list[Section] = []
     if figures.worst is not None:
-        parts += [_unread(figures.worst), _lopsided(figures.worst)]
+        parts += [_unread(figures.worst), _otherwise(figures.worst), _lopsided(figures.worst)]
     if figures.strategies is not None:
         parts.append(_strategies(figures.strategies))
     if figures.worst is not None:
@@ -36,9 +36,9 @@ def group_sections(figures: Figures) -> tuple[Section, ...]:
 def _unread(worst: Worst) -> Section:
     name, title, totals = "unread", "Queues without a reader, or with several", worst.totals
     if not worst.unowned:
-        return Section(name, title, (said("Nothing: every queue has exactly one reader in every group."),))
+        return Section(name, title, (said("Nothing: the strategy that each group runs gives each queue one reader."),))
     seen = (
-        f"{begun(number_of(totals.with_unowned, 'group'))} of {totals.groups:,} leave "
+        f"Under the strategy that each runs, {number_of(totals.with_unowned, 'group')} of {totals.groups:,} leave "
         f"{number_of(totals.unowned, 'queue')} without a reader; in {number_of(totals.with_multiply_owned, 'group')} "
         f"{number_of(totals.multiply_owned, 'queue')} have several."
     )
@@ -69,6 +69,40 @@ def _unread(worst: Worst) -> Section:
                 ("queues", "count", "queues"),
                 ("without reader", "count", "unowned"),
                 ("with several", "count", "multiply_owned"),
+                ("lag", "count", "lag"),
+            ),
+        ),
+    )
+
+
+def _otherwise(worst: Worst) -> Section:
+    name, title, totals = "otherwise", "Queues that were seen otherwise", worst.totals
+    if not totals.observed:
+        return Section(name, title, (said("Unknown: nobody looked who holds the queues."),))
+    looked = number_of(totals.observed, "queue")
+    if not worst.drift:
+        return Section(name, title, (said(f"Nothing: {looked} seen, each with the one reader that it is dealt to."),))
+    seen = f"Of {looked} whose readers were looked for, {totals.drift:,} in {number_of(totals.with_drift, 'group')} "
+    seen += "had others than the strategy of the group says."
+    if totals.held_by_nobody is not None and totals.held_by_several is not None:
+        seen += f" {totals.held_by_nobody:,} had nobody, {totals.held_by_several:,} had several."
+    return Section(
+        name,
+        title,
+        (said(seen),),
+        "look again: after a rebalance it is gone. What stays is read by nobody, or twice: look for members that hang, "
+        "that run another strategy, or that see other members. rmqlb show-owners names the queues.",
+        grids=(
+            grid_of(
+                "Groups with the most queues that had nobody first. Known: how the strategy is known",
+                worst.drift,
+                *_WHO,
+                ("known", "word", "origin"),
+                ("consumers", "count", "members"),
+                ("looked at", "count", "observed"),
+                ("otherwise", "count", "drift"),
+                ("nobody", "count", "held_by_nobody"),
+                ("several", "count", "held_by_several"),
                 ("lag", "count", "lag"),
             ),
         ),

@@ -37,7 +37,9 @@ class Totals:
 
     `lopsided`, `with_idle` and so on count groups; `surplus`: idle
     members of groups that have more members than queues; `on_one_member`: groups with more than half of their lag
-    waiting for one of several members.
+    waiting for one of several members. `observed`: queues whose holders were looked for; `drift`: those of them that
+    others hold than the strategy says; `held_by_nobody` and `held_by_several` are what was seen, None when FLEET does
+    not tell.
     """
 
     groups: int
@@ -50,6 +52,11 @@ class Totals:
     with_multiply_owned: int
     multiply_owned: int
     on_one_member: int
+    observed: int
+    with_drift: int
+    drift: int
+    held_by_nobody: int | None
+    held_by_several: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,22 @@ class GroupScore:
     most_lag: int | None
     lag_share: float | None
     first_id_bias: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGroup:
+    """A group as it was seen to hold its queues, beside the strategy it runs; `origin` is how that is known."""
+
+    cluster: str
+    group: str
+    strategy: str
+    origin: str | None
+    members: int | None
+    observed: int | None
+    drift: int | None
+    held_by_nobody: int | None
+    held_by_several: int | None
+    lag: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,9 +111,12 @@ def _own_session(settings: SessionSettings) -> Iterator[SparkSession]:
         plain_errors(settings.log_file),
     ):
         try:
-            spark = _attach(driver, settings.master)
-            _clean_when_killed(spark, folder)
-            _send_package(spark, folder)
+            with plain_errors(
+                settings.log_file
+            ):  # before the goodbye: a Java without a gateway is asked in vain, for ever
+                spark = _attach(driver, settings.master)
+                _clean_when_killed(spark, folder)
+                _send_package(spark, folder)
             yield spark
         finally:
             _detach()

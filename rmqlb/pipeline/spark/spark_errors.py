@@ -64,6 +64,12 @@ _KNOWN = (
         "give it more: --conf spark.driver.memory=4g (on a cluster spark.executor.memory)",
     ),
     _Known(
+        re.compile(r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)"),
+        "too little {0} memory: {1} bytes, and Spark needs {2} at least",
+        "give it more: --conf spark.driver.memory=1g (on a cluster spark.executor.memory too)",
+        UsageError,
+    ),
+    _Known(
         re.compile(r"Out of space in CodeCache"),
         "Java ran out of room for compiled code",
         "give it more: --conf spark.driver.extraJavaOptions=-XX:ReservedCodeCacheSize=512m",
