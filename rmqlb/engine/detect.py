@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS
+from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS, unset_options
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies
 from rmqlb.errors import AllocationError, DataError
@@ -34,6 +35,11 @@ class Detected(Struct, frozen=True):
     origin: Origin
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def run_by_members(self) -> tuple[str, ...]:
+        """The strategies that members report, by name; () when it is not they who say it."""
+        return tuple(sorted({self.strategy, *self.strategy_of.values()})) if self.origin == "reported" else ()
 
 
 def detect_strategy(
@@ -69,6 +75,27 @@ def detect_strategy(
     text = ", ".join(f"{name} ({number})" for name, number in names.most_common())
     finding = Finding("mixed-strategies", f"members run different strategies: {text}; queues can have no owner or two")
     return Detected(usual, "reported", reported, (finding,))
+
+
+def must_be_set(strategy: str, settings: Settings) -> None:
+    """Refuse to predict what members do by settings that nobody told.
+
+    Args:
+        strategy: what they report that they run.
+        settings: those that were given.
+
+    Raises:
+        DataError: the strategy, or one inside it, cannot go without others.
+    """
+    missing = unset_options(strategy, settings)
+    if missing is not None:
+        name, options = missing
+        raise DataError(
+            f"members run {name}, whose settings are not known ({options} says them)",
+            hint="members do not report them: look how the application makes its strategy, or name another one to "
+            "predict with, --strategy NAME",
+            code="settings-unknown",
+        )
 
 
 def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:

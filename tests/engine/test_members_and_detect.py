@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set
 from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.builders import HERE, group, route
@@ -98,6 +99,31 @@ def test_members_that_report_different_strategies_each_keep_their_own() -> None:
 def test_a_class_of_the_users_own_is_not_guessed() -> None:
     with pytest.raises(DataError, match="the strategy class MyStrategy"):
         detect_strategy(None, group("a", reports={"a": "MyStrategy"}), [], Members(("a",), "AVG"))
+
+
+@pytest.mark.parametrize(
+    ("java_class", "options"),
+    [
+        ("AllocateMessageQueueByConfig", "--config"),
+        ("AllocateMessageQueueByMachineRoom", "--idc"),
+        ("AllocateMachineRoomNearby", "--broker-zone and --client-zone"),
+    ],
+)
+def test_settings_that_only_the_application_knows_are_not_guessed(java_class: str, options: str) -> None:
+    """Without them CONFIG would be said to leave every queue without owner, and the others to throw."""
+    seen = group("a b", reports={"a": AVG, "b": java_class})
+    detected = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, known)
+    (other,) = {*detected.run_by_members} - {"AVG"}
+    with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
+        must_be_set(other, Settings())
+
+
+def test_only_what_members_report_must_be_known() -> None:
+    seen = group("a b", reports={"a": "AllocateMessageQueueByConfig"})
+    assert detect_strategy("CONFIG", seen, [], Members(("a", "b"), "AVG")).run_by_members == ()
 
 
 def test_else_it_is_what_fits_the_owners_seen() -> None:

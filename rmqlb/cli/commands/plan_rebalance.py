@@ -148,7 +148,7 @@ def _plan(
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_route, describe
-    from rmqlb.engine.detect import detect_strategy, drift
+    from rmqlb.engine.detect import detect_strategy, drift, must_be_set
     from rmqlb.engine.placement import moves_by_place
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
@@ -157,6 +157,8 @@ def _plan(
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
     detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:

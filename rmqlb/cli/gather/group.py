@@ -19,7 +19,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
-from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
@@ -166,6 +166,8 @@ def _members(
         return members, [Finding("broadcasting", text)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     findings = list(detected.findings)
     if found.group and not found.assumed:
