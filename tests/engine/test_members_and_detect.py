@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy, drift, must_be_set
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set, not_shown
 from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.builders import HERE, group, route
@@ -119,6 +119,19 @@ def test_settings_that_only_the_application_knows_are_not_guessed(java_class: st
     (other,) = {*detected.run_by_members} - {"AVG"}
     with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
         must_be_set(other, Settings())
+
+
+def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
+    mixed, circle = group("a b", reports={"a": AVG, "b": CIRCLE}), group("a b", reports={"a": CIRCLE})
+    nearby = group("a b", reports={"a": "AllocateMachineRoomNearby"})
+    shown = ["AVG", "AVG_BY_CIRCLE"]
+    assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
+    assert list(not_shown(circle, shown)) == []
+    assert [finding.message for finding in not_shown(nearby, shown)] == [
+        "members report MACHINE_ROOM_NEARBY, which is none of those shown"
+    ]
+    assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
+    assert list(not_shown(group("a b"), shown)) == []
 
 
 def test_only_what_members_report_must_be_known() -> None:
