@@ -147,7 +147,7 @@ def _plan(
 ) -> "RebalancePlan":
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
-    from rmqlb.engine.changes import change_members, change_route, describe
+    from rmqlb.engine.changes import change_members, change_routes, describe
     from rmqlb.engine.detect import detect_strategy, drift, must_be_set
     from rmqlb.engine.placement import moves_by_place
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
@@ -168,7 +168,7 @@ def _plan(
             code="no-members",
         )
     before = Side(members, found.routes)
-    after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))
+    after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
     invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
     states = group.queues if group else {}
     plan = plan_rebalance(
