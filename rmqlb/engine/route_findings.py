@@ -19,6 +19,12 @@ def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
         yield Finding("routes-differ", f"NameServers give different routes of topic {sighting.route.topic} ({views})")
 
 
+def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
+    """A warning when consumers of the topic have nothing to share out."""
+    if not route.subscribe_queues():
+        yield Finding("no-read-queues", f"topic {route.topic} has no readable queue: consumers get nothing")
+
+
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     """Warnings about one topic's route, the gravest first.
 
@@ -26,8 +32,7 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
         DataError: the order config is malformed.
     """
     topic = route.topic
-    if not route.subscribe_queues():
-        yield Finding("no-read-queues", f"topic {topic} has no readable queue: consumers get nothing")
+    yield from unreadable_findings(route)
     ordered = _ordered(route)
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"

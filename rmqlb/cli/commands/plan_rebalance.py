@@ -219,8 +219,7 @@ def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain:
     from rmqlb.engine.route_findings import route_findings
 
     known = [finding for route in found.routes for finding in route_findings(route)]
-    findings = [finding for finding in known if finding.code == "no-read-queues"]
-    findings += [finding for route in after.routes for finding in route_findings(route) if finding not in known]
+    findings = [finding for route in after.routes for finding in route_findings(route) if finding not in known]
     if explain:
         ids = [*before.members.client_ids, *after.members.client_ids]
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]

@@ -17,7 +17,7 @@ from rmqlb.cli.values import shared as values
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
-from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
@@ -185,6 +185,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     sightings = (snapshot.routes[route.topic] for route in routes)
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
+    findings += (finding for route in routes for finding in unreadable_findings(route))
     return GroupOnTopics(
         name=seen.group if seen else which.group,
         group=seen,

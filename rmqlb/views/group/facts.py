@@ -142,12 +142,11 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
 def _rules(report: GroupReport) -> str:
     s = report.scenario
     topics = list(dict.fromkeys(one.queue.topic for one in report.timelines))
+    consumers = f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}"
+    queues = f"{len(report.timelines)} queues of {_some(topics)}" if topics else "no queue"
     model = "BROADCASTING" if s.broadcasting else f"strategy {report.strategy}"
     kind = ", orderly" if s.orderly else ""
-    return (
-        f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}, {len(report.timelines)} queues of "
-        f"{_some(topics)}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
-    )
+    return f"{consumers}, {queues}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
 
 
 def _clocks(report: GroupReport) -> Iterable[str]:
