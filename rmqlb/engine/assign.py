@@ -60,6 +60,17 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
     return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
 
 
+def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
+    """Why a member gets no queue of several topics: one reason, or each with the topics that it holds for."""
+    topics: dict[str, list[str]] = {}
+    for assignment in assignments:
+        reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
+        topics.setdefault(reason, []).append(assignment.topic)
+    if len(topics) == 1:
+        return next(iter(topics))
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in topics.items())
+
+
 def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
     """Who owns each queue of the topic once all members have rebalanced with the same view.
 

@@ -673,6 +673,23 @@ def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
     assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues [no-members]\n")
 
 
+@pytest.mark.parametrize(
+    ("topics", "problem", "hint"),
+    [
+        (["%RETRY%g"], "only its retry topic is known of group g", "--include-retry takes it"),
+        ([], "group g subscribes to no topic", "to see what would be if it did"),
+    ],
+)
+def test_a_group_without_a_topic_of_its_own_is_told_what_to_ask_for(topics: list[str], problem: str, hint: str) -> None:
+    """The topics that there are were suggested instead, the very retry topic among them."""
+    data = {"topics": [{"topic": "%RETRY%g", "route": json.loads(ROUTE)}], "groups": [{"group": "g", "topics": topics}]}
+    text = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    ran = run("show-owners", "-s", "-", "--consumers", "2", "-g", "g", stdin=text)
+    failed = error_of(ran.stderr)
+    assert (ran.code, failed.message, failed.code) == (DATA, problem, "topic-not-found")
+    assert (failed.hint or "").startswith(hint)
+
+
 def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
     plan = ("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "2", "--add", "1")
     ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)

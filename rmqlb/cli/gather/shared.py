@@ -277,12 +277,23 @@ def _routes(
     ]
     routes = tuple(snapshot.routes[topic].route for topic in names if topic in snapshot.routes)
     if not routes:
-        raise DataError(
-            f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
-            hint=suggestion("topics", names[0] if names else "", snapshot.routes),
-            code="topic-not-found",
-        )
+        raise _no_route(snapshot, group, names)
     return routes, findings
+
+
+def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[str]) -> DataError:
+    """Why none of the group's topics, by these names, can be looked at."""
+    if names:
+        what = f"no route of a topic of group {group.group} is in {snapshot.endpoint}"
+        return DataError(what, hint=suggestion("topics", names[0], snapshot.routes), code="topic-not-found")
+    if group.topics:
+        what, hint = (
+            f"only its retry topic is known of group {group.group}",
+            "--include-retry takes it; or name a topic",
+        )
+    else:
+        what, hint = f"group {group.group} subscribes to no topic", "to see what would be if it did, name a topic"
+    return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
 
 
 def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
