@@ -90,7 +90,9 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
         )
     if any(is_grpc(client_id) for client_id in ids):
         yield Finding(
-            "grpc-members", "some members look like gRPC clients, which take no part in client-side rebalance"
+            "grpc-members",
+            "some members look like gRPC clients, which own no queue; the others count them all the same, "
+            "and what falls to them no client pulls",
         )
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(

@@ -53,6 +53,8 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
 def test_what_is_odd_about_members_is_said() -> None:
     assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
     assert codes(group("a h@1@0@zz")) == ["grpc-members"]
+    (found,) = member_findings(group("a h@1@0@zz"))
+    assert "the others count them all the same" in found.message  # as the tables do, which give them a share
     broker_side = {"a": MemberReport("a", client_rebalance=False)}
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
