@@ -78,7 +78,8 @@ def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
     at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
     window, f = longest(found, "none"), report.figures
     if window is None:
-        return "every queue has an owner all the time"
+        gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
+        return f"every queue has an owner {'as long as it is there' if gone else 'all the time'}"
     return (
         f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
         f"{time(f.none_us)} of queue-time in all{at_end}"
