@@ -690,6 +690,26 @@ def test_a_group_without_a_topic_of_its_own_is_told_what_to_ask_for(topics: list
     assert (failed.hint or "").startswith(hint)
 
 
+def test_a_topic_that_a_member_reports_is_one_of_the_groups_whatever_the_last_heartbeat_said() -> None:
+    route = json.loads(ROUTE)
+    data = {
+        "topics": [{"topic": name, "route": route} for name in ("T", "U", "V")],
+        "groups": [
+            {
+                "group": "g",
+                "topics": ["T"],
+                "clientIds": ["a", "b", "b"],
+                "reports": [{"clientId": "a", "topics": ["T", "U"]}, {"clientId": "b", "topics": ["T"]}],
+            }
+        ],
+    }
+    text = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    ran = run("show-owners", "-s", "-", "--topic", "U", "-o", "plain", stdin=text)
+    assert ran.stdout.startswith("group g, 2 consumers (3 processes), 4 queues of U\n")
+    assert "[not-subscribed]" not in ran.stderr
+    assert "[not-subscribed]" in run("show-owners", "-s", "-", "--topic", "V", stdin=text).stderr
+
+
 def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:
     plan = ("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "2", "--add", "1")
     ran = run(*plan, "--fail-on", "lag-moved>0", "-o", "plain", stdin=ROUTE)

@@ -59,6 +59,9 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
     assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
+    (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
+    unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
+    assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
 
 
 def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:

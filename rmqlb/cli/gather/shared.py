@@ -308,8 +308,10 @@ def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
 
 
 def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
+    """Brokers keep the last heartbeat's topics; of members whose subscriptions differ, others may have more."""
+    reported = {topic for report in group.reports.values() for topic in report.topics or ()}
     return [
         Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
         for route in routes
-        if group.topics is not None and route.topic not in group.topics
+        if group.topics is not None and route.topic not in reported.union(group.topics)
     ]
