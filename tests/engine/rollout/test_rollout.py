@@ -18,7 +18,7 @@ from rmqlb.model.group_report import FigureSpread, GroupTrials
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.rollout import Rollout, RolloutChoice
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import QueueData, TopicRouteData
 from tests.builders import route
 
 
@@ -213,7 +213,7 @@ def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
 
 def test_a_restart_is_not_blamed_for_queues_that_have_two_owners_or_none_anyway() -> None:
     members = Members(("x", "y"), "MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))
-    rooms = route(**{"r@a": 4, "plain": 3})
+    rooms = TopicRouteData("T", (QueueData("r@a", 4, 4, 6), QueueData("plain", 3, 3, 6)), route(plain=3).broker_datas)
     plan = rolled("", rooms, members=members, trials=2)
     assert message(plan, "badly-owned-anyway") == (
         "3 queues have two owners or none before and after the restart; the times of each choice count them"
