@@ -320,7 +320,7 @@ ROUTES = [
     plan(
         "--remove-broker broker-c",
         USAGE,
-        "--remove-broker broker-c: topic OrderEvents has no such broker",
+        "--remove-broker broker-c: topics OrderEvents, Skewed have no such broker",
         "did you mean broker-b or broker-a?",
     ),
     plan("--add-broker broker-a", USAGE, "--add-broker broker-a: topic OrderEvents already has queues there"),
