@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import full_name, prepare
+from rmqlb.engine.allocate import full_name, prepare, unset_options
 from rmqlb.engine.allocate.strategy import Settings, Strategy
 from rmqlb.engine.balance import Owners
 from rmqlb.errors import AllocationError
@@ -60,6 +60,17 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
     return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
 
 
+def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
+    """Why a member gets no queue of several topics: one reason, or each with the topics that it holds for."""
+    topics: dict[str, list[str]] = {}
+    for assignment in assignments:
+        reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
+        topics.setdefault(reason, []).append(assignment.topic)
+    if len(topics) == 1:
+        return next(iter(topics))
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in topics.items())
+
+
 def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
     """Who owns each queue of the topic once all members have rebalanced with the same view.
 
@@ -96,7 +107,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     if failures and len(failures) == len(set(ids)):
         raise AllocationError(
             f"topic {route.topic}: {next(iter(failures.values()))}",
-            hint=f"{members.name} cannot run with these settings; real clients would log this and keep their queues",
+            hint=_hint(members),
         )
     if not ids or not queues:
         idle = dict.fromkeys(ids, "the topic has no readable queue")
@@ -115,7 +126,17 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> dict[str, Strategy]:
     names = {members.strategy, *map(members.strategy_for, ids)}
-    return {name: prepare(name, queues, ids, members.settings) for name in names}
+    try:
+        return {name: prepare(name, queues, ids, members.settings) for name in names}
+    except AllocationError as error:
+        raise AllocationError(str(error), hint=_hint(members)) from None
+
+
+def _hint(members: Members) -> str:
+    missing = unset_options(members.strategy, members.settings)
+    if missing is not None:
+        return f"say with {missing[1]} what the application constructs {missing[0]} with"
+    return f"{members.name} cannot run with these settings; real clients would log this and keep their queues"
 
 
 def _reasons(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -118,6 +118,33 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
             )
         members += [item] if isinstance(item, str) else made_up(item, members)
     return tuple(sort_client_ids(members))
+
+
+def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
+    """The routes of a group's topics after the change: a broker that is lost is lost to those topics that it has.
+
+    Raises:
+        UsageError: no topic has a broker that is to go; else as `change_route`.
+    """
+    has = [{data.broker_name for data in route.queue_datas} for route in routes]
+    present = set[str]().union(*has)
+    for name in changes.remove_brokers:
+        if name not in present:
+            raise UsageError(
+                f"--remove-broker {name}: {_have(routes)} no such broker",
+                hint=suggestion("brokers", name, present),
+                code="unknown-broker",
+            )
+    return tuple(
+        change_route(route, replace(changes, remove_brokers=tuple(n for n in changes.remove_brokers if n in names)))
+        for route, names in zip(routes, has, strict=True)
+    )
+
+
+def _have(routes: Sequence[TopicRouteData]) -> str:
+    if len(routes) == 1:
+        return f"topic {routes[0].topic} has"
+    return f"topics {', '.join(route.topic for route in routes[:8])}{', …' if len(routes) > 8 else ''} have"
 
 
 def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:

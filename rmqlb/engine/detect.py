@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS
+from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS, unset_options
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies
 from rmqlb.errors import AllocationError, DataError
@@ -18,6 +19,7 @@ from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 
 DEFAULT = "AVG"
+_OVERLAP = "queues can have no owner or two"
 
 
 class Detected(Struct, frozen=True):
@@ -34,6 +36,11 @@ class Detected(Struct, frozen=True):
     origin: Origin
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def run_by_members(self) -> tuple[str, ...]:
+        """The strategies that members report, by name; () when it is not they who say it."""
+        return tuple(sorted({self.strategy, *self.strategy_of.values()})) if self.origin == "reported" else ()
 
 
 def detect_strategy(
@@ -66,9 +73,48 @@ def detect_strategy(
     usual = names.most_common(1)[0][0]
     if len(names) == 1:
         return Detected(usual, "reported")
-    text = ", ".join(f"{name} ({number})" for name, number in names.most_common())
-    finding = Finding("mixed-strategies", f"members run different strategies: {text}; queues can have no owner or two")
+    finding = Finding("mixed-strategies", f"members run different strategies: {_told(names)}; {_OVERLAP}")
     return Detected(usual, "reported", reported, (finding,))
+
+
+def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
+    """A warning when what the members say they run is none of the strategies that are shown, each as if all ran it.
+
+    Args:
+        group: the group as it was seen.
+        strategies: names of those that are shown.
+    """
+    names = Counter(reported_strategies(group).values())
+    shown = {_outer(name) for name in strategies}
+    if len(names) > 1:
+        yield Finding(
+            "mixed-strategies",
+            f"members run different strategies: {_told(names)}; {_OVERLAP}, which plan-rebalance shows: "
+            "here each strategy is dealt out as if all of them ran it",
+        )
+    elif names and not shown.intersection(names):
+        yield Finding("strategy-differs", f"members report {next(iter(names))}, which is none of those shown")
+
+
+def must_be_set(strategy: str, settings: Settings) -> None:
+    """Refuse to predict what members do by settings that nobody told.
+
+    Args:
+        strategy: what they report that they run.
+        settings: those that were given.
+
+    Raises:
+        DataError: the strategy, or one inside it, cannot go without others.
+    """
+    missing = unset_options(strategy, settings)
+    if missing is not None:
+        name, options = missing
+        raise DataError(
+            f"members run {name}, whose settings are not known ({options} says them)",
+            hint="members do not report them: look how the application makes its strategy, or name another one to "
+            "predict with, --strategy NAME",
+            code="settings-unknown",
+        )
 
 
 def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:
@@ -93,10 +139,20 @@ def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, state
 
 
 def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
-    base = given.partition("-")[0] if given.partition("-")[0] in WRAPPERS else given
+    base = _outer(given)
     others = [name for name in names if name != base]
     if others and base != "PIN":
         yield Finding("strategy-differs", f"the plan uses {given}, but members report {', '.join(others)}")
+
+
+def _outer(strategy: str) -> str:
+    """What a member's report names: of a wrapper the outermost class."""
+    outer = strategy.partition("-")[0]
+    return outer if outer in WRAPPERS else strategy
+
+
+def _told(names: Counter[str]) -> str:
+    return ", ".join(f"{name} ({number})" for name, number in names.most_common())
 
 
 def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members) -> Detected:

@@ -90,7 +90,9 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
         )
     if any(is_grpc(client_id) for client_id in ids):
         yield Finding(
-            "grpc-members", "some members look like gRPC clients, which take no part in client-side rebalance"
+            "grpc-members",
+            "some members look like gRPC clients, which own no queue; the others count them all the same, "
+            "and what falls to them no client pulls",
         )
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(
@@ -126,10 +128,12 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
     if len(set(sets.values())) > 1:
         ids = sorted(sets, key=sort_key)
         other = next(client_id for client_id in ids if sets[client_id] != sets[ids[0]])
+        unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
+        more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
         yield Finding(
             "mixed-subscriptions",
             f"members of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
-            "what falls to a member that does not subscribe is read by nobody",
+            f"what falls to a member that does not subscribe is read by nobody{more}",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rmqlb.engine.assign import Members, assign, merged, under
+from rmqlb.engine.assign import Members, assign, merged, under, why_idle
 from rmqlb.engine.balance import counts, spread
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
@@ -65,11 +65,7 @@ def _under(
     return StrategyOwners(
         strategy=same.name,
         owners=owners,
-        idle={
-            client_id: next((a.idle[client_id] for a in assignments if client_id in a.idle), "")
-            for client_id, number in numbers.items()
-            if number == 0
-        },
+        idle={client_id: why_idle(client_id, assignments) for client_id, number in numbers.items() if number == 0},
         counts=numbers,
         spread=spread(owners, members.client_ids),
         differs=sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members, assign, merged, under
+from rmqlb.engine.assign import Members, assign, merged, under, why_idle
 from rmqlb.engine.balance import counts, least_moves, spread
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import QueueState, States
@@ -170,12 +170,5 @@ def _consumers(
             lag_gained=_lag(gained),
             lag_lost=_lag(lost),
             made_up=client_id in made_up,
-            idle_reason=None if queues_after.get(client_id, 1) else _idle_reason(client_id, becomes),
+            idle_reason=None if queues_after.get(client_id, 1) else why_idle(client_id, becomes),
         )
-
-
-def _idle_reason(client_id: str, assignments: list[Assignment]) -> str:
-    reasons = {a.topic: a.failures.get(client_id) or a.idle.get(client_id, "") for a in assignments}
-    if len(set(reasons.values())) == 1:
-        return next(iter(reasons.values()))
-    return "; ".join(f"{topic}: {reason}" for topic, reason in reasons.items())

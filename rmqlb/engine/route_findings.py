@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rmqlb.model.finding import Finding
@@ -18,48 +19,93 @@ def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
         yield Finding("routes-differ", f"NameServers give different routes of topic {sighting.route.topic} ({views})")
 
 
-def route_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """Warnings about one topic's route, the gravest first."""
-    topic = route.topic
+def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
+    """A warning when consumers of the topic have nothing to share out."""
     if not route.subscribe_queues():
-        yield Finding("no-read-queues", f"topic {topic} has no readable queue: consumers get nothing")
+        yield Finding("no-read-queues", f"topic {route.topic} has no readable queue: consumers get nothing")
+
+
+def route_findings(route: TopicRouteData) -> Iterator[Finding]:
+    """Warnings about one topic's route, the gravest first.
+
+    Raises:
+        DataError: the order config is malformed.
+    """
+    topic = route.topic
+    yield from unreadable_findings(route)
+    ordered = _ordered(route)
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
-        yield from _master(name, route.broker(data.broker_name))
-        yield from _queues(name, data)
+        yield from _master(name, route.broker(data.broker_name), _senders(route, data.broker_name, ordered))
+        yield from _permissions(name, route, data, ordered)
+        if not route.is_static:
+            yield from _queues(name, data, None if ordered is None else ordered[data.broker_name])
     if len({data.broker_name for data in route.queue_datas}) == 1:
         yield Finding("one-broker", f"topic {topic} is on one broker only, {route.queue_datas[0].broker_name}")
     clusters = sorted({broker.cluster for broker in route.broker_datas if broker.cluster})
     if len(clusters) > 1:
         yield Finding("spans-clusters", f"topic {topic} spans the clusters {', '.join(clusters)}")
-    if route.is_order_topic:
-        yield Finding(
-            "order-topic",
-            f"topic {topic} has an order config: producers take their queues from it, whatever brokers say",
-        )
+    if ordered is not None:
+        yield from _order(route, ordered)
 
 
-def _master(name: str, broker: BrokerData | None) -> Iterator[Finding]:
+def _ordered(route: TopicRouteData) -> Counter[str] | None:
+    """Broker name → how many of its queues the order config gives to producers; None without one."""
+    return Counter(queue.broker_name for queue in route.publish_queues()) if route.is_order_topic else None
+
+
+def _senders(route: TopicRouteData, broker_name: str, ordered: Counter[str] | None) -> str | None:
+    """What producers do about a broker that cannot take messages; None when they know of no queue there.
+
+    Only where their list is made of what brokers say is it shorter then: an order config and a mapping stay.
+    """
+    if ordered is not None:
+        return "sends to it fail" if ordered[broker_name] else None
+    return "sends to it fail" if route.is_static else "producers skip it"
+
+
+def _master(name: str, broker: BrokerData | None, senders: str | None) -> Iterator[Finding]:
+    told = f"{senders}, " if senders else ""
     if broker is None:
-        yield Finding("no-address", f"{name} has queues but no address: producers skip it, consumers wait for it")
+        yield Finding("no-address", f"{name} has queues but no address: {told}consumers wait for it")
     elif not broker.has_master:
-        yield Finding("no-master", f"{name} has no master: producers skip it, consumers still own its queues")
+        yield Finding("no-master", f"{name} has no master: {told}consumers still own its queues")
 
 
-def _queues(name: str, data: QueueData) -> Iterator[Finding]:
-    reads, writes = data.read_queue_nums, data.write_queue_nums
+def _permissions(name: str, route: TopicRouteData, data: QueueData, ordered: Counter[str] | None) -> Iterator[Finding]:
     if not data.readable:
-        yield Finding("not-readable", f"{name} is not readable: consumers do not see its queues")
-    if not data.writable:
-        yield Finding("not-writable", f"{name} is not writable: producers do not see its queues")
+        told = "consumers own its queues and are refused" if route.is_static else "consumers do not see its queues"
+        yield Finding("not-readable", f"{name} is not readable: {told}")
+    senders = _senders(route, data.broker_name, ordered)
+    if not data.writable and senders is not None:
+        told = "producers do not see its queues" if senders == "producers skip it" else senders
+        yield Finding("not-writable", f"{name} is not writable: {told}")
+
+
+def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding]:
+    """Queues that only one side uses; whatever an order config says, brokers refuse sends to a queue they lack."""
+    reads, writes = data.read_queue_nums, data.write_queue_nums
+    below, above = f"{writes} write but {reads} read queues", f"{reads} read but {writes} write queues"
+    if ordered is not None:
+        writes = min(ordered, max(reads, writes))
+        below = f"{writes} queues in the order config but {reads} read queues"
+        above = f"{reads} read queues but {writes} in the order config"
     if reads < writes:
-        yield Finding(
-            "read-below-write",
-            f"{name} has {writes} write but {reads} read queues: messages in queues {reads}..{writes - 1} "
-            "are read by nobody",
-        )
+        unread = _span(reads, writes)
+        yield Finding("read-below-write", f"{name} has {below}: messages in {unread} are read by nobody")
     elif reads > writes:
-        yield Finding(
-            "read-above-write",
-            f"{name} has {reads} read but {writes} write queues: queues {writes}..{reads - 1} get no new messages",
-        )
+        gets = "gets" if writes + 1 == reads else "get"
+        yield Finding("read-above-write", f"{name} has {above}: {_span(writes, reads)} {gets} no new messages")
+
+
+def _span(first: int, end: int) -> str:
+    return f"queue {first}" if first + 1 == end else f"queues {first}..{end - 1}"
+
+
+def _order(route: TopicRouteData, ordered: Counter[str]) -> Iterator[Finding]:
+    gone = sorted(ordered.keys() - {data.broker_name for data in route.queue_datas})
+    told = f"; sends to {', '.join(gone)}, which the route does not have, fail" if gone else ""
+    yield Finding(
+        "order-topic",
+        f"topic {route.topic} has an order config: producers take their queues from it, whatever brokers say{told}",
+    )

@@ -20,7 +20,7 @@ class Everything(Struct, frozen=True):
     Attributes:
         topics: shell patterns of topic names; all topics without any.
         groups: shell patterns of group names; all groups without any.
-        system: RocketMQ's own topics and groups too.
+        system: RocketMQ's own topics and groups too; one that is named in full is taken without.
     """
 
     topics: tuple[str, ...] = ()
@@ -29,11 +29,11 @@ class Everything(Struct, frozen=True):
 
     def takes_topic(self, topic: str) -> bool:
         """The topic is one of those named."""
-        return (self.system or not is_system_topic(topic)) and _fits(topic, self.topics)
+        return _fits(topic, self.topics) and (self.system or topic in self.topics or not is_system_topic(topic))
 
     def takes_group(self, group: str) -> bool:
         """The group is one of those named."""
-        return (self.system or not is_system_group(group)) and _fits(group, self.groups)
+        return _fits(group, self.groups) and (self.system or group in self.groups or not is_system_group(group))
 
 
 class Wanted(Struct, frozen=True):

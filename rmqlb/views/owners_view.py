@@ -22,7 +22,9 @@ def owners_report(report: OwnersReport) -> Report:
         _summary(report),
     )
     group = f"group {report.group}" if report.group else "a group"
-    facts = (f"{group}, {len(report.client_ids)} consumers, {len(report.queues)} queues of {', '.join(report.topics)}",)
+    consumers, processes = len(set(report.client_ids)), len(report.client_ids)
+    shared = f" ({processes} processes)" if processes > consumers else ""
+    facts = (f"{group}, {consumers} consumers{shared}, {len(report.queues)} queues of {', '.join(report.topics)}",)
     data = _data(report)
     rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
     return Report("rmqlb/owners", data, facts, sections, labels(dict.fromkeys(report.client_ids)), rows)

@@ -164,7 +164,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
     )
     brief = tuple(range(_MOST_CHOICES)) if len(rows) > _MOST_CHOICES else None
     title = "ways, the best first: longest time a queue has no owner or several, and summed over queues, 95 % of trials"
-    return Section("choices", title, columns, rows, heads=3, brief=brief)
+    return Section("choices", title, columns, rows, heads=1, brief=brief)
 
 
 def _p95(choice: RolloutChoice, field: str) -> float | None:

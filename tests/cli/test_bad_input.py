@@ -320,7 +320,7 @@ ROUTES = [
     plan(
         "--remove-broker broker-c",
         USAGE,
-        "--remove-broker broker-c: topic OrderEvents has no such broker",
+        "--remove-broker broker-c: topics OrderEvents, Skewed have no such broker",
         "did you mean broker-b or broker-a?",
     ),
     plan("--add-broker broker-a", USAGE, "--add-broker broker-a: topic OrderEvents already has queues there"),
@@ -671,6 +671,43 @@ def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
     ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
     assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues [no-members]\n")
+
+
+@pytest.mark.parametrize(
+    ("topics", "problem", "hint"),
+    [
+        (["%RETRY%g"], "only its retry topic is known of group g", "--include-retry takes it"),
+        ([], "group g subscribes to no topic", "to see what would be if it did"),
+    ],
+)
+def test_a_group_without_a_topic_of_its_own_is_told_what_to_ask_for(topics: list[str], problem: str, hint: str) -> None:
+    """The topics that there are were suggested instead, the very retry topic among them."""
+    data = {"topics": [{"topic": "%RETRY%g", "route": json.loads(ROUTE)}], "groups": [{"group": "g", "topics": topics}]}
+    text = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    ran = run("show-owners", "-s", "-", "--consumers", "2", "-g", "g", stdin=text)
+    failed = error_of(ran.stderr)
+    assert (ran.code, failed.message, failed.code) == (DATA, problem, "topic-not-found")
+    assert (failed.hint or "").startswith(hint)
+
+
+def test_a_topic_that_a_member_reports_is_one_of_the_groups_whatever_the_last_heartbeat_said() -> None:
+    route = json.loads(ROUTE)
+    data = {
+        "topics": [{"topic": name, "route": route} for name in ("T", "U", "V")],
+        "groups": [
+            {
+                "group": "g",
+                "topics": ["T"],
+                "clientIds": ["a", "b", "b"],
+                "reports": [{"clientId": "a", "topics": ["T", "U"]}, {"clientId": "b", "topics": ["T"]}],
+            }
+        ],
+    }
+    text = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    ran = run("show-owners", "-s", "-", "--topic", "U", "-o", "plain", stdin=text)
+    assert ran.stdout.startswith("group g, 2 consumers (3 processes), 4 queues of U\n")
+    assert "[not-subscribed]" not in ran.stderr
+    assert "[not-subscribed]" in run("show-owners", "-s", "-", "--topic", "V", stdin=text).stderr
 
 
 def test_a_condition_on_an_unknown_figure_leaves_stdout_empty() -> None:

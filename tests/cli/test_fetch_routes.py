@@ -85,6 +85,24 @@ def test_a_pattern_that_nothing_fits_is_told() -> None:
     ]
 
 
+def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
+    """It was said to fit nothing, or not to be there."""
+    own = '{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],"brokerDatas":[]}'
+    dump = tmp_path / "routes.json"
+    dump.write_text(f'{{"%RETRY%g": {own}, "TBW102": {own}, "T": {own}}}')
+
+    def fetched(*args: str) -> tuple[list[str], list[str]]:
+        result = run("fetch-routes", "-s", str(dump), *args)
+        return [topic["topic"] for topic in json.loads(result.stdout)["data"]["topics"]], result.stderr.splitlines()
+
+    assert fetched() == (["T"], [])
+    assert fetched("-t", "TBW102", "-t", "%RETRY%g") == (["%RETRY%g", "TBW102"], [])
+    told = "; RocketMQ's own are left out without --system [fits-nothing]"
+    assert fetched("-t", "TB*") == ([], [f"warning: none of the topics fits TB*{told}"])
+    assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics fits %DLQ%*{told}"])
+    assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
+
+
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     result = run("fetch-routes", "-s", EXAMPLE, "--to", str(tmp_path / "no" / "where.json"))
     assert result.exit_code == 2

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb.cli.gather.events import events
 from rmqlb.cli.values import group as group_values
@@ -16,6 +17,7 @@ from rmqlb.cli.values.events import EXAMPLES, QUALIFIERS
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
+from rmqlb.model.route import TopicQueueMappingInfo
 from tests.builders import route
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"
@@ -110,6 +112,18 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
     ]
     assert counts == [("c", None, None), ("d", 8, 8), ("e", 8, 4)]
     assert warnings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
+
+
+def test_a_lost_broker_of_a_static_topic_is_told_because_the_picture_cannot_show_it() -> None:
+    mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0, 1: 1})}
+    static = replace(route("S", a=2, b=2), topic_queue_mapping_by_broker=mapping)
+
+    def told(text: str) -> list[str]:
+        return [finding.message for finding in events([text], IDS, [static, route("T", a=1, b=1, c=1)])[1]]
+
+    (message,) = told("broker-loss a@1s")
+    assert message.startswith("topic S is static: its queues keep their owners when a is lost")
+    assert (told("broker-down c@1s"), told("leave #0@1s")) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb.cli.commands.plan_rollout import plan_rollout
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, ROOT, run
+from tests.cli.run import EXAMPLE, ROOT, Failed, error_of, run
 from tests.cli.test_simulate_rebalance import I0, I1, I2, examples, snapshot
 
 BASE = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
@@ -95,6 +95,13 @@ def test_a_group_that_does_not_rebalance_has_nothing_to_plan() -> None:
         ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(**group))
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
         assert error in ran.stderr.splitlines()[0]
+
+
+def test_a_group_without_members_is_not_told_of_an_option_that_is_not_there() -> None:
+    ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(clientIds=[]))
+    assert error_of(ran.stderr) == Failed(
+        "group g has no member online", "no-members", "name the members with --consumers"
+    )
 
 
 MISTAKES = [

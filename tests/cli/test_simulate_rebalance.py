@@ -231,6 +231,17 @@ def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
     assert "has no member online, and none joins" in stderr
 
 
+def test_a_topic_that_nobody_can_read_is_told() -> None:
+    """Else a group without any queue looks like one whose queues all have owners all the time."""
+    unreadable = snapshot().replace('"perm": 6', '"perm": 2')
+    code, value, _ = piped(unreadable, "--event", "join z@1@10s")
+    assert (code, value["data"]["queues"]) == (0, [])
+    assert "no-read-queues" in [warning["code"] for warning in value["warnings"]]
+    shown = run("simulate-rebalance", "-s", "-", "--event", "join z@1@10s", stdin=unreadable).stdout
+    assert "\n3 consumers, no queue; strategy AVG; " in shown
+    assert "[no-read-queues]" in run("plan-rollout", "-s", "-", stdin=unreadable).stderr
+
+
 def test_the_start_of_the_whole_group_needs_no_event() -> None:
     found = data("--all-new")
     assert found["events"] == []

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assign import Members, assign, why_idle
+from rmqlb.engine.owners import owners_by_strategy
 from tests.builders import route
 
 
@@ -128,3 +129,18 @@ def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
         ),
         (("y",), "queue 3, 3 mod 2 = 1, is dealt to consumer 1"),
     ]
+
+
+def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
+    """One topic's reason is not that of the others: who has no readable queue is not too late for the last one."""
+    members = Members(("a", "b"), "AVG", subscribed={"b": {"T", "U"}})
+    too_few = "consumer 1 of 2 (counted from 0), and only 1 queues"
+    routes = [route("U", perm=2, x=4), route("T", x=1), route("V", x=1), route("W", x=2)]
+    assignments = [assign(one, members) for one in routes]
+    assert why_idle("b", assignments[1:2]) == too_few
+    assert why_idle("b", assignments) == (
+        f"U: the topic has no readable queue; T, V: {too_few}; "
+        "W: this consumer does not subscribe to the topic, so nobody reads what falls to it"
+    )
+    owners = owners_by_strategy(None, routes[:2], members, ["AVG"])
+    assert owners.strategies[0].idle == {"b": f"U: the topic has no readable queue; T: {too_few}"}

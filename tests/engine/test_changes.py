@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import MessageQueue, TopicRouteData, UsageError
-from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_members, change_route, describe, made_up
+from rmqlb.engine.changes import (
+    Changes,
+    NewBroker,
+    QueueCount,
+    change_members,
+    change_route,
+    change_routes,
+    describe,
+    made_up,
+)
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.builders import route
 
@@ -50,6 +60,32 @@ def test_changes_that_make_no_sense_are_refused(changes: Changes, problem: str) 
     with pytest.raises(UsageError) as raised:
         change_members(["a", "b"], changes)
     assert raised.value.message == problem
+
+
+def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
+    """A group's topics need not be on the same brokers: one made automatically is on one, a static one on none."""
+    one, other = route("T", a=4, b=4), route("U", a=2)
+    static = replace(
+        route("S", a=1), topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("S", None, 1, "a", 1, {})}
+    )
+    after = change_routes([one, other, static], Changes(remove_brokers=("b",)))
+    assert after == (route("T", a=4), other, static)
+    with pytest.raises(UsageError, match="topic S is a static topic"):
+        change_routes([one, static], Changes(remove_brokers=("a",)))
+
+
+@pytest.mark.parametrize(
+    ("topics", "problem"),
+    [
+        ("T", "--remove-broker c: topic T has no such broker"),
+        ("T U", "--remove-broker c: topics T, U have no such broker"),
+        (" ".join("ABCDEFGHI"), "--remove-broker c: topics A, B, C, D, E, F, G, H, … have no such broker"),
+    ],
+)
+def test_a_broker_that_no_topic_has_cannot_be_lost(topics: str, problem: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        change_routes([route(topic, a=1, b=1) for topic in topics.split()], Changes(remove_brokers=("a", "c")))
+    assert (raised.value.message, raised.value.hint) == (problem, "there are the brokers a, b")
 
 
 def test_a_misspelt_member_is_suggested() -> None:

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set, not_shown
 from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.builders import HERE, group, route
@@ -52,10 +53,15 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
 def test_what_is_odd_about_members_is_said() -> None:
     assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
     assert codes(group("a h@1@0@zz")) == ["grpc-members"]
+    (found,) = member_findings(group("a h@1@0@zz"))
+    assert "the others count them all the same" in found.message  # as the tables do, which give them a share
     broker_side = {"a": MemberReport("a", client_rebalance=False)}
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
     assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
+    (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
+    unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
+    assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
 
 
 def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
@@ -98,6 +104,44 @@ def test_members_that_report_different_strategies_each_keep_their_own() -> None:
 def test_a_class_of_the_users_own_is_not_guessed() -> None:
     with pytest.raises(DataError, match="the strategy class MyStrategy"):
         detect_strategy(None, group("a", reports={"a": "MyStrategy"}), [], Members(("a",), "AVG"))
+
+
+@pytest.mark.parametrize(
+    ("java_class", "options"),
+    [
+        ("AllocateMessageQueueByConfig", "--config"),
+        ("AllocateMessageQueueByMachineRoom", "--idc"),
+        ("AllocateMachineRoomNearby", "--broker-zone and --client-zone"),
+    ],
+)
+def test_settings_that_only_the_application_knows_are_not_guessed(java_class: str, options: str) -> None:
+    """Without them CONFIG would be said to leave every queue without owner, and the others to throw."""
+    seen = group("a b", reports={"a": AVG, "b": java_class})
+    detected = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, known)
+    (other,) = {*detected.run_by_members} - {"AVG"}
+    with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
+        must_be_set(other, Settings())
+
+
+def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
+    mixed, circle = group("a b", reports={"a": AVG, "b": CIRCLE}), group("a b", reports={"a": CIRCLE})
+    nearby = group("a b", reports={"a": "AllocateMachineRoomNearby"})
+    shown = ["AVG", "AVG_BY_CIRCLE"]
+    assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
+    assert list(not_shown(circle, shown)) == []
+    assert [finding.message for finding in not_shown(nearby, shown)] == [
+        "members report MACHINE_ROOM_NEARBY, which is none of those shown"
+    ]
+    assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
+    assert list(not_shown(group("a b"), shown)) == []
+
+
+def test_only_what_members_report_must_be_known() -> None:
+    seen = group("a b", reports={"a": "AllocateMessageQueueByConfig"})
+    assert detect_strategy("CONFIG", seen, [], Members(("a", "b"), "AVG")).run_by_members == ()
 
 
 def test_else_it_is_what_fits_the_owners_seen() -> None:

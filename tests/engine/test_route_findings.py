@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from rmqlb.engine.route_findings import route_findings, sighting_findings
 from rmqlb.model.group import Seen
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from tests.builders import route
 
@@ -31,7 +34,7 @@ def test_each_oddity_has_its_code() -> None:
     assert codes(broken(QueueData("a", 2, 4, 6), master)) == ["read-below-write"]
     assert codes(broken(QueueData("a", 4, 2, 6), master)) == ["read-above-write"]
     assert codes(broken(QueueData("a", 4, 4, 6), BrokerData("other", "a", {0: "a:1"}))) == ["spans-clusters"]
-    assert codes(broken(QueueData("a", 4, 4, 6), master, order="a:4")) == ["order-topic"]
+    assert codes(broken(QueueData("a", 4, 4, 6), master, order="a:4;z:1")) == ["order-topic"]
     assert codes(route(a=4)) == ["one-broker"]
     assert codes(TopicRouteData("T", (), ())) == ["no-read-queues"]
 
@@ -40,6 +43,71 @@ def test_the_message_says_which_queues_nobody_reads() -> None:
     data = broken(QueueData("a", 2, 4, 6), BrokerData("c", "a", {0: "a:1"}))
     assert [f.message for f in route_findings(data)] == [
         "broker a of topic T has 4 write but 2 read queues: messages in queues 2..3 are read by nobody"
+    ]
+
+
+def told(data: TopicRouteData) -> list[str]:
+    return [f.message.removeprefix("broker a of topic T ") for f in route_findings(data)]
+
+
+def test_a_single_queue_is_no_span() -> None:
+    master = BrokerData("c", "a", {0: "a:1"})
+    assert told(broken(QueueData("a", 3, 4, 6), master)) == [
+        "has 4 write but 3 read queues: messages in queue 3 are read by nobody"
+    ]
+    assert told(broken(QueueData("a", 1, 0, 6), master)) == [
+        "has 1 read but 0 write queues: queue 0 gets no new messages"
+    ]
+
+
+ORDER = "topic T has an order config: producers take their queues from it, whatever brokers say"
+
+
+@pytest.mark.parametrize(
+    ("data", "order", "expected"),
+    [
+        (QueueData("a", 4, 4, 4), "a:4;z:1", ["is not writable: sends to it fail", ORDER]),
+        (QueueData("a", 4, 8, 6), "a:4;z:1", [ORDER]),
+        (
+            QueueData("a", 4, 8, 6),
+            "a:6;z:1",
+            ["has 6 queues in the order config but 4 read queues: messages in queues 4..5 are read by nobody", ORDER],
+        ),
+        (QueueData("a", 4, 4, 6), "a:9;z:1", [ORDER]),  # the broker refuses sends to the queues from 4 on
+        (
+            QueueData("a", 4, 4, 4),
+            "z:1",
+            ["has 4 read queues but 0 in the order config: queues 0..3 get no new messages", ORDER],
+        ),
+        (
+            QueueData("a", 4, 4, 6),
+            "a:4;z:1;y:2;x:0",
+            [f"{ORDER}; sends to y, which the route does not have, fail"],
+        ),
+    ],
+)
+def test_of_an_order_topic_the_config_says_what_producers_see(data: QueueData, order: str, expected: list[str]) -> None:
+    """`publish_queues` does not look at masters or permissions then, so no warning says that producers do."""
+    assert told(broken(data, BrokerData("c", "a", {0: "a:1"}), order=order)) == expected
+
+
+def test_producers_of_an_order_or_a_static_topic_do_not_skip_a_broker_without_master() -> None:
+    queue, slave = QueueData("a", 4, 4, 6), BrokerData("c", "a", {1: "a:1"})
+    assert told(broken(queue, slave)) == ["has no master: producers skip it, consumers still own its queues"]
+    fails = "sends to it fail, consumers still own its queues"
+    assert told(broken(queue, slave, order="a:4;z:1")) == [f"has no master: {fails}", ORDER]
+    mapping = {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})}
+    assert told(replace(broken(queue, slave), topic_queue_mapping_by_broker=mapping)) == [f"has no master: {fails}"]
+
+
+def test_of_a_static_topic_the_brokers_counts_say_nothing_and_permissions_hide_nothing() -> None:
+    mapping = {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})}
+    data = broken(QueueData("a", 2, 4, 0), BrokerData("c", "a", {0: "a:1"}))
+    data = replace(data, topic_queue_mapping_by_broker=mapping)
+    assert len(data.publish_queues()) == len(data.subscribe_queues()) == 4
+    assert told(data) == [
+        "is not readable: consumers own its queues and are refused",
+        "is not writable: sends to it fail",
     ]
 
 

@@ -383,6 +383,22 @@ def test_what_other_mqadmin_commands_print_is_refused(name: str) -> None:
     assert "\n" not in problem(str(MQADMIN / f"{name}.txt"))
 
 
+@pytest.mark.parametrize("command", ["consumerConnection-order-svc", "consumerProgress-order-svc", "clusterList"])
+def test_a_table_of_another_mqadmin_command_is_told_as_such(command: str) -> None:
+    """As YAML, which it nearly is, its error was one of a parser's about line 6."""
+    with pytest.raises(DocumentError) as raised:
+        read(str(MQADMIN / f"5.5.0-{command}.txt"))
+    assert raised.value.message.endswith(": a table of another mqadmin command than topicRoute")
+    assert raised.value.code == "not-recognised"
+    assert "--consumers" in (raised.value.hint or "")
+
+
+def test_a_comment_on_top_of_a_snapshot_is_no_table(written: Writer) -> None:
+    for comment in ("#MySnapshot", "# mine  # of today", "#Mine  # of today"):
+        text = f'{comment}\nschema: rmqlb/snapshot\nformatVersion: "1.0"\ndata: {{topics: [], groups: []}}\n'
+        assert read(written(text.encode())).routes == {}
+
+
 def test_a_failed_mqadmin_command_is_told_as_such() -> None:
     path = str(MQADMIN / "5.5.0-topicRoute-NoSuchTopic.stderr.txt")
     message = problem(path)

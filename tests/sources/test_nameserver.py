@@ -104,6 +104,9 @@ def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers
     assert snapshot.groups["bill-svc"].client_ids == ()
     assert "route of topic Skewed" in {part.what for part in snapshot.unread}
     assert "CID_ONSAPI_OWNER" in fetch(Wanted(everything=Everything(system=True)), *brokers).groups
+    assert list(fetch(Wanted(everything=Everything((), ("CID_ONSAPI_OWNER",))), *brokers).groups) == [
+        "CID_ONSAPI_OWNER"
+    ]
 
 
 def test_patterns_choose_topics_and_groups(brokers: tuple[Replay, ...]) -> None:

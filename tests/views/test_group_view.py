@@ -71,6 +71,11 @@ def test_nothing_that_changes_is_said_too() -> None:
     )
 
 
+def test_a_queue_whose_broker_is_gone_is_not_said_to_have_an_owner_all_the_time() -> None:
+    report = simulated({"broker-a 0": "aa...a"}, settled_us=0)
+    assert group_report(report).facts[1] == "every queue has an owner as long as it is there"
+
+
 def test_the_worst_windows_are_named_with_queue_time_and_length() -> None:
     assert (
         "longest without owner: T broker-a 0 for 2s from 3s on; 1 of 2 queues at some time, 2s of queue-time" in facts()

@@ -172,6 +172,12 @@ def test_tables_fit_their_terminal(width: int) -> None:
     assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width
 
 
+def test_numbers_below_the_name_of_a_way_say_what_they_are() -> None:
+    """A bare "sorted  1  30s" told nobody which of them is the pause."""
+    shown = on_a_terminal(rollout_report(rollout(choice())), 40, "choices")
+    assert "at once 1, every " in " ".join(shown.split())
+
+
 def test_hostile_names_reach_no_format_raw() -> None:
     plan = Rollout(
         EVIL,

@@ -19,6 +19,7 @@ from rmqlb.cli.output.terminal import Terminal
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
+from rmqlb.model.system_names import is_system_group, is_system_topic
 
 _FORMATS = ("json", "yaml", "jsonl")
 
@@ -85,14 +86,15 @@ def fetch_routes(
     for name in _missing(everything.groups, snapshot.groups):
         hint = suggestion("groups", name, snapshot.groups) if snapshot.groups else None
         raise DataError(f"--group {name}: it is not in {snapshot.endpoint}", hint=hint, code="group-not-found")
+    topics, groups = tuple(snapshot.routes), tuple(snapshot.groups)
     snapshot = replace(
         snapshot,
         routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
         groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
     )
     in_vain = [
-        *_fits_nothing("topics", everything.topics, snapshot.routes, told=not redact),
-        *_fits_nothing("groups", everything.groups, snapshot.groups, told=not redact),
+        *_fits_nothing("topics", everything.topics, snapshot.routes, topics, told=not redact),
+        *_fits_nothing("groups", everything.groups, snapshot.groups, groups, told=not redact),
     ]
     if redact:
         with terminal.progress(verb="renaming") as progress:
@@ -134,13 +136,18 @@ def _missing(globs: Collection[str], names: Collection[str]) -> list[str]:
     return [name for name in globs if name not in names and not any(char in name for char in "*?[")]
 
 
-def _fits_nothing(kind: str, globs: Collection[str], names: Collection[str], *, told: bool) -> list[Finding]:
-    """A warning for each pattern in vain, which is told or not."""
-    return [
-        Finding("fits-nothing", f"none of the {kind} fits {glob if told else 'a pattern'}")
-        for glob in globs
-        if not any(fnmatchcase(name, glob) for name in names)
-    ]
+def _fits_nothing(
+    kind: str, globs: Collection[str], names: Collection[str], present: Collection[str], *, told: bool
+) -> list[Finding]:
+    """A warning for each pattern in vain, which is told or not; what is present besides the names was left out."""
+    is_own = {"topics": is_system_topic, "groups": is_system_group}[kind]
+    findings = []
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            left_out = is_own(glob) or any(fnmatchcase(name, glob) for name in present)
+            but = "; RocketMQ's own are left out without --system" if left_out else ""
+            findings.append(Finding("fits-nothing", f"none of the {kind} fits {glob if told else 'a pattern'}{but}"))
+    return findings
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:

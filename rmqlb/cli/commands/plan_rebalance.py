@@ -147,8 +147,8 @@ def _plan(
 ) -> "RebalancePlan":
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
-    from rmqlb.engine.changes import change_members, change_route, describe
-    from rmqlb.engine.detect import detect_strategy, drift
+    from rmqlb.engine.changes import change_members, change_routes, describe
+    from rmqlb.engine.detect import detect_strategy, drift, must_be_set
     from rmqlb.engine.placement import moves_by_place
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
@@ -157,6 +157,8 @@ def _plan(
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
     detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:
@@ -166,7 +168,7 @@ def _plan(
             code="no-members",
         )
     before = Side(members, found.routes)
-    after = Side(_after(members, after_ids, changes), tuple(change_route(route, changes) for route in found.routes))
+    after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
     invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
     states = group.queues if group else {}
     plan = plan_rebalance(
@@ -217,8 +219,7 @@ def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain:
     from rmqlb.engine.route_findings import route_findings
 
     known = [finding for route in found.routes for finding in route_findings(route)]
-    findings = [finding for finding in known if finding.code == "no-read-queues"]
-    findings += [finding for route in after.routes for finding in route_findings(route) if finding not in known]
+    findings = [finding for route in after.routes for finding in route_findings(route) if finding not in known]
     if explain:
         ids = [*before.members.client_ids, *after.members.client_ids]
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]

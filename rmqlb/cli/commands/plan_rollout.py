@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.options.group import TRIALS, EventOptions, GroupOverTimeOptions, MemberOptions
+from rmqlb.cli.options.group import TRIALS, GroupOverTimeOptions, MemberOptions
 from rmqlb.cli.options.shared import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.output.terminal import Terminal
 
@@ -93,7 +93,7 @@ def plan_rollout(
         which,
         strategy,
         strategy_options,
-        EventOptions(),
+        None,
         configured,
         seed,
         terminal,

@@ -38,9 +38,9 @@ def show_owners(
     """
     from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
     from rmqlb.engine.assign import Members
+    from rmqlb.engine.detect import not_shown
     from rmqlb.engine.members import sort_findings
     from rmqlb.engine.owners import owners_by_strategy
-    from rmqlb.engine.route_findings import route_findings
     from rmqlb.errors import DataError
     from rmqlb.views.owners_view import owners_report
 
@@ -70,7 +70,7 @@ def show_owners(
             shown = owners_report(report)
         findings = [
             *found.findings,
-            *(f for route in found.routes for f in route_findings(route) if f.code == "no-read-queues"),
+            *(not_shown(found.group, names) if found.group and not found.assumed and not strategy else ()),
         ]
         if which.explain:
             findings += sort_findings(found.client_ids, "client ids")

@@ -104,6 +104,16 @@ class _Reading:
             )
         for name in self._new_brokers:
             yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
+        lost = {event.subject for event in self._events if event.kind in ("broker-down", "broker-loss")}
+        for route in self._routes:
+            mapping = route.topic_queue_mapping_by_broker or {}
+            holders = lost.intersection(mapping, (data.broker_name for data in route.queue_datas))
+            if holders:
+                yield Finding(
+                    "static-queues",
+                    f"topic {route.topic} is static: its queues keep their owners when {', '.join(sorted(holders))} is "
+                    "lost, and those that it holds, which nobody can read then, are shown like the others",
+                )
 
     def _join(self, asked: AskedEvent) -> Iterator[Event]:
         strategy = asked.others.get("strategy")

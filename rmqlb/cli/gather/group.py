@@ -19,7 +19,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
-from rmqlb.engine.detect import detect_strategy, drift
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
@@ -70,7 +70,7 @@ def gather(
     which: GroupOverTimeOptions,
     strategy: str | None,
     strategy_options: StrategyOptions,
-    happens: EventOptions,
+    happens: EventOptions | None,
     configured: MemberOptions,
     seed: int,
     terminal: Terminal,
@@ -84,7 +84,7 @@ def gather(
         which: which group, topics and members.
         strategy: the members' strategy as typed, or None.
         strategy_options: what the strategy objects were constructed with.
-        happens: the events.
+        happens: the events; None of a command that makes its own.
         configured: how the members are configured.
         seed: of all that is random.
         terminal: shows the progress.
@@ -96,6 +96,7 @@ def gather(
         EndpointError: the source cannot be reached.
     """
     given = parse_strategy(strategy, strategy_options.inner)
+    joins, happens = happens is not None, happens or EventOptions()
     scenario = _scenario(configured, seed)
     until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
     if source.source == "-" and configured.rates_since == "-":
@@ -111,8 +112,8 @@ def gather(
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):
         raise DataError(
-            f"{found.title} has no member online, and none joins",
-            hint="let one join with --event 'join 1@0s', or name the members with --consumers",
+            f"{found.title} has no member online" + (", and none joins" if joins else ""),
+            hint=("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers",
             code="no-members",
         )
     version, of_version = client_version(None if found.assumed else group, configured.client)
@@ -166,6 +167,8 @@ def _members(
         return members, [Finding("broadcasting", text)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
+    for strategy in detected.run_by_members:
+        must_be_set(strategy, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     findings = list(detected.findings)
     if found.group and not found.assumed:

@@ -17,7 +17,7 @@ from rmqlb.cli.values import shared as values
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
-from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
@@ -185,6 +185,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     sightings = (snapshot.routes[route.topic] for route in routes)
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
+    findings += (finding for route in routes for finding in unreadable_findings(route))
     return GroupOnTopics(
         name=seen.group if seen else which.group,
         group=seen,
@@ -276,12 +277,23 @@ def _routes(
     ]
     routes = tuple(snapshot.routes[topic].route for topic in names if topic in snapshot.routes)
     if not routes:
-        raise DataError(
-            f"no route of a topic of group {group.group} is in {snapshot.endpoint}",
-            hint=suggestion("topics", names[0] if names else "", snapshot.routes),
-            code="topic-not-found",
-        )
+        raise _no_route(snapshot, group, names)
     return routes, findings
+
+
+def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[str]) -> DataError:
+    """Why none of the group's topics, by these names, can be looked at."""
+    if names:
+        what = f"no route of a topic of group {group.group} is in {snapshot.endpoint}"
+        return DataError(what, hint=suggestion("topics", names[0], snapshot.routes), code="topic-not-found")
+    if group.topics:
+        what, hint = (
+            f"only its retry topic is known of group {group.group}",
+            "--include-retry takes it; or name a topic",
+        )
+    else:
+        what, hint = f"group {group.group} subscribes to no topic", "to see what would be if it did, name a topic"
+    return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
 
 
 def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
@@ -296,8 +308,10 @@ def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
 
 
 def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
+    """Brokers keep the last heartbeat's topics; of members whose subscriptions differ, others may have more."""
+    reported = {topic for report in group.reports.values() for topic in report.topics or ()}
     return [
         Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
         for route in routes
-        if group.topics is not None and route.topic not in group.topics
+        if group.topics is not None and route.topic not in reported.union(group.topics)
     ]

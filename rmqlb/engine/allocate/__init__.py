@@ -78,6 +78,38 @@ def strategy_class(name: str, inner: str = "AVG") -> StrategyClass:
     return WRAPPERS[outer](strategy_class(rest if dash else inner))
 
 
+def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
+    """What a prediction lacks: the settings that decide what a strategy does are the application's, and unknown.
+
+    Args:
+        strategy: a strategy's name, or `WRAPPER-INNER`.
+        settings: those that were given.
+
+    Returns:
+        The first strategy, of it and those inside it, that cannot go without what was not given, and the options
+        that say it; None when nothing is missing.
+
+    >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
+    ('CONFIG', '--config')
+    """
+    needed: dict[str, tuple[str, object]] = {
+        "MACHINE_ROOM": ("--idc", settings.consumer_idcs),
+        "CONFIG": ("--config", settings.config),
+        "MACHINE_ROOM_NEARBY": (
+            "--broker-zone and --client-zone",
+            None if settings.client_zones is None else settings.broker_zones,
+        ),
+        "PIN": ("--host", settings.hosts),
+    }
+    outer, dash, rest = strategy.partition("-")
+    inside = (rest if dash else settings.inner).split("-") if outer in WRAPPERS else ()
+    for name in (outer, *inside):
+        options, given = needed.get(name, ("", True))
+        if given is None:
+            return name, options
+    return None
+
+
 def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
     """A strategy ready to be asked, for lists in the order in which the client passes them.
 

@@ -9,12 +9,11 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from rmqlb.engine.allocate import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest
 from rmqlb.engine.balance import Owners, spread
 from rmqlb.engine.check.subjects import Gaps
-from rmqlb.engine.detect import detect_strategy
+from rmqlb.engine.detect import detect_strategy, must_be_set
 from rmqlb.engine.members import is_grpc, must_rebalance
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
@@ -154,7 +153,7 @@ class GroupFacts:
         if found.origin == "assumed":
             if self._assume is None:
                 raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
-            _must_be_set(self._assume, self._settings)
+            must_be_set(self._assume, self._settings)
             return Members(ids, self._assume, self._settings, subscribed=subscribed), "assumed"
         if group.consume_type == CONSUME_ACTIVELY and self._assume is None:
             raise DataError(
@@ -164,7 +163,7 @@ class GroupFacts:
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
             raise DataError("its members let the broker assign their queues")
         for strategy in sorted({found.strategy, *found.strategy_of.values()}):
-            _must_be_set(strategy, self._settings)
+            must_be_set(strategy, self._settings)
         own = Members(ids, found.strategy, self._settings, found.strategy_of, subscribed)
         return own, "predicted"
 
@@ -183,22 +182,3 @@ class GroupFacts:
         members, basis = self.members
         owners = owners_at_rest(self.routes, members)
         return Dealt(owners, basis, spread(owners, ids))
-
-
-def _must_be_set(strategy: str, settings: Settings) -> None:
-    """Refuse to predict a strategy without the settings that decide what it and those inside it do.
-
-    Raises:
-        DataError: they were not given.
-    """
-    needed: dict[str, tuple[str, object]] = {
-        "MACHINE_ROOM": ("--idc", settings.consumer_idcs),
-        "CONFIG": ("--config", settings.config),
-        "MACHINE_ROOM_NEARBY": ("--broker-zone and --client-zone", settings.broker_zones and settings.client_zones),
-        "PIN": ("--host", settings.hosts),
-    }
-    inside = settings.inner.split("-") if strategy in WRAPPERS else ()
-    for name in (strategy, *inside):
-        options, given = needed.get(name, ("", True))
-        if given is None:
-            raise DataError(f"its members run {name}, whose settings are not known ({options} says them)")

@@ -14,7 +14,12 @@ from rmqlb.model.rollout import Rollout, RolloutChoice
 
 
 def rollout_findings(
-    plan: Rollout, rollout: Restarting, scenario: GroupScenario, known: Overlaps | None, least: LeastOverlap | None
+    plan: Rollout,
+    rollout: Restarting,
+    scenario: GroupScenario,
+    known: Overlaps | None,
+    least: LeastOverlap | None,
+    anyway: int,
 ) -> Iterator[Finding]:
     """The warnings of a plan.
 
@@ -24,11 +29,18 @@ def rollout_findings(
         scenario: how clients and servers are configured.
         known: the stages of a change of strategy; None of a mere restart.
         least: the order with the least overlap that was found, as many members at once as in the best choice.
+        anyway: queues that a mere restart finds and leaves with two owners or none.
     """
     best = plan.choices[0]
     if known is not None:
         yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)
         yield from _mixed_end(rollout, known)
+    elif anyway:
+        yield Finding(
+            "badly-owned-anyway",
+            f"{_queues(anyway)} {'has' if anyway == 1 else 'have'} two owners or none before and after the restart; "
+            "the times of each choice count them",
+        )
     if scenario.orderly:
         yield Finding(
             "orderly-group",

@@ -14,7 +14,7 @@ from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, overlaps, total_overlap
 from rmqlb.engine.rollout.ranking import ranked
-from rmqlb.engine.rollout.restarting import Restarting, assigned, events_of, restarting
+from rmqlb.engine.rollout.restarting import Restarting, badly_owned, events_of, restarting
 from rmqlb.engine.rollout.ways import Way, check_ways, least_overlaps, stages_of, ways_to_roll
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
@@ -83,7 +83,7 @@ def plan_rollout(
         )
     rollout = restarting(members, restart, to_strategy, becomes)
     check_ways(rollout, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order)
-    assigned(routes, rollout.members)
+    anyway = badly_owned(rollout, routes, orderly=scenario.orderly)
     known = None if to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
     least = {} if known is None else least_overlaps(rollout, known, at_once)
     ways = ways_to_roll(
@@ -115,7 +115,8 @@ def plan_rollout(
         overlap=total_overlap(stages),
         overlap_is_least=known is None or _is_least(stages, least.get(best.at_once)),
     )
-    return replace(plan, findings=tuple(rollout_findings(plan, rollout, scenario, known, least.get(best.at_once))))
+    findings = rollout_findings(plan, rollout, scenario, known, least.get(best.at_once), anyway)
+    return replace(plan, findings=tuple(findings))
 
 
 def _scenario(rollout: Restarting, scenario: GroupScenario, way: Way, down_us: int) -> GroupScenario:

@@ -106,6 +106,27 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
     return assignments
 
 
+def badly_owned(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: bool) -> int:
+    """Queues with two owners or none before a mere restart and after it: it is not the restart that does that.
+
+    Args:
+        rollout: the restart.
+        routes: the topics; their queues add up.
+        orderly: the broker's lock keeps a second owner out, so that no queue has several.
+
+    Raises:
+        DataError: a member's client throws.
+    """
+    before = assigned(routes, rollout.members)
+    after = assigned(routes, members_when(rollout, set(rollout.client_ids)))
+    bad = (0,) if orderly else (0, 2)
+    return sum(
+        min(len(owners), 2) in bad and min(len(becomes.owners.get(queue, ())), 2) in bad
+        for was, becomes in zip(before, after, strict=True)
+        for queue, owners in was.owners.items()
+    )
+
+
 def events_of(
     rollout: Restarting, order: Sequence[str], *, at_once: int, pause_us: int, down_us: int
 ) -> tuple[Event, ...]:

@@ -18,6 +18,9 @@ from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_n
 
 _FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
 
+_OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]")
+"""Two columns, as consumerConnection, consumerProgress and clusterList begin; a YAML file may begin with a comment."""
+
 
 def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
     """The wanted parts of a dump of any kind.
@@ -51,6 +54,12 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
         raise DataError(f"{where} holds a failed mqadmin command: {reason}")
     if start.startswith(TABLE_START):
         pieces.add_anonymous_route(read_table(text, where), where)
+    elif _OTHER_TABLE.match(start):
+        raise DocumentError(
+            f"{where}: a table of another mqadmin command than topicRoute",
+            hint="name the members that consumerConnection lists with --consumers ID,ID,…, beside a route",
+            code="not-recognised",
+        )
     elif start[:1] in ("{", "["):
         _add_json(text.encode(), where, pieces)
     else:

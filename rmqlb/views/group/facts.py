@@ -78,7 +78,8 @@ def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
     at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
     window, f = longest(found, "none"), report.figures
     if window is None:
-        return "every queue has an owner all the time"
+        gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
+        return f"every queue has an owner {'as long as it is there' if gone else 'all the time'}"
     return (
         f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
         f"{time(f.none_us)} of queue-time in all{at_end}"
@@ -142,12 +143,11 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
 def _rules(report: GroupReport) -> str:
     s = report.scenario
     topics = list(dict.fromkeys(one.queue.topic for one in report.timelines))
+    consumers = f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}"
+    queues = f"{len(report.timelines)} queues of {_some(topics)}" if topics else "no queue"
     model = "BROADCASTING" if s.broadcasting else f"strategy {report.strategy}"
     kind = ", orderly" if s.orderly else ""
-    return (
-        f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}, {len(report.timelines)} queues of "
-        f"{_some(topics)}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
-    )
+    return f"{consumers}, {queues}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
 
 
 def _clocks(report: GroupReport) -> Iterable[str]:

@@ -256,7 +256,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "its members run MACHINE_ROOM, whose settings are not known (--idc says them)",
+        "members run MACHINE_ROOM, whose settings are not known (--idc says them)",
     ),
 ]
 
@@ -322,4 +322,4 @@ def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> N
     given = Settings(inner=inner, hosts=frozenset({"x"}))
     (judgement,) = check_policy(SILENT, policy({"unowned": 0}, assume="PIN"), DAY, settings=given).judgements
     assert judgement.verdict == "incomplete"
-    assert judgement.why == "its members run CONFIG, whose settings are not known (--config says them)"
+    assert judgement.why == "members run CONFIG, whose settings are not known (--config says them)"

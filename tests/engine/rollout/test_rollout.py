@@ -18,7 +18,7 @@ from rmqlb.model.group_report import FigureSpread, GroupTrials
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.rollout import Rollout, RolloutChoice
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import QueueData, TopicRouteData
 from tests.builders import route
 
 
@@ -211,6 +211,20 @@ def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
     assert codes(plan) == ["badly-owned-anyway", "shared-client-id"]
 
 
+def test_a_restart_is_not_blamed_for_queues_that_have_two_owners_or_none_anyway() -> None:
+    members = Members(("x", "y"), "MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))
+    rooms = TopicRouteData("T", (QueueData("r@a", 4, 4, 6), QueueData("plain", 3, 3, 6)), route(plain=3).broker_datas)
+    plan = rolled("", rooms, members=members, trials=2)
+    assert message(plan, "badly-owned-anyway") == (
+        "3 queues have two owners or none before and after the restart; the times of each choice count them"
+    )
+    mixed = Members(("a", "b", "c"), "AVG", strategy_of={"c": "AVG_BY_CIRCLE"})
+    assert "4 queues have two owners or none" in message(rolled("", members=mixed, trials=2), "badly-owned-anyway")
+    orderly = rolled("", members=mixed, trials=2, orderly=True)
+    assert "2 queues have two owners or none" in message(orderly, "badly-owned-anyway")
+    assert "badly-owned-anyway" not in codes(rolled("a b c", trials=2))
+
+
 def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
     assert rolled("a b", scenario=GroupScenario(until_us=SECOND_US, all_new=True)) == rolled("a b")
 
@@ -281,7 +295,7 @@ def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
 
 
 def test_processes_that_share_an_id_are_warned_of_when_others_restart() -> None:
-    assert codes(rolled("a a b", restart=["b"])) == ["shared-client-id"]
+    assert codes(rolled("a a b", restart=["b"])) == ["badly-owned-anyway", "shared-client-id"]
 
 
 def test_progress_counts_the_simulations_of_all_choices() -> None:
