@@ -284,6 +284,23 @@ def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(des
         assert CANARY not in ran.stderr
 
 
+@pytest.mark.parametrize("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
+def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(before: str) -> None:
+    for secret in (CANARY, quote(CANARY, "")):
+        source = f"{before}{secret}@127.0.0.1:1"
+        for args in (
+            ("config", "show", "--origin"),
+            ("config", "show", "-o", "json"),
+            (*SHOW, "--debug"),
+            ("context", "add", "a"),
+        ):
+            given = run(*args, "-s", source)
+            assert secret not in given.stdout + given.stderr
+        found = settings(env={"RMQLB_SOURCE": source})["source"]["value"]
+        assert found == f"{before}***@127.0.0.1:1"
+    assert settings("-s", f"http://h/?token={CANARY}")["source"]["value"] == "http://h/?***"
+
+
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 
