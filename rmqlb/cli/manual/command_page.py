@@ -11,8 +11,11 @@ from rmqlb.cli.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
-    ("RMQLB_PASSWORD", "The password of the user, where no file and no context has it."),
-    ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
+    (
+        "RMQLB_PASSWORD",
+        "The password of the user, where --password-file names none; it goes before the secret of a context.",
+    ),
+    ("RMQLB_SECRET_KEY", "The secret key of the account, where --secret-key-file names none; likewise."),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("NO_COLOR", "When it is not empty: no colour."),
