@@ -117,6 +117,33 @@ def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> Non
     assert {word.removeprefix("--output=") for word in answer} == {"markdown"}
 
 
+@pytest.mark.parametrize(
+    ("typed", "becomes"),
+    [
+        ("simulate-rebalance --timer heartbeat=", None),
+        ("simulate-rebalance --timer=heartbeat=", None),
+        ("simulate-rebalance --timer heartb", "simulate-rebalance --timer heartbeat="),
+        ("pipeline run --only cluster=", None),
+        ("pipeline run --only cluster=con", None),
+        ("pipeline run --master spark:", None),
+        ("show-route --map-address a:", None),
+        ("show-route --topic=Ord", f"show-route --topic={PLAIN} "),
+        ("fetch-routes --to=con", "fetch-routes --to=config/"),
+    ],
+)
+def test_behind_signs_that_cut_words_bash_offers_nothing_of_something_else(
+    typed: str, becomes: str | None, home: Path
+) -> None:
+    assert typed_in_bash(f"rmqlb {typed}", home) == f"rmqlb {becomes or typed}"
+
+
+@each_shell
+@pytest.mark.parametrize("there", [True, False])
+def test_contexts_are_offered_to_a_program_of_the_home_folder(shell: str, there: bool, home: Path) -> None:
+    (answer,) = offered(shell, [f"~/{'bin' if there else 'elsewhere'}/rmqlb context use p"], home)
+    assert answer == ({"prod"} if there else set())
+
+
 @each_shell
 def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
     (answer,) = offered(shell, ["rmqlb simulate-rebalance --event ro"], home)

@@ -49,7 +49,8 @@ _rmqlb_contexts() {
 def zsh_script(program: CommandPage) -> str:
     """The script."""
     lines = [_HEAD, *(_one(command) for command in program.all())]
-    lines += ["local _rmqlb_program=$words[1]", '_rmqlb_at "$@"']
+    lines += ["local _rmqlb_program=$words[1]"]
+    lines += ["[[ $_rmqlb_program == '~/'* ]] && _rmqlb_program=$HOME/${_rmqlb_program[3,-1]}", '_rmqlb_at "$@"']
     return "\n".join(lines) + "\n"
 
 
