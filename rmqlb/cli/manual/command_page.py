@@ -27,6 +27,21 @@ _MORE_VARIABLES = (
     ),
 )
 
+_COMPLETIONS = (
+    (
+        "share/bash-completion/completions/rmqlb",
+        "Completion for bash, below the environment that rmqlb is installed in: `source` it in ~/.bashrc.",
+    ),
+    (
+        "share/zsh/site-functions/_rmqlb",
+        "Completion for zsh: put its folder into `fpath` in ~/.zshrc, before `compinit`.",
+    ),
+    (
+        "share/fish/vendor_completions.d/rmqlb.fish",
+        "Completion for fish: `source` it in ~/.config/fish/config.fish.",
+    ),
+)
+
 
 def command_page(command: CommandPage, program: CommandPage) -> Page:
     """The page of a command.
@@ -160,6 +175,8 @@ def _files(page: Page, command: CommandPage) -> None:
     if command.path:
         return
     page.heading("Files")
+    for path, use in _COMPLETIONS:
+        page.item(italic(path), use)
     page.item(italic("~/.config/rmqlb/config.yaml"), Marked(f"Contexts and settings; see {bold('rmqlb-config')}(5)."))
     page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
     page.item(
