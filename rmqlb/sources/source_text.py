@@ -11,6 +11,7 @@ LIVE_SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
 """Those of sources that are running clusters."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)", re.IGNORECASE)
+_USER = re.compile(r"(https?://)([^/?#@:]+)@([^@]*)", re.IGNORECASE)
 _HIDDEN = "***"
 _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
 
@@ -23,6 +24,29 @@ def is_live(text: str | None) -> bool:
     """
     match = _SCHEME.fullmatch(text or "")
     return match is not None and match[1].lower() in LIVE_SCHEMES
+
+
+def user_in(text: str) -> str | None:
+    """Who logs in, as a Dashboard's URL says it.
+
+    >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
+    ('me', None, None, None)
+    """
+    match = _USER.fullmatch(text)
+    if match is None:
+        return None
+    from urllib.parse import unquote
+
+    return unquote(match[2])
+
+
+def without_user(text: str) -> str:
+    """The same source, which leaves open who logs in.
+
+    >>> without_user("https://me@h:8082/x"), without_user("a@b.json")
+    ('https://h:8082/x', 'a@b.json')
+    """
+    return _USER.sub(r"\1\3", text)
 
 
 def shown_source(text: str) -> str:
