@@ -29,7 +29,10 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local line lines names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names start=${cur#[\'\"]}
+    local line lines names=() start=${cur#[\'\"]}
+    local cache=${HOME-}/.cache
+    [[ ${XDG_CACHE_HOME-} == /* ]] && cache=$XDG_CACHE_HOME
+    cache+=/rmqlb/names
     [[ -f $cache && -r $cache ]] || return 0
     mapfile -t lines <"$cache"
     start=${start%%\\*}

@@ -156,6 +156,18 @@ def test_without_a_cache_no_name_is_offered(shell: str, tmp_path: Path) -> None:
 
 
 @each_shell
+def test_a_cache_that_is_named_by_no_absolute_path_is_the_one_at_home(shell: str, home: Path) -> None:
+    """As for rmqlb, which writes it; the working directory may be somebody else's."""
+    (home / ".cache").mkdir()
+    (home / "cache" / "rmqlb").rename(home / ".cache" / "rmqlb")
+    (home / "cache" / "rmqlb").mkdir()
+    (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tAnother\n")
+    lines = ["rmqlb show-owners -g ", "rmqlb show-route -t Another"]
+    for named in ("cache", ""):
+        assert offered(shell, lines, home, {"XDG_CACHE_HOME": named}) == [{"order-svc"}, set()]
+
+
+@each_shell
 def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
     (home / "cluster.json").touch()
     if shell == "bash":

@@ -42,7 +42,8 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local line lines names=() cache=CACHE start=${cur#[\'\"]}
+    local line lines names=() start=${cur#[\'\"]}
+    CACHE
     [[ -f $cache && -r $cache ]] || return 0
     mapfile -t lines <"$cache"
     start=${start%%\\*}

@@ -14,7 +14,8 @@ _HEAD = r"""#compdef rmqlb
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local kind=$1 line cache=CACHE
+    local kind=$1 line
+    CACHE
     local -a names
     shift
     [[ -f $cache && -r $cache ]] || return 1
