@@ -139,6 +139,22 @@ def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
     assert (found["layer"], found["value"]) == (layer, layers[layer])
 
 
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        ("RMQLB_TIMEOUT", "RMQLB_TIMEOUT x: not a time"),
+        ("RMQLB_MAX_SIZE", "RMQLB_MAX_SIZE x: not a size"),
+        ("RMQLB_MAP_ADDRESS", "RMQLB_MAP_ADDRESS: 'x' is not FROM=TO"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_told_of_the_variable(variable: str, problem: str) -> None:
+    for args in (("show-route", "-s", EXAMPLE), ("simulate-send", "-s", EXAMPLE, "-t", "Skewed"), ("config", "show")):
+        ran = run(*args, env={variable: "x"})
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith(f"error: {problem}")
+
+
 def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:
     desk.user("no-color: true\n")
     assert settings(env={"RMQLB_NO_COLOR": "0"})["no-color"]["value"] is False

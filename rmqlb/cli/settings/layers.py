@@ -20,7 +20,7 @@ from typing import Any, get_args
 from msgspec import Struct
 from typer import _click as click
 
-from rmqlb.cli.settings.configuration import context_named, read_configuration
+from rmqlb.cli.settings.configuration import check_value, context_named, read_configuration
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
 
@@ -29,6 +29,8 @@ _CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "clien
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
+_TEXTS = ("timeout", "max-size", "map-address")
+"""Those whose texts only commands read, and then take for an option's."""
 _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
@@ -64,7 +66,8 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
         formats: the only ones that the command can write: a file may ask for another, a flag may not.
 
     Raises:
-        UsageError: a file is wrong, there is no context of the name that was chosen, or who logs in is said twice.
+        UsageError: a file or a variable is wrong, there is no context of the name that was chosen, or who logs in is
+            said twice.
     """
     configuration = read_configuration()
     names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
@@ -75,6 +78,14 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
     by_project = context is not None and chosen is not None and chosen.layer == "project file"
     if by_project:
         given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
+    for setting in given.values():
+        if (
+            setting is not None
+            and setting.layer == "environment"
+            and setting.key in _TEXTS
+            and setting.value is not None
+        ):
+            check_value(setting.key, setting.value, setting.origin)
     settings = {}
     for key, name in names.items():
         found = _of_files(key, context, configuration)
