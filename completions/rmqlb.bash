@@ -77,11 +77,10 @@ _rmqlb_at_fetch_routes() {
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
-        --section) _rmqlb_words; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --topic --group --system --to --redact --redact-map --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --no-color --quiet --debug --topic --group --system --to --redact --redact-map --help
 }
 
 _rmqlb_at_show_route() {

@@ -14,7 +14,7 @@ from rmqlb.cli.manual.tree import command_tree
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 
 from .configured import Desk, settings
-from .run import EXAMPLE, run
+from .run import EXAMPLE, ROOT, run
 
 FLAG, ENVIRONMENT, CONTEXT, PROJECT, USER, DEFAULT = (
     "flag",
@@ -137,6 +137,14 @@ def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
     assert ran.stdout.startswith("{") == (layers[layer] == "json")
     (found,) = (item for item in yaml.safe_load(ran.stdout)["data"]["settings"] if item["key"] == "output")
     assert (found["layer"], found["value"]) == (layer, layers[layer])
+
+
+def test_the_manual_names_the_formats_that_a_file_may_ask_for(desk: Desk) -> None:
+    page = (ROOT / "man" / "man5" / "rmqlb-config.5").read_text()
+    (told,) = re.findall(r"^.fBoutput.fR \(text\)\n([^;]*);", page, re.MULTILINE)
+    for name in (*told.replace("\n", " ").split(", "), "jsonl"):
+        desk.user(f"output: {name}\n")
+        assert run("config", "show").code == (2 if name == "jsonl" else 0)
 
 
 @pytest.mark.usefixtures("desk")

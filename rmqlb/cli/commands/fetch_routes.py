@@ -23,7 +23,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 _FORMATS = ("json", "yaml", "jsonl")
 
 
-@command(formats=_FORMATS, without=("no_pager",))
+@command(formats=_FORMATS, without=("no_pager", "section"))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,
