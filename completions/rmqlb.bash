@@ -29,7 +29,10 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local line lines names=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names start=${cur#[\'\"]}
+    local line lines names=() start=${cur#[\'\"]}
+    local cache=${HOME-}/.cache
+    [[ ${XDG_CACHE_HOME-} == /* ]] && cache=$XDG_CACHE_HOME
+    cache+=/rmqlb/names
     [[ -f $cache && -r $cache ]] || return 0
     mapfile -t lines <"$cache"
     start=${start%%\\*}
@@ -42,11 +45,12 @@ _rmqlb_names() {
 }
 
 _rmqlb_contexts() {
-    local line names=()
+    local line names=() program=${COMP_WORDS[0]}
+    [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
         line=${line#*$'\t'}
         names+=("${line%%$'\t'*}")
-    done < <("${COMP_WORDS[0]}" context list -q -o tsv 2>/dev/null)
+    done < <("$program" context list -q -o tsv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 
@@ -73,11 +77,10 @@ _rmqlb_at_fetch_routes() {
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
-        --section) _rmqlb_words; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --quiet --debug --topic --group --system --to --redact --redact-map --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --no-color --quiet --debug --topic --group --system --to --redact --redact-map --help
 }
 
 _rmqlb_at_show_route() {
@@ -444,10 +447,14 @@ _rmqlb_at_explain() {
 _rmqlb() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= word
     COMPREPLY=()
+    # Words are cut at = and : too. Behind a long option's = stands its value, behind others what only the user knows.
+    [[ $cur == : || $prev == : ]] && return
     if [[ $cur == = ]]; then
+        [[ $prev == --* ]] || return
         cur=
     elif [[ $prev == = ]]; then
         prev=${COMP_WORDS[COMP_CWORD-2]}
+        [[ $prev == --* ]] || return
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $path/$word in

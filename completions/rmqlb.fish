@@ -69,7 +69,7 @@ end
 # Names of a kind, topic or group, from the sources read last.
 function __rmqlb_names
     set -l cache $HOME/.cache
-    set -q XDG_CACHE_HOME; and test -n "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
+    string match -q '/*' -- "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
     test -f $cache/rmqlb/names -a -r $cache/rmqlb/names; or return 0
     while read -l -d \t kind source name
         test "$kind" = $argv[1]; and not string match -qr '[[:cntrl:]]' -- $name; and echo -- $name
@@ -78,6 +78,8 @@ end
 
 function __rmqlb_contexts
     set -l program (commandline -opc)[1]
+    string match -q '~/*' -- $program; and set program $HOME/(string sub -s 3 -- $program)
+    command -q $program; or return 0
     $program context list -q -o tsv 2>/dev/null | tail -n +2 | cut -f 2
 end
 
@@ -112,8 +114,7 @@ complete -c rmqlb -n '__rmqlb_at fetch-routes' -l secret-key-file -r -F -d 'The 
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l client-cert -r -F -d 'PEM certificate to show to rocketmqs:// servers'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l client-key -r -F -d 'Its PEM key, when that is another file'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l tls-name -r -f -d 'The name that every server\'s certificate bears, when it is not the host\'s'
-complete -c rmqlb -n '__rmqlb_at fetch-routes' -s o -l output -r -f -a 'json yaml jsonl' -d 'table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain'
-complete -c rmqlb -n '__rmqlb_at fetch-routes' -l section -r -f -a '' -d 'Only this table of the result; repeatable. csv and tsv show one, by default the first'
+complete -c rmqlb -n '__rmqlb_at fetch-routes' -s o -l output -r -f -a 'json yaml jsonl' -d 'json, yaml, jsonl; default json'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l no-color -d 'No colour'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -s q -l quiet -d 'No warnings and no progress'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l debug -d 'Show where an unexpected error comes from'

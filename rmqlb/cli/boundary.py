@@ -33,6 +33,7 @@ class BoundedGroup(TyperGroup):
         extra["standalone_mode"] = False
         try:
             _must_have_streams()
+            _write_any_letter()
             _must_be_text(arguments)
             code = super().main(arguments, *rest, **extra)
             sys.stdout.flush()
@@ -92,6 +93,13 @@ def _must_have_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
     if sys.stdout is None:
         raise OSError(errno.EBADF, "stdout is closed")
+
+
+def _write_any_letter() -> None:
+    """What the encoding of a stream does not have is written as an escape: help has letters beyond ASCII too."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _must_be_text(arguments: list[str]) -> None:

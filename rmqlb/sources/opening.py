@@ -15,7 +15,7 @@ _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
 _HTTP_OK = 200
-_ALMOST = re.compile(r"(https?|rocketmqs?):/?(?=[^/].*@)", re.IGNORECASE)
+_ALMOST = re.compile(r"\s*(https?|rocketmqs?):/*(?=[^/].*@)", re.IGNORECASE)
 """What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -69,7 +69,8 @@ def open_source(text: str, access: Access) -> Source:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
     scheme = _SCHEME.match(text)
     if scheme is None and (almost := _ALMOST.match(text)):
-        raise UsageError(f"the source begins with {almost[0]}, which is no URL", hint=f"write {almost[1]}://HOST")
+        begins = "a blank" if text[0].isspace() else almost[0]
+        raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
     if scheme is None:
         from rmqlb.sources.dump.source import DumpSource
 

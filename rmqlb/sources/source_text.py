@@ -10,6 +10,9 @@ from rmqlb.errors import UsageError
 LIVE_SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
 """Those of sources that are running clusters."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)", re.IGNORECASE)
+_USER = re.compile(r"(https?://)([^/?#@:]+)@([^@]*)", re.IGNORECASE)
+_HIDDEN = "***"
 _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
 
 
@@ -21,6 +24,45 @@ def is_live(text: str | None) -> bool:
     """
     match = _SCHEME.fullmatch(text or "")
     return match is not None and match[1].lower() in LIVE_SCHEMES
+
+
+def user_in(text: str) -> str | None:
+    """Who logs in, as a Dashboard's URL says it.
+
+    >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
+    ('me', None, None, None)
+    """
+    match = _USER.fullmatch(text)
+    if match is None:
+        return None
+    from urllib.parse import unquote
+
+    return unquote(match[2])
+
+
+def without_user(text: str) -> str:
+    """The same source, which leaves open who logs in.
+
+    >>> without_user("https://me@h:8082/x"), without_user("a@b.json")
+    ('https://h:8082/x', 'a@b.json')
+    """
+    return _USER.sub(r"\1\3", text)
+
+
+def shown_source(text: str) -> str:
+    """The source as it may be shown: of a URL's login no more than the user, and nothing from ? or # on.
+
+    >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
+    ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')
+    """
+    url = _URL.match(text)
+    if url is None:
+        return text
+    login, at, rest = text[url.end() :].rpartition("@")
+    user = re.match("[^:/?#]*", login)
+    if user is None or user[0] != login or "rocketmq" in url[0].lower():
+        login = f"{user[0]}:{_HIDDEN}" if user and ":" in login else _HIDDEN
+    return url[0] + (login + at if at else "") + re.sub("([?#]).*", rf"\1{_HIDDEN}", rest, flags=re.DOTALL)
 
 
 def check_source(text: str, where: str) -> None:

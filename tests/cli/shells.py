@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -101,16 +101,21 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def offered(shell: str, lines: Sequence[str], folder: Path) -> list[set[str]]:
+def offered(shell: str, lines: Sequence[str], folder: Path, more: Mapping[str, str] | None = None) -> list[set[str]]:
     """What the shell offers behind each line, whose last word is the one to complete.
 
     Args:
         shell: bash, zsh or fish.
         lines: as typed so far.
         folder: the working directory, see `environment`.
+        more: variables that are others than there.
     """
     tool = need(shell)
-    env = environment(folder) | {"SCRIPT": str(ROOT / "completions" / SCRIPTS[shell]), "TALK": str(folder)}
+    env = (
+        environment(folder)
+        | dict(more or {})
+        | {"SCRIPT": str(ROOT / "completions" / SCRIPTS[shell]), "TALK": str(folder)}
+    )
     if shell == "zsh":
         told = [tool, "-fc", "print -r -- ${(j.:.)fpath}"]
         known = subprocess.run(told, env=env, capture_output=True, text=True, check=True).stdout.strip()

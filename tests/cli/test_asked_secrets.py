@@ -23,6 +23,16 @@ def test_the_environment_goes_before_the_context(monkeypatch: pytest.MonkeyPatch
     assert secret_key(options(SECRET)) == secret_key(SourceOptions()) == "of the environment"
 
 
+def test_a_variable_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQ", "of the context")
+    for name in ("RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN"):
+        monkeypatch.setenv(name, "")
+    assert secret_key(options(SECRET)) == "of the context"
+    with pytest.raises(UsageError, match="no secret key"):
+        secret_key(SourceOptions())
+    assert security_token(SourceOptions()) is None
+
+
 def test_a_context_that_a_project_chose_gets_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"MQ": "of the context", "RMQLB_SECRET_KEY": "x", "RMQLB_SECURITY_TOKEN": "token"}.items():
         monkeypatch.setenv(name, value)

@@ -164,6 +164,13 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
     assert taken == set(value_of(command, option).words)
 
 
+@pytest.mark.parametrize("command", [each for each in ALL if not each.commands], ids=lambda each: each.typed)
+def test_the_help_names_no_format_that_the_command_refuses(command: CommandPage) -> None:
+    option = next(option for option in command.options if "--output" in option.names)
+    named = set(re.findall(r"[a-z]+", option.help.replace("some jsonl", ""))) & set(EVERY_FORMAT)
+    assert named <= set(value_of(command, option).words)
+
+
 MAKERS = ("Section", "_judgements")
 
 

@@ -117,6 +117,33 @@ def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> Non
     assert {word.removeprefix("--output=") for word in answer} == {"markdown"}
 
 
+@pytest.mark.parametrize(
+    ("typed", "becomes"),
+    [
+        ("simulate-rebalance --timer heartbeat=", None),
+        ("simulate-rebalance --timer=heartbeat=", None),
+        ("simulate-rebalance --timer heartb", "simulate-rebalance --timer heartbeat="),
+        ("pipeline run --only cluster=", None),
+        ("pipeline run --only cluster=con", None),
+        ("pipeline run --master spark:", None),
+        ("show-route --map-address a:", None),
+        ("show-route --topic=Ord", f"show-route --topic={PLAIN} "),
+        ("fetch-routes --to=con", "fetch-routes --to=config/"),
+    ],
+)
+def test_behind_signs_that_cut_words_bash_offers_nothing_of_something_else(
+    typed: str, becomes: str | None, home: Path
+) -> None:
+    assert typed_in_bash(f"rmqlb {typed}", home) == f"rmqlb {becomes or typed}"
+
+
+@each_shell
+@pytest.mark.parametrize("there", [True, False])
+def test_contexts_are_offered_to_a_program_of_the_home_folder(shell: str, there: bool, home: Path) -> None:
+    (answer,) = offered(shell, [f"~/{'bin' if there else 'elsewhere'}/rmqlb context use p"], home)
+    assert answer == ({"prod"} if there else set())
+
+
 @each_shell
 def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
     (answer,) = offered(shell, ["rmqlb simulate-rebalance --event ro"], home)
@@ -126,6 +153,18 @@ def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
 @each_shell
 def test_without_a_cache_no_name_is_offered(shell: str, tmp_path: Path) -> None:
     assert offered(shell, ["rmqlb show-route -t ", "rmqlb show-owners -g "], tmp_path) == [set(), set()]
+
+
+@each_shell
+def test_a_cache_that_is_named_by_no_absolute_path_is_the_one_at_home(shell: str, home: Path) -> None:
+    """As for rmqlb, which writes it; the working directory may be somebody else's."""
+    (home / ".cache").mkdir()
+    (home / "cache" / "rmqlb").rename(home / ".cache" / "rmqlb")
+    (home / "cache" / "rmqlb").mkdir()
+    (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tAnother\n")
+    lines = ["rmqlb show-owners -g ", "rmqlb show-route -t Another"]
+    for named in ("cache", ""):
+        assert offered(shell, lines, home, {"XDG_CACHE_HOME": named}) == [{"order-svc"}, set()]
 
 
 @each_shell

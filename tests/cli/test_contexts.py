@@ -110,6 +110,7 @@ BAD = {
     ("add", "a", "-s", "http://h", "--retries", "21"): "invalid value for '--retries'",
     ("add", "a", "-s", "http://h", "--map-address", "x"): "--map-address: 'x' is not FROM=TO",
     ("add", "there", "-s", "http://h"): "there is a context there already",
+    ("add", "a", "-s", "http://me@h", "--user", "other"): "--user: --source names another user",
     ("use",): "which context?",
     ("use", "there", "--none"): "which context?",
     ("use", "thre"): "there is no context 'thre'",
@@ -284,6 +285,23 @@ def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(des
         assert CANARY not in ran.stderr
 
 
+@pytest.mark.parametrize("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
+def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(before: str) -> None:
+    for secret in (CANARY, quote(CANARY, "")):
+        source = f"{before}{secret}@127.0.0.1:1"
+        for args in (
+            ("config", "show", "--origin"),
+            ("config", "show", "-o", "json"),
+            (*SHOW, "--debug"),
+            ("context", "add", "a"),
+        ):
+            given = run(*args, "-s", source)
+            assert secret not in given.stdout + given.stderr
+        found = settings(env={"RMQLB_SOURCE": source})["source"]["value"]
+        assert found == f"{before}***@127.0.0.1:1"
+    assert settings("-s", f"http://h/?token={CANARY}")["source"]["value"] == "http://h/?***"
+
+
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 
@@ -340,6 +358,32 @@ def test_a_secret_belongs_to_its_account(desk: Desk, flags: tuple[str, ...], env
         ran = run(*SHOW, *flags, env=env)
     assert ran.code in (2, 5)
     assert set(passwords(replay)) == ({sent} if sent else set())
+
+
+def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(desk: Desk) -> None:
+    """The one in a source's URL is of the source's layer."""
+    with dashboard(Replay(login=LOGIN)) as replay:
+        mine = replay.url.replace("http://", "http://admin@")
+        desk.user(at(mine, f"secret: 'file:{desk.secret('of the context')}'"))
+        for flags, env, who, layer in (
+            ((), {}, "admin", "context"),
+            (("--user", "other"), {}, "other", "flag"),
+            ((), {"RMQLB_USER": "other"}, "other", "environment"),
+            (("-s", mine), {"RMQLB_USER": "other"}, "admin", "flag"),
+        ):
+            found = settings(*flags, env=env)["user"]
+            assert (found["value"], found["layer"]) == (who, layer)
+            ran = run(*SHOW, *flags, env=env)
+            sent = who == "admin" and not flags
+            assert ("no password for " + who in ran.stderr) is not sent
+            assert set(passwords(replay)) == {"of the context"}
+    for args in (("config", "show"), SHOW):
+        ran = run(*args, "-s", "http://me@127.0.0.1:1", "--user", "other")
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr == "error: --user: --source names another user [usage]\nhint: name one of them only\n"
+    desk.user("context: a\ncontexts:\n  a: {source: 'http://me@127.0.0.1:1', user: other}\n")
+    place = f"{desk.user_file}, line 3, contexts.a"
+    assert run(*SHOW).stderr.startswith(f"error: {place}.user: {place}.source names another user [usage]\n")
 
 
 def test_another_source_gets_none_of_the_contexts_credentials(desk: Desk) -> None:

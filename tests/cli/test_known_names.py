@@ -114,6 +114,13 @@ def test_a_damaged_cache_is_made_anew(content: bytes, names: Path) -> None:
     assert kept(names) == [("topic", "a", "T")]
 
 
+def test_a_pipe_in_its_place_keeps_nobody_waiting(names: Path) -> None:
+    names.parent.mkdir(parents=True)
+    os.mkfifo(names)
+    remember(seen(["T"]), "x")
+    assert kept(names) == [("topic", "rocketmq://h:9876", "T")]
+
+
 def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RMQLB_NO_CACHE")
     (tmp_path / "file").touch()

@@ -14,7 +14,7 @@ from rmqlb.cli.manual.tree import command_tree
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 
 from .configured import Desk, settings
-from .run import EXAMPLE, run
+from .run import EXAMPLE, ROOT, run
 
 FLAG, ENVIRONMENT, CONTEXT, PROJECT, USER, DEFAULT = (
     "flag",
@@ -137,6 +137,30 @@ def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
     assert ran.stdout.startswith("{") == (layers[layer] == "json")
     (found,) = (item for item in yaml.safe_load(ran.stdout)["data"]["settings"] if item["key"] == "output")
     assert (found["layer"], found["value"]) == (layer, layers[layer])
+
+
+def test_the_manual_names_the_formats_that_a_file_may_ask_for(desk: Desk) -> None:
+    page = (ROOT / "man" / "man5" / "rmqlb-config.5").read_text()
+    (told,) = re.findall(r"^.fBoutput.fR \(text\)\n([^;]*);", page, re.MULTILINE)
+    for name in (*told.replace("\n", " ").split(", "), "jsonl"):
+        desk.user(f"output: {name}\n")
+        assert run("config", "show").code == (2 if name == "jsonl" else 0)
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        ("RMQLB_TIMEOUT", "RMQLB_TIMEOUT x: not a time"),
+        ("RMQLB_MAX_SIZE", "RMQLB_MAX_SIZE x: not a size"),
+        ("RMQLB_MAP_ADDRESS", "RMQLB_MAP_ADDRESS: 'x' is not FROM=TO"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_told_of_the_variable(variable: str, problem: str) -> None:
+    for args in (("show-route", "-s", EXAMPLE), ("simulate-send", "-s", EXAMPLE, "-t", "Skewed"), ("config", "show")):
+        ran = run(*args, env={variable: "x"})
+        assert (ran.code, ran.stdout) == (2, "")
+        assert ran.stderr.startswith(f"error: {problem}")
 
 
 def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:

@@ -171,6 +171,14 @@ def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> Non
     assert odd.stdout.replace("\\u2192", "→") == usual.stdout
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_help_is_shown_where_letters_are_missing(encoding: str) -> None:
+    for path in ("show-route", "context add", "pipeline run"):
+        ran = start(*path.split(), "--help", env={"PYTHONIOENCODING": encoding})
+        assert (ran.code, ran.stderr) == (0, "")
+        assert f"rmqlb {path}" in ran.stdout
+
+
 @pytest.mark.parametrize("off", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
 def test_nothing_is_coloured_in_a_pipe(off: dict[str, str]) -> None:
     assert "\x1b" not in start(*PLAN, "-o", "table", env=off).stdout

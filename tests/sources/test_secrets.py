@@ -74,6 +74,16 @@ def test_a_line_that_is_longer_than_any_secret_is_not_cut(tmp_path: Path) -> Non
     assert problem(f"file:{path}") == (f"file:{path}: its first line is longer than 10000 characters", None)
 
 
+def test_a_file_without_a_secret_in_its_first_line_is_told_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.touch(0o600)
+    for text in ("", "\n", f"\r\n{CANARY}\n"):
+        path.write_text(text)
+        assert problem(f"file:{path}") == (f"file:{path}: its first line is empty", None)
+    path.write_text(f"\ufeff{CANARY}\r\n")
+    assert read_secret(secret_place(f"file:{path}", WHERE), WHERE, {}) == CANARY
+
+
 def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_text(CANARY)
     (tmp_path / "secret").chmod(0o600)

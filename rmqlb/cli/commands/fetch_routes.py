@@ -24,7 +24,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 _FORMATS = ("json", "yaml", "jsonl")
 
 
-@command(formats=_FORMATS, without=("no_pager",))
+@command(formats=_FORMATS, without=("no_pager", "section"))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,

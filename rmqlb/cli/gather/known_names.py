@@ -17,7 +17,11 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.views.formats.text import visible
 
-CACHE_IN_SHELL = "${XDG_CACHE_HOME:-$HOME/.cache}/rmqlb/names"
+CACHE_IN_SHELL = """\
+local cache=${HOME-}/.cache
+    [[ ${XDG_CACHE_HOME-} == /* ]] && cache=$XDG_CACHE_HOME
+    cache+=/rmqlb/names"""
+"""`cache_file`, for bash and zsh."""
 MOST_NAMES = 10_000
 _LONGEST_NAME = 255
 _LONGEST_FILE = 16 * 1024 * 1024
@@ -69,6 +73,8 @@ def _can_be_typed(name: str) -> bool:
 
 def _read(path: str) -> list[Line]:
     """What is there; a file that is not as it was written counts as none."""
+    if not os.path.isfile(path):  # a pipe would keep whoever opens it waiting
+        return []
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             text = file.read(_LONGEST_FILE)

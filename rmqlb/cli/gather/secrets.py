@@ -35,7 +35,7 @@ def secret_key(options: SourceOptions) -> str:
 
 def security_token(options: SourceOptions) -> str | None:
     """The token of a temporary account, or None."""
-    return os.environ.get("RMQLB_SECURITY_TOKEN") if _environment_counts(options) else None
+    return os.environ.get("RMQLB_SECURITY_TOKEN") or None if _environment_counts(options) else None
 
 
 def _environment_counts(options: SourceOptions) -> bool:
@@ -48,7 +48,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
 
     if path is not None:
         return secret_in_file(path, f"{option} {path}")
-    if variable in os.environ and _environment_counts(options):
+    if os.environ.get(variable) and _environment_counts(options):
         return os.environ[variable]
     context = options.in_force
     if context is not None and context.secret is not None:

@@ -42,7 +42,8 @@ _rmqlb_beginnings() {
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local line lines names=() cache=CACHE start=${cur#[\'\"]}
+    local line lines names=() start=${cur#[\'\"]}
+    CACHE
     [[ -f $cache && -r $cache ]] || return 0
     mapfile -t lines <"$cache"
     start=${start%%\\*}
@@ -55,11 +56,12 @@ _rmqlb_names() {
 }
 
 _rmqlb_contexts() {
-    local line names=()
+    local line names=() program=${COMP_WORDS[0]}
+    [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
         line=${line#*$'\t'}
         names+=("${line%%$'\t'*}")
-    done < <("${COMP_WORDS[0]}" context list -q -o tsv 2>/dev/null)
+    done < <("$program" context list -q -o tsv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 
@@ -76,10 +78,14 @@ _MAIN = """
 _rmqlb() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= word
     COMPREPLY=()
+    # Words are cut at = and : too. Behind a long option's = stands its value, behind others what only the user knows.
+    [[ $cur == : || $prev == : ]] && return
     if [[ $cur == = ]]; then
+        [[ $prev == --* ]] || return
         cur=
     elif [[ $prev == = ]]; then
         prev=${COMP_WORDS[COMP_CWORD-2]}
+        [[ $prev == --* ]] || return
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $path/$word in

@@ -11,8 +11,11 @@ from rmqlb.cli.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
-    ("RMQLB_PASSWORD", "The password of the user, where no file and no context has it."),
-    ("RMQLB_SECRET_KEY", "The secret key of the account, likewise."),
+    (
+        "RMQLB_PASSWORD",
+        "The password of the user, where --password-file names none; it goes before the secret of a context.",
+    ),
+    ("RMQLB_SECRET_KEY", "The secret key of the account, where --secret-key-file names none; likewise."),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("NO_COLOR", "When it is not empty: no colour."),
@@ -21,6 +24,21 @@ _MORE_VARIABLES = (
     (
         "XDG_CACHE_HOME",
         "Where rmqlb/names is, the names of topics and groups that completion offers; else ~/.cache.",
+    ),
+)
+
+_COMPLETIONS = (
+    (
+        "share/bash-completion/completions/rmqlb",
+        "Completion for bash, below the environment that rmqlb is installed in: `source` it in ~/.bashrc.",
+    ),
+    (
+        "share/zsh/site-functions/_rmqlb",
+        "Completion for zsh: put its folder into `fpath` in ~/.zshrc, before `compinit`.",
+    ),
+    (
+        "share/fish/vendor_completions.d/rmqlb.fish",
+        "Completion for fish: `source` it in ~/.config/fish/config.fish.",
     ),
 )
 
@@ -157,6 +175,8 @@ def _files(page: Page, command: CommandPage) -> None:
     if command.path:
         return
     page.heading("Files")
+    for path, use in _COMPLETIONS:
+        page.item(italic(path), use)
     page.item(italic("~/.config/rmqlb/config.yaml"), Marked(f"Contexts and settings; see {bold('rmqlb-config')}(5)."))
     page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
     page.item(

@@ -6,6 +6,7 @@ from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
 from rmqlb.cli.manual.tree import CommandPage
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
 from rmqlb.sources.written.config_places import PROJECT_FILE
+from rmqlb.views.report import FORMATS
 
 USER_EXAMPLE = """\
 context: staging
@@ -34,6 +35,8 @@ _KINDS = {
     "texts": "list of texts",
 }
 _MEANINGS = {
+    "output": f"{', '.join(FORMATS)}; default table on a terminal, else plain. A command that cannot write it writes "
+    "its own.",
     "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
     "file. The only key that must be there.",
     "secret": "Where the password or the secret key is: file:PATH, whose first line it is, env:NAME for an environment "

@@ -27,7 +27,7 @@ end
 # Names of a kind, topic or group, from the sources read last.
 function __rmqlb_names
     set -l cache $HOME/.cache
-    set -q XDG_CACHE_HOME; and test -n "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
+    string match -q '/*' -- "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
     test -f $cache/rmqlb/names -a -r $cache/rmqlb/names; or return 0
     while read -l -d \\t kind source name
         test "$kind" = $argv[1]; and not string match -qr '[[:cntrl:]]' -- $name; and echo -- $name
@@ -36,6 +36,8 @@ end
 
 function __rmqlb_contexts
     set -l program (commandline -opc)[1]
+    string match -q '~/*' -- $program; and set program $HOME/(string sub -s 3 -- $program)
+    command -q $program; or return 0
     $program context list -q -o tsv 2>/dev/null | tail -n +2 | cut -f 2
 end
 

@@ -14,7 +14,8 @@ _HEAD = r"""#compdef rmqlb
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {
-    local kind=$1 line cache=CACHE
+    local kind=$1 line
+    CACHE
     local -a names
     shift
     [[ -f $cache && -r $cache ]] || return 1
@@ -49,7 +50,8 @@ _rmqlb_contexts() {
 def zsh_script(program: CommandPage) -> str:
     """The script."""
     lines = [_HEAD, *(_one(command) for command in program.all())]
-    lines += ["local _rmqlb_program=$words[1]", '_rmqlb_at "$@"']
+    lines += ["local _rmqlb_program=$words[1]"]
+    lines += ["[[ $_rmqlb_program == '~/'* ]] && _rmqlb_program=$HOME/${_rmqlb_program[3,-1]}", '_rmqlb_at "$@"']
     return "\n".join(lines) + "\n"
 
 

@@ -5,9 +5,10 @@ they had been written there, and hands the command the filled-in group.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from typer import Option
@@ -259,7 +260,7 @@ def command(
     Args:
         function: the command.
         renamed: option of a shared group → its name in this command, where an option of the command's own has it.
-        formats: the only ones that the command can write, where it cannot write all of them.
+        formats: the only ones that the command can write, the default first, where it cannot write all of them.
         without: options of a group that this command does not have; they keep their defaults.
     """
     if function is None:
@@ -274,6 +275,8 @@ def command(
             group = groups[name]
             shared = group.__module__ == __name__
             own = {field: option for field, option in _options(group).items() if field not in without}
+            if formats is not None and group is OutputOptions:
+                own["output"] = _helped(own["output"], f"{', '.join(formats)}; default {formats[0]}.")
             fields[name] = {field: names.get(field, field) if shared else field for field in own}
             parameters += [option.replace(name=fields[name][field]) for field, option in own.items()]
         else:
@@ -293,6 +296,14 @@ def command(
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del spread.__wrapped__
     return spread
+
+
+def _helped(option: Parameter, text: str) -> Parameter:
+    """The option with another help; the group's own stays as it is."""
+    kind, info = get_args(option.annotation)
+    info = copy(info)
+    info.help = text
+    return option.replace(annotation=Annotated[kind, info])
 
 
 def _options(group: type[Struct]) -> dict[str, Parameter]:

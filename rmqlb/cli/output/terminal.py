@@ -55,9 +55,6 @@ class Terminal:
             from rmqlb.cli.values.sections import check_sections
 
             check_sections(command, options.section)
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its warnings to stderr unless they are part of the format.

@@ -7,6 +7,7 @@ environment is looked up here. An option and its key in a file are one by the en
 Rules of a context:
 - A source of the line or of the environment puts it aside, whole: nothing of it is sent anywhere else.
 - Its secret belongs to its account: another account on the line or in the environment goes without it.
+- A user in the source's URL is of the source's layer: the stronger one of it and of `user` logs in.
 - When a project file chose it, the environment's credentials do not count.
 """
 
@@ -14,18 +15,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 from typer import _click as click
 
-from rmqlb.cli.settings.configuration import context_named, read_configuration
+from rmqlb.cli.settings.configuration import check_value, context_named, read_configuration
+from rmqlb.errors import UsageError
 from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
 
 _PREFIX = "RMQLB_"
 _CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "client-cert", "client-key")
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
+_LAYERS: tuple[Layer, ...] = get_args(Layer)
+_TEXTS = ("timeout", "max-size", "map-address")
+"""Those whose texts only commands read, and then take for an option's."""
 _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
@@ -61,7 +66,8 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
         formats: the only ones that the command can write: a file may ask for another, a flag may not.
 
     Raises:
-        UsageError: a file is wrong, or there is no context of the name that was chosen.
+        UsageError: a file or a variable is wrong, there is no context of the name that was chosen, or who logs in is
+            said twice.
     """
     configuration = read_configuration()
     names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
@@ -72,14 +78,51 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
     by_project = context is not None and chosen is not None and chosen.layer == "project file"
     if by_project:
         given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
+    for setting in given.values():
+        if (
+            setting is not None
+            and setting.layer == "environment"
+            and setting.key in _TEXTS
+            and setting.value is not None
+        ):
+            check_value(setting.key, setting.value, setting.origin)
     settings = {}
     for key, name in names.items():
         found = _of_files(key, context, configuration)
         if key == "output" and formats is not None and found is not None and found.value not in formats:
             found = None
         settings[name] = given.get(key) or found or Setting(key, _default(line, name))
+    if {"source", "user"} <= names.keys():
+        settings |= _one_user(names["source"], names["user"], settings)
     in_force = None if context is None else _in_force(context, given, by_project=by_project)
     return Settled(settings, in_force, _aside(chosen, source), configuration)
+
+
+def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The source and the user, of whom the URL may name another one: the stronger layer's counts.
+
+    Args:
+        source: the parameter that is the source.
+        user: the parameter that is the user.
+        settings: parameter → what it is.
+
+    Raises:
+        UsageError: one layer names two.
+    """
+    url, other = settings[source], settings[user]
+    if "@" not in str(url.value or ""):
+        return {}
+    from rmqlb.sources.source_text import user_in, without_user
+
+    named = user_in(str(url.value or ""))
+    if named is None:
+        return {}
+    in_url = Setting("user", named, url.layer, url.origin, url.place)
+    if other.value in (None, named) or _LAYERS.index(url.layer) < _LAYERS.index(other.layer):
+        return {user: in_url}
+    if url.layer == other.layer:
+        raise UsageError(f"{other.origin}: {url.origin} names another user", hint="name one of them only")
+    return {source: Setting("source", without_user(str(url.value)), url.layer, url.origin, url.place)}
 
 
 def chosen_context(configuration: Configuration) -> Setting | None:
@@ -113,8 +156,12 @@ def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
 
 def _in_force(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ContextInForce:
     """The context; without its secret when another account is named."""
-    accounts = [(setting.value, context.text(key)) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
-    is_other = any(own is not None and named != own for named, own in accounts)
+    from rmqlb.sources.source_text import user_in
+
+    own_user = context.text("user") or user_in(context.text("source") or "")
+    own = {"user": own_user, "access-key": context.text("access-key")}
+    accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
+    is_other = any(name is not None and given_name != name for given_name, name in accounts)
     secret = None if is_other else context.values.get("secret")
     return ContextInForce(context.name, context.text("source") or "", secret, by_project)
 

@@ -44,7 +44,7 @@ def secret_in_file(path: str, what: str) -> str:
         what: who names it, path included, for messages.
 
     Raises:
-        UsageError: it cannot be read, other users can open it, or its line is longer than any secret.
+        UsageError: it cannot be read, other users can open it, or its line is empty or longer than any secret.
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -56,6 +56,8 @@ def secret_in_file(path: str, what: str) -> str:
     secret = line.rstrip("\r\n")
     if len(secret) > _LONGEST:
         raise UsageError(f"{what}: its first line is longer than {_LONGEST} characters", code="no-secret")
+    if not secret:
+        raise UsageError(f"{what}: its first line is empty", code="no-secret")
     return secret
 
 

@@ -43,7 +43,7 @@ def show(
     terminal = Terminal("config show", output)
     settled = settle(get_current_context())
     _check_given(settled)
-    settings = sorted(settled.settings.values(), key=lambda setting: setting.key != "context")
+    settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
     settings += _secrets(source.in_force)
     report = config_report(settings, settled.configuration, origin=origin)
     path = settled.configuration.user.path or ""
@@ -56,6 +56,17 @@ def _check_given(settled: Settled) -> None:
     for setting in settled.settings.values():
         if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
             check_value(setting.key, setting.value, setting.origin)
+
+
+def _as_shown(setting: Setting) -> Setting:
+    """The setting; a source that holds a password, which every other command refuses, without it."""
+    if setting.key != "source" or setting.value is None:
+        return setting
+    from msgspec.structs import replace
+
+    from rmqlb.sources.source_text import shown_source
+
+    return replace(setting, value=shown_source(str(setting.value)))
 
 
 def _secrets(context: ContextInForce | None) -> list[Setting]:

@@ -90,6 +90,11 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
             hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s",
             code="no-source",
         )
+    from rmqlb.sources.source_text import user_in
+
+    named = user_in(str(values["source"]))
+    if named is not None and values.get("user", named) != named:
+        raise UsageError("--user: --source names another user", hint="name one of them only")
     return values
 
 
