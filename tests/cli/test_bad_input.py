@@ -520,8 +520,8 @@ def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parse
 @pytest.mark.parametrize(
     ("setting", "value", "error"),
     [
-        ("RMQLB_TIMEOUT", "soon", "--timeout soon: not a time"),
-        ("RMQLB_MAX_SIZE", "big", "--max-size big: not a size"),
+        ("RMQLB_TIMEOUT", "soon", "RMQLB_TIMEOUT soon: not a time"),
+        ("RMQLB_MAX_SIZE", "big", "RMQLB_MAX_SIZE big: not a size"),
         ("RMQLB_RETRIES", "many", "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many'"),
         ("RMQLB_OUTPUT", "jsn", "unknown format jsn"),
         ("RMQLB_SOURCE", "ftp://x", "cannot read ftp:// sources"),
