@@ -147,6 +147,17 @@ def test_the_manual_names_the_formats_that_a_file_may_ask_for(desk: Desk) -> Non
         assert run("config", "show").code == (2 if name == "jsonl" else 0)
 
 
+def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> None:
+    fetch = ("fetch-routes", "-s", EXAMPLE, "-q")
+    written = run(*fetch).stdout
+    assert written.startswith("{")
+    assert run(*fetch, env={"RMQLB_OUTPUT": "table"}).stdout == written
+    desk.user("output: yaml\n")
+    assert run(*fetch, env={"RMQLB_OUTPUT": "table"}).stdout.startswith("schema: rmqlb/snapshot\n")
+    assert run(*fetch, env={"RMQLB_OUTPUT": "tabel"}).code == 2
+    assert run(*fetch, "-o", "table").code == 2
+
+
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize(
     ("variable", "problem"),

@@ -23,6 +23,7 @@ from typer import _click as click
 from rmqlb.cli.settings.configuration import check_value, context_named, read_configuration
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
+from rmqlb.views.report import FORMATS
 
 _PREFIX = "RMQLB_"
 _CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "client-cert", "client-key")
@@ -63,7 +64,8 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
 
     Args:
         line: the command line, parsed.
-        formats: the only ones that the command can write: a file may ask for another, a flag may not.
+        formats: the only ones that the command can write: a file or a variable, which are for all commands, may ask
+            for another, a flag may not.
 
     Raises:
         UsageError: a file or a variable is wrong, there is no context of the name that was chosen, or who logs in is
@@ -78,24 +80,24 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
     by_project = context is not None and chosen is not None and chosen.layer == "project file"
     if by_project:
         given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
-    for setting in given.values():
-        if (
-            setting is not None
-            and setting.layer == "environment"
-            and setting.key in _TEXTS
-            and setting.value is not None
-        ):
-            check_value(setting.key, setting.value, setting.origin)
+    for key in _TEXTS:
+        setting = given.get(key)
+        if setting is not None and setting.layer == "environment" and setting.value is not None:
+            check_value(key, setting.value, setting.origin)
     settings = {}
     for key, name in names.items():
-        found = _of_files(key, context, configuration)
-        if key == "output" and formats is not None and found is not None and found.value not in formats:
-            found = None
-        settings[name] = given.get(key) or found or Setting(key, _default(line, name))
+        layers = (given.get(key), _of_files(key, context, configuration), Setting(key, _default(line, name)))
+        settings[name], *_ = [setting for setting in layers if setting is not None and _is_for(formats, setting)]
     if {"source", "user"} <= names.keys():
         settings |= _one_user(names["source"], names["user"], settings)
     in_force = None if context is None else _in_force(context, given, by_project=by_project)
     return Settled(settings, in_force, _aside(chosen, source), configuration)
+
+
+def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
+    """Whether the setting is for this command; a format that others have and it has not is for them, unless typed."""
+    other = setting.key == "output" and setting.layer != "flag" and setting.value in FORMATS
+    return formats is None or not other or setting.value in formats
 
 
 def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
