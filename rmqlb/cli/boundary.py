@@ -13,6 +13,7 @@ from typer import _click as click
 from typer.core import TyperGroup
 
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
+from rmqlb.cli.interrupts import heard_interrupts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.formats.text import safe_json, visible
 
@@ -35,8 +36,9 @@ class BoundedGroup(TyperGroup):
             _must_have_streams()
             _write_any_letter()
             _must_be_text(arguments)
-            code = super().main(arguments, *rest, **extra)
-            sys.stdout.flush()
+            with heard_interrupts():
+                code = super().main(arguments, *rest, **extra)
+                sys.stdout.flush()
         except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - the last place where it can be
             if "--debug" in arguments and _is_unexpected(error):
                 _show_trace(error)

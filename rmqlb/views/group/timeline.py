@@ -39,7 +39,7 @@ def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
     >>> ticks(0, 31_300_000, 4), ticks(29_900_000, 31_300_000, 4)
     ([0, 10000000, 20000000, 30000000], [30000000, 30500000, 31000000])
     """
-    step = [*[step for step in _TICKS if (end_us - begin_us) // step < most], _TICKS[-1]][0]
+    step = next((step for step in _TICKS if (end_us - begin_us) // step < most), _TICKS[-1])
     while (end_us - begin_us) // step >= max(most, 1):
         step *= 2
     return list(range(-(-begin_us // step) * step, end_us + 1, step))
