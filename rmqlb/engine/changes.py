@@ -12,6 +12,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import suggestion
+from rmqlb.model.words import counted
 
 MADE_UP_PREFIX = "made-up-"
 
@@ -192,7 +193,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
 
 
 def _consumers(number: int, which: str) -> str:
-    return f"{number} {which} consumer" + ("" if number == 1 else "s")
+    return counted(number, f"{which} consumer")
 
 
 def _no_contradiction(changes: Changes) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
+from rmqlb.model.words import counted
 from rmqlb.views.plan.data import evenness_data
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
@@ -24,7 +25,8 @@ def owners_report(report: OwnersReport) -> Report:
     group = f"group {report.group}" if report.group else "a group"
     consumers, processes = len(set(report.client_ids)), len(report.client_ids)
     shared = f" ({processes} processes)" if processes > consumers else ""
-    facts = (f"{group}, {consumers} consumers{shared}, {len(report.queues)} queues of {', '.join(report.topics)}",)
+    queues = f"{counted(len(report.queues), 'queue')} of {', '.join(report.topics)}"
+    facts = (f"{group}, {counted(consumers, 'consumer')}{shared}, {queues}",)
     data = _data(report)
     rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
     return Report("rmqlb/owners", data, facts, sections, labels(dict.fromkeys(report.client_ids)), rows)

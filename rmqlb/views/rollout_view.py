@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.words import counted
 from rmqlb.views.group.facts import time
 from rmqlb.views.group.figures import figure_value, shown_figure, trials_data
 from rmqlb.views.report import (
@@ -47,8 +48,7 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
 
 def _facts(rollout: Rollout) -> tuple[str, ...]:
     group = f"group {rollout.group}" if rollout.group else "a group"
-    number = len(rollout.members)
-    members = f"{number} consumer{'' if number == 1 else 's'}"
+    members = counted(len(rollout.members), "consumer")
     changes = rollout.strategy_after != rollout.strategy_before
     what = f"{rollout.strategy_before} to {rollout.strategy_after}, {members}" if changes else f"restart of {members}"
     best = _best(rollout)
@@ -57,7 +57,7 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
     facts = [f"{group}: {what}; best: {_how(best)}", _takes(best), *_costs(best)]
     if changes:
         facts += [_overlap(rollout, best), *_instead(rollout, best)]
-    return (*facts, f"{len(rollout.choices)} ways tried, {best.trials.trials} trials each")
+    return (*facts, f"{counted(len(rollout.choices), 'way')} tried, {counted(best.trials.trials, 'trial')} each")
 
 
 def _best(rollout: Rollout) -> RolloutChoice | None:
@@ -102,7 +102,7 @@ def _overlap(rollout: Rollout, best: RolloutChoice) -> str:
     if not rollout.overlap:
         return "mixed strategies do no harm: in no stage has a queue several owners or none"
     number = len(rollout.stages)
-    queues = f"{rollout.overlap} queue{'' if rollout.overlap == 1 else 's'} with several owners or none"
+    queues = f"{counted(rollout.overlap, 'queue')} with several owners or none"
     stages = f"summed over {number} stages at rest" if number > 1 else "in the stage at rest"
     how = "one at a time" if best.at_once == 1 else f"{best.at_once} at a time"
     if rollout.overlap_is_least:

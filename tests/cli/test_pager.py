@@ -115,7 +115,7 @@ def test_a_pager_that_is_closed_early_has_shown_enough(tmp_path: Path) -> None:
     arguments = ("show-owners", "-s", str(file), "-q")
     with OnTerminal(*arguments, env={"RMQLB_PAGER": pager}) as terminal:
         assert terminal.end() == 0
-    assert terminal.lines == ["group g, 1 consumers, 5000 queues of T"]
+    assert terminal.lines == ["group g, 1 consumer, 5000 queues of T"]
 
 
 def test_warnings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:

@@ -13,6 +13,7 @@ from rmqlb.cli.gather.shared import fetch, settings, source_findings
 from rmqlb.cli.options.shared import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.errors import UsageError
+from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
     from datetime import date
@@ -130,6 +131,6 @@ def _end(report: "CheckReport", terminal: Terminal) -> None:
     for verdict, suffix in ((VIOLATED, ""), (INCOMPLETE, " could not be judged")):
         found = [one for one in report.of(verdict) if one.rule.counts_from(report.fail_from)]
         if found:
-            terminal.say(f"{verdict}: {len(found)} limit{'' if len(found) == 1 else 's'}{suffix}")
+            terminal.say(f"{verdict}: {counted(len(found), 'limit')}{suffix}")
     if (code := _exit_code(report)) != ExitCode.OK:
         raise typer.Exit(code)

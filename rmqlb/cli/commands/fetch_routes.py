@@ -20,6 +20,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.model.words import counted
 
 _FORMATS = ("json", "yaml", "jsonl")
 
@@ -108,7 +109,8 @@ def fetch_routes(
         terminal.write(text)
     else:
         write_whole(to, text, "--to")
-        terminal.say(f"{len(snapshot.routes)} topics and {len(snapshot.groups)} groups written to {to}")
+        written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
+        terminal.say(f"{written} written to {to}")
     terminal.warn(findings)
     if snapshot.unread:
         terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")

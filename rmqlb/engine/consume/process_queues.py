@@ -17,6 +17,7 @@ from rmqlb.engine.consume.shares import Share
 from rmqlb.engine.consume.ticks import until_next_tick
 from rmqlb.engine.consume.world import World
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.words import counted
 
 
 class ProcessQueue:
@@ -292,4 +293,4 @@ def _queues(held: list[ProcessQueue]) -> str:
 
 
 def _number(client_ids: tuple[str, ...]) -> str:
-    return f"{len(client_ids)} member" + ("" if len(client_ids) == 1 else "s")
+    return counted(len(client_ids), "member")

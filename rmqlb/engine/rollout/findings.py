@@ -11,6 +11,7 @@ from rmqlb.engine.rollout.restarting import Restarting
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.rollout import Rollout, RolloutChoice
+from rmqlb.model.words import counted
 
 
 def rollout_findings(
@@ -38,8 +39,8 @@ def rollout_findings(
     elif anyway:
         yield Finding(
             "badly-owned-anyway",
-            f"{_queues(anyway)} {'has' if anyway == 1 else 'have'} two owners or none before and after the restart; "
-            "the times of each choice count them",
+            f"{counted(anyway, 'queue')} {'has' if anyway == 1 else 'have'} two owners or none before and after the "
+            "restart; the times of each choice count them",
         )
     if scenario.orderly:
         yield Finding(
@@ -63,7 +64,7 @@ def _overlap_findings(
     if known.anyway and plan.stages:
         yield Finding(
             "badly-owned-anyway",
-            f"{_queues(known.anyway)} {'has' if known.anyway == 1 else 'have'} two owners or none before, "
+            f"{counted(known.anyway, 'queue')} {'has' if known.anyway == 1 else 'have'} two owners or none before, "
             "during and after the change; each stage counts them",
         )
     added, anyway = added_overlap(known, plan.stages), known.anyway * len(plan.stages)
@@ -80,7 +81,7 @@ def _overlap_findings(
     message = (
         f"{proven}while some members run {plan.strategy_before} and "
         f"others {plan.strategy_after}, queues have {'no owner' if orderly else 'two owners or none'}; "
-        f"the best choice has {added} over its {_stages(len(plan.stages))} at rest, {claim}"
+        f"the best choice has {added} over its {counted(len(plan.stages), 'mixed stage')} at rest, {claim}"
     )
     yield Finding("mixed-strategies", message)
     yield from _all_at_once(plan)
@@ -105,8 +106,8 @@ def _mixed_end(rollout: Restarting, known: Overlaps) -> Iterator[Finding]:
     if end.overlap > known.anyway:
         yield Finding(
             "stays-mixed",
-            f"members that keep their strategy: {others}; the group stays mixed, {_queues(end.several)} with two "
-            f"owners, {_queues(end.none)} without",
+            f"members that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
+            f"with two owners, {counted(end.none, 'queue')} without",
         )
 
 
@@ -119,14 +120,6 @@ def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
             f"members are down for {_seconds(choices[0].down_us)}: with a pause of {pauses} the next goes before the "
             "last is back",
         )
-
-
-def _queues(number: int) -> str:
-    return "1 queue" if number == 1 else f"{number} queues"
-
-
-def _stages(number: int) -> str:
-    return "1 mixed stage" if number == 1 else f"{number} mixed stages"
 
 
 def _seconds(us: float) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverUse
 from rmqlb.model.policy import GROUP, Bound, Rule, Waiver
+from rmqlb.model.words import counted
 from rmqlb.views.check.words import bound_text, value_text
 from rmqlb.views.report import Cell, Column, Report, Section
 
@@ -53,7 +54,7 @@ def _facts(report: CheckReport) -> tuple[str, ...]:
     return (
         f"policy {report.policy.where} on {report.today}: {report.outcome}",
         (
-            f"{number} rule{'' if number == 1 else 's'}, {counts['limits']} limits judged: {counts['holds']} hold, "
+            f"{counted(number, 'rule')}, {counted(counts['limits'], 'limit')} judged: {counts['holds']} hold, "
             f"{counts['violated']} violated, {counts['waived']} waived, {counts['incomplete']} incomplete, "
             f"{counts['notApplicable']} not applicable"
         ),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.words import counted
 from rmqlb.views.group.figures import shown_figure
 from rmqlb.views.group.windows import Window, longest, windows
 from rmqlb.views.report import duration, milliseconds
@@ -110,7 +111,7 @@ def _messages(report: GroupReport) -> str:
         return "no queue is taken over: no message is delivered again or waits"
     behind = max((takeover.again_us for one in report.timelines for takeover in one.takeovers), default=0)
     if f.again is not None:
-        again = f"at most {f.again} message{'' if f.again == 1 else 's'} delivered again"
+        again = f"at most {counted(f.again, 'message')} delivered again"
     elif behind:
         again = f"delivered again: at most a queue's last {time(behind)}, how many messages is unknown without --rate"
     else:
@@ -143,8 +144,8 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
 def _rules(report: GroupReport) -> str:
     s = report.scenario
     topics = list(dict.fromkeys(one.queue.topic for one in report.timelines))
-    consumers = f"{len(report.members)} consumer{'' if len(report.members) == 1 else 's'}"
-    queues = f"{len(report.timelines)} queues of {_some(topics)}" if topics else "no queue"
+    consumers = counted(len(report.members), "consumer")
+    queues = f"{counted(len(report.timelines), 'queue')} of {_some(topics)}" if topics else "no queue"
     model = "BROADCASTING" if s.broadcasting else f"strategy {report.strategy}"
     kind = ", orderly" if s.orderly else ""
     return f"{consumers}, {queues}; {model}{kind}; client {s.client_version} (rules of {report.profile})"

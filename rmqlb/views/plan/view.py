@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
+from rmqlb.model.words import counted
 from rmqlb.views.plan.data import move_data, plan_data
 from rmqlb.views.plan.settling import settling_facts
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
@@ -63,7 +64,7 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
     facts = [
         f"{group}: {'; '.join(plan.changes) or 'no change'}",
         f"strategy {strategy}",
-        f"{s.moved} of {s.before.queues - s.removed} queues move to another consumer{least}",
+        f"{s.moved} of {counted(s.before.queues - s.removed, 'queue')} move to another consumer{least}",
         *settling_facts(plan),
     ]
     if plan.explained:

@@ -9,6 +9,7 @@ from itertools import groupby
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import BrokerTally, KeySpread, QueueTally, SendReport, TrialsReport
 from rmqlb.model.send_scenario import Failure, Moment
+from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, duration
 from rmqlb.views.send.data import after, send_data, share, stored
 from rmqlb.views.send.timeline import slices_section, timeline_section
@@ -86,15 +87,16 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     lost = f"{totals.lost} lost" if totals.lost else "none lost"
     failed = f"; {totals.failed_attempts} of {totals.attempts} attempts failed" if totals.failed_attempts else ""
     names = len({queue.broker_name for queue in report.publish_queues})
-    threads = f"{scenario.threads} thread{'s' if scenario.threads > 1 else ''}"
+    threads = counted(scenario.threads, "thread")
     rate = "back to back" if scenario.rate is None else f"{_rate(scenario.rate)} a second"
     how = scenario.mode.upper() if scenario.selector is None else f"selector {scenario.selector.kind}"
     once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.selector is not None
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
+    queues = f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}"
     facts = [
         f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
         (
-            f"{len(report.publish_queues)} queues on {names} brokers; {how}, {threads}, {rate}; "
+            f"{queues}; {how}, {threads}, {rate}; "
             f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
             f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
         ),

@@ -1,0 +1,12 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and what is counted, as tables have numbers.
+
+    >>> counted(0, "queue"), counted(1, "queue"), counted(1200, "queue")
+    ('0 queues', '1 queue', '1200 queues')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
