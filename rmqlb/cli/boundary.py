@@ -168,7 +168,10 @@ def _sentence(text: str) -> str:
 
 def _help_hint(error: click.exceptions.ClickException) -> str:
     context = getattr(error, "ctx", None)
-    return f"see {context.command_path if context else 'rmqlb'} --help"
+    path = context.command_path if context else "rmqlb"
+    if context and isinstance(error, click.exceptions.NoSuchOption) and isinstance(context.command, TyperGroup):
+        return f"a command's options go behind it, as in {path} COMMAND {error.option_name}; see {path} --help"
+    return f"see {path} --help"
 
 
 def _end_quietly() -> NoReturn:

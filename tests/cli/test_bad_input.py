@@ -243,7 +243,12 @@ SPELLING = [
         "did you mean order-svc?",
     ),
     Bad("fetch-routes -s EXAMPLE -t Skewd", DATA, f"--topic Skewd: it is not in {EXAMPLE}", "did you mean Skewed?"),
-    Bad("--group x", USAGE, "no such option: --group", "see rmqlb --help"),
+    Bad(
+        "--group x plan-rebalance",
+        USAGE,
+        "no such option: --group",
+        "a command's options go behind it, as in rmqlb COMMAND --group; see rmqlb --help",
+    ),
     plan(
         "--fail-on idle",
         USAGE,
