@@ -50,7 +50,7 @@ def test_a_code_may_be_pasted_with_its_brackets() -> None:
 
 @pytest.mark.parametrize("documented", [explain, schema])
 def test_the_examples_of_the_help_run(documented: Callable[..., None]) -> None:
-    lines = [line.split()[1:] for line in (documented.__doc__ or "").splitlines() if line.startswith("      rmqlb ")]
+    lines = [words[1:] for line in (documented.__doc__ or "").splitlines() if (words := line.split())[:1] == ["rmqlb"]]
     assert len(lines) > 1
     for words in lines:
         ran = run(*words)
