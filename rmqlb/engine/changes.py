@@ -181,8 +181,8 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
 def describe(changes: Changes) -> tuple[str, ...]:
     """The change in words, one line a part."""
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
-    lines += [f"remove {item if isinstance(item, str) else _consumers(item, 'last')}" for item in changes.remove]
-    lines += [f"add {item if isinstance(item, str) else _consumers(item, 'made-up')}" for item in changes.add]
+    lines += [f"remove {item if isinstance(item, str) else counted(item, 'last consumer')}" for item in changes.remove]
+    lines += [f"add {item if isinstance(item, str) else counted(item, 'made-up consumer')}" for item in changes.add]
     lines += [f"remove broker {name}" for name in changes.remove_brokers]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
     lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
@@ -190,10 +190,6 @@ def describe(changes: Changes) -> tuple[str, ...]:
     if changes.to_strategy:
         lines.append(f"to strategy {changes.to_strategy}")
     return tuple(lines)
-
-
-def _consumers(number: int, which: str) -> str:
-    return counted(number, f"{which} consumer")
 
 
 def _no_contradiction(changes: Changes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -96,18 +96,20 @@ def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Findi
         yield Finding("strategy-differs", f"members report {next(iter(names))}, which is none of those shown")
 
 
-def must_be_set(strategy: str, settings: Settings) -> None:
+def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
     """Refuse to predict what members do by settings that nobody told.
 
     Args:
-        strategy: what they report that they run.
+        strategies: what they run.
         settings: those that were given.
 
     Raises:
-        DataError: the strategy, or one inside it, cannot go without others.
+        DataError: one of the strategies, or one inside it, cannot go without others.
     """
-    missing = unset_options(strategy, settings)
-    if missing is not None:
+    for strategy in strategies:
+        missing = unset_options(strategy, settings)
+        if missing is None:
+            continue
         name, options = missing
         raise DataError(
             f"members run {name}, whose settings are not known ({options} says them)",

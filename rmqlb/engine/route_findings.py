@@ -36,8 +36,9 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     ordered = _ordered(route)
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
-        yield from _master(name, route.broker(data.broker_name), _senders(route, data.broker_name, ordered))
-        yield from _permissions(name, route, data, ordered)
+        sent_to = _sent_to(route, data.broker_name, ordered)
+        yield from _master(name, route.broker(data.broker_name), sent_to)
+        yield from _permissions(name, data, sent_to, is_static=route.is_static)
         if not route.is_static:
             yield from _queues(name, data, None if ordered is None else ordered[data.broker_name])
     if len({data.broker_name for data in route.queue_datas}) == 1:
@@ -54,31 +55,30 @@ def _ordered(route: TopicRouteData) -> Counter[str] | None:
     return Counter(queue.broker_name for queue in route.publish_queues()) if route.is_order_topic else None
 
 
-def _senders(route: TopicRouteData, broker_name: str, ordered: Counter[str] | None) -> str | None:
-    """What producers do about a broker that cannot take messages; None when they know of no queue there.
+def _sent_to(route: TopicRouteData, broker_name: str, ordered: Counter[str] | None) -> bool | None:
+    """Whether producers send even to a broker that cannot take messages; None when they know of no queue there.
 
     Only where their list is made of what brokers say is it shorter then: an order config and a mapping stay.
     """
     if ordered is not None:
-        return "sends to it fail" if ordered[broker_name] else None
-    return "sends to it fail" if route.is_static else "producers skip it"
+        return True if ordered[broker_name] else None
+    return route.is_static
 
 
-def _master(name: str, broker: BrokerData | None, senders: str | None) -> Iterator[Finding]:
-    told = f"{senders}, " if senders else ""
+def _master(name: str, broker: BrokerData | None, sent_to: bool | None) -> Iterator[Finding]:
+    told = {True: "sends to it fail, ", False: "producers skip it, ", None: ""}[sent_to]
     if broker is None:
         yield Finding("no-address", f"{name} has queues but no address: {told}consumers wait for it")
     elif not broker.has_master:
         yield Finding("no-master", f"{name} has no master: {told}consumers still own its queues")
 
 
-def _permissions(name: str, route: TopicRouteData, data: QueueData, ordered: Counter[str] | None) -> Iterator[Finding]:
+def _permissions(name: str, data: QueueData, sent_to: bool | None, *, is_static: bool) -> Iterator[Finding]:
     if not data.readable:
-        told = "consumers own its queues and are refused" if route.is_static else "consumers do not see its queues"
+        told = "consumers own its queues and are refused" if is_static else "consumers do not see its queues"
         yield Finding("not-readable", f"{name} is not readable: {told}")
-    senders = _senders(route, data.broker_name, ordered)
-    if not data.writable and senders is not None:
-        told = "producers do not see its queues" if senders == "producers skip it" else senders
+    if not data.writable and sent_to is not None:
+        told = "sends to it fail" if sent_to else "producers do not see its queues"
         yield Finding("not-writable", f"{name} is not writable: {told}")
 
 

@@ -47,6 +47,8 @@ GROUP = (*KEY, "group")
 """What names a group of a snapshot."""
 SNAPSHOT = ("cluster", "snapshot")
 """By what rows of a snapshot are joined: its date follows from these, and an unknown one would equal no other."""
+GROUP_IN_SNAPSHOT = (*SNAPSHOT, "group")
+"""By what rows of a group are joined."""
 QUEUE: Mapping[str, str] = {"topic": "string", "brokerName": "string", "queueId": "int"}
 RUNS = "array<struct<brokerName: string, queues: int>>"
 """Queues in a client's order, in runs: the first run's queues 0, 1, …, then the next run's."""

@@ -119,11 +119,10 @@ def test_settings_that_only_the_application_knows_are_not_guessed(java_class: st
     seen = group("a b", reports={"a": AVG, "b": java_class})
     detected = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
     known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
-    for strategy in detected.run_by_members:
-        must_be_set(strategy, known)
+    must_be_set(detected.run_by_members, known)
     (other,) = {*detected.run_by_members} - {"AVG"}
     with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
-        must_be_set(other, Settings())
+        must_be_set((other,), Settings())
 
 
 def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:

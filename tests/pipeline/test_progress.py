@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_tasks_are_told_until_all_are_done(spark: SparkSession, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+def slowly(seconds: float) -> Callable[[Iterator[object]], Iterator[object]]:
+    """What waits so long for each batch."""
 
     def slow(batches: Iterator[object]) -> Iterator[object]:
         for batch in batches:
-            time.sleep(0.3)
+            time.sleep(seconds)
             yield batch
 
+    return slow
+
+
+def test_tasks_are_told_until_all_are_done(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
     with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
-        spark.range(6, numPartitions=6).mapInArrow(slow, "id long").write.parquet(str(tmp_path / "table"))
+        spark.range(6, numPartitions=6).mapInArrow(slowly(0.3), "id long").write.parquet(str(tmp_path / "table"))
     assert told[-1] == (6, 6)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert any(0 < done < total for done, total in told)
@@ -46,12 +52,9 @@ def test_an_error_in_the_block_is_not_held_back(spark: SparkSession) -> None:
 def test_a_job_that_began_before_is_not_told(spark: SparkSession, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
 
-    def slow(batches: Iterator[object]) -> Iterator[object]:
-        for batch in batches:
-            time.sleep(2)
-            yield batch
-
-    earlier = threading.Thread(target=lambda: spark.range(2, numPartitions=2).mapInArrow(slow, "id long").collect())
+    earlier = threading.Thread(
+        target=lambda: spark.range(2, numPartitions=2).mapInArrow(slowly(2), "id long").collect()
+    )
     earlier.start()
     tracker = spark.sparkContext.statusTracker()
     while not tracker.getActiveJobsIds():

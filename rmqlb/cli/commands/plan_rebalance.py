@@ -157,8 +157,7 @@ def _plan(
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
     detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
-    for strategy in detected.run_by_members:
-        must_be_set(strategy, own)
+    must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:

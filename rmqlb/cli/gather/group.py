@@ -167,8 +167,7 @@ def _members(
         return members, [Finding("broadcasting", text)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
-    for strategy in detected.run_by_members:
-        must_be_set(strategy, own)
+    must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     findings = list(detected.findings)
     if found.group and not found.assumed:

@@ -87,7 +87,7 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
     settings = {}
     for key, name in names.items():
         layers = (given.get(key), _of_files(key, context, configuration), Setting(key, _default(line, name)))
-        settings[name], *_ = [setting for setting in layers if setting is not None and _is_for(formats, setting)]
+        settings[name] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
     if {"source", "user"} <= names.keys():
         settings |= _one_user(names["source"], names["user"], settings)
     in_force = None if context is None else _in_force(context, given, by_project=by_project)

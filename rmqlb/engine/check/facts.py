@@ -153,7 +153,7 @@ class GroupFacts:
         if found.origin == "assumed":
             if self._assume is None:
                 raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
-            must_be_set(self._assume, self._settings)
+            must_be_set((self._assume,), self._settings)
             return Members(ids, self._assume, self._settings, subscribed=subscribed), "assumed"
         if group.consume_type == CONSUME_ACTIVELY and self._assume is None:
             raise DataError(
@@ -162,8 +162,7 @@ class GroupFacts:
         by_broker = any(report.client_rebalance is False for report in group.reports.values())
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
             raise DataError("its members let the broker assign their queues")
-        for strategy in sorted({found.strategy, *found.strategy_of.values()}):
-            must_be_set(strategy, self._settings)
+        must_be_set(found.run_by_members, self._settings)
         own = Members(ids, found.strategy, self._settings, found.strategy_of, subscribed)
         return own, "predicted"
 

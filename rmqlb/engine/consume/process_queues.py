@@ -113,7 +113,7 @@ class ProcessQueues:
                 self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
             return True
         share = world.shares.share(view, client.strategy, ids, client.client_id)
-        why = f"{broker} names {_number(ids)}" if world.record.explain else ""
+        why = f"{broker} names {counted(len(ids), 'member')}" if world.record.explain else ""
         if share is None:
             if world.record.explain:
                 self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
@@ -290,7 +290,3 @@ def _queues(held: list[ProcessQueue]) -> str:
     if len(held) > 8:
         return f"{len(held)} queues"
     return ", ".join(f"{each.queue.broker_name}:{each.queue.queue_id}" for each in held)
-
-
-def _number(client_ids: tuple[str, ...]) -> str:
-    return counted(len(client_ids), "member")

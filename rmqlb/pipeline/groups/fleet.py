@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.model.group import RETRY_PREFIX
-from rmqlb.pipeline.schemas import FLEET, GROUP, SNAPSHOT
+from rmqlb.pipeline.schemas import FLEET, GROUP, GROUP_IN_SNAPSHOT, SNAPSHOT
 
-_GROUP = (*SNAPSHOT, "group")
-_PAIR = (*_GROUP, "topic")
+_PAIR = (*GROUP_IN_SNAPSHOT, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
@@ -32,13 +31,13 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
     topics = tables["topics"].select(*SNAPSHOT, "topic", "subscribe")
     known = _known(tables["offsets"], tables["owners"])
     pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*SNAPSHOT, "topic"]).join(known, list(_PAIR), "left")
-    by_group = pairs.groupBy(*_GROUP).agg(
+    by_group = pairs.groupBy(*GROUP_IN_SNAPSHOT).agg(
         fn.sort_array(fn.collect_list(fn.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
     )
     groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
     return (
-        groups.join(_members(tables["members"]), list(_GROUP), "left")
-        .join(by_group, list(_GROUP))
+        groups.join(_members(tables["members"]), list(GROUP_IN_SNAPSHOT), "left")
+        .join(by_group, list(GROUP_IN_SNAPSHOT))
         .withColumn("members", fn.coalesce("members", fn.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
@@ -46,10 +45,10 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
 
 def _members(members: DataFrame) -> DataFrame:
     """Client ids in the clients' order."""
-    ordered = members.groupBy(*_GROUP).agg(
+    ordered = members.groupBy(*GROUP_IN_SNAPSHOT).agg(
         fn.sort_array(fn.collect_list(fn.struct("place", "clientId"))).alias("placed")
     )
-    return ordered.select(*_GROUP, fn.col("placed.clientId").alias("members"))
+    return ordered.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("members"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:

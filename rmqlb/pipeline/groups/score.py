@@ -11,10 +11,9 @@ from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import WITHOUT_SETTINGS
 from rmqlb.engine.detect import DEFAULT
-from rmqlb.pipeline.schemas import GROUP, LOADS, SCORES, SNAPSHOT
+from rmqlb.pipeline.schemas import GROUP, GROUP_IN_SNAPSHOT, LOADS, SCORES
 
-_GROUP = (*SNAPSHOT, "group")
-_UNDER = (*_GROUP, "strategy")
+_UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 
 
 def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
@@ -29,11 +28,11 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
         .agg(fn.count("*").cast("int").alias("queues"), _sum_if_known("lag").alias("lag"))
     )
-    members = fleet.select(*_GROUP, fn.posexplode("members").alias("place", "clientId"))
-    ids = members.groupBy(*_GROUP, "clientId").agg(
+    members = fleet.select(*GROUP_IN_SNAPSHOT, fn.posexplode("members").alias("place", "clientId"))
+    ids = members.groupBy(*GROUP_IN_SNAPSHOT, "clientId").agg(
         fn.min("place").alias("place"), fn.count("*").cast("int").alias("processes")
     )
-    everybody = assignments.select(*GROUP, "strategy").distinct().join(ids, list(_GROUP))
+    everybody = assignments.select(*GROUP, "strategy").distinct().join(ids, list(GROUP_IN_SNAPSHOT))
     whole = everybody.join(got, [*_UNDER, "clientId"], "left")
     queues = fn.coalesce("queues", fn.lit(0))
     whole = whole.withColumns({"lag": fn.when(fn.col("queues").isNull(), 0).otherwise(fn.col("lag")), "queues": queues})
@@ -51,7 +50,7 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
         fleet: rows of FLEET, for the strategies that members report.
     """
     whole = _queues(assignments, loads).join(_members(loads), list(_UNDER), "left")
-    whole = whole.join(fleet.select(*_GROUP, fn.col("strategy").alias("reported")), list(_GROUP))
+    whole = whole.join(fleet.select(*GROUP_IN_SNAPSHOT, fn.col("strategy").alias("reported")), list(GROUP_IN_SNAPSHOT))
     whole = whole.withColumns(
         {
             "members": fn.coalesce("members", fn.lit(0)),
@@ -100,7 +99,7 @@ def _shown() -> Column:
     """The strategy that the queues show: all that were looked at lie as it says; the client's default first."""
     order = fn.array_position(fn.array(*(fn.lit(name) for name in WITHOUT_SETTINGS)), fn.col("strategy"))
     fits = (order > 0) & (fn.col("observed") > 0) & (fn.col("drift") == 0)
-    return fn.min_by("strategy", fn.when(fits, order)).over(Window.partitionBy(*_GROUP))
+    return fn.min_by("strategy", fn.when(fits, order)).over(Window.partitionBy(*GROUP_IN_SNAPSHOT))
 
 
 def _runs() -> tuple[Column, Column]:

@@ -33,8 +33,8 @@ def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, mem
 
     The changes: one to so many made-up members more, and members fewer, taken from the end of the sorted list, as far
     as there are any; each of the brokers that hold queues of the group lost, where the queues of static topics stay, as
-    they follow no broker; each other strategy. Strategies without a
-    kernel (`has_kernel`) and pairs that refuse one are left out.
+    they follow no broker; each other strategy. Strategies without a kernel (`has_kernel`) and pairs that refuse one are
+    left out.
 
     Args:
         fleet: rows of FLEET.

@@ -30,7 +30,7 @@ from rmqlb.pipeline.report.values import (
     StrategyScores,
     Totals,
 )
-from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, REFUSALS, SCORES, SNAPSHOT
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, GROUP_IN_SNAPSHOT, QUARANTINE, REFUSALS, SCORES
 
 MOST_CLUSTERS = 200
 """Clusters in the first table of the page."""
@@ -87,14 +87,13 @@ def _as_seen(tables: Tables, runs: DataFrame) -> DataFrame:
     fleet = tables.last(FLEET)
     if fleet is None:
         return runs.withColumns({"heldByNobody": fn.lit(None).cast("int"), "heldBySeveral": fn.lit(None).cast("int")})
-    group = (*SNAPSHOT, "group")
-    topics = fleet.select(*group, fn.explode("topics").alias("read"))
-    queues = topics.select(*group, fn.explode("read.owners").alias("queue"))
+    topics = fleet.select(*GROUP_IN_SNAPSHOT, fn.explode("topics").alias("read"))
+    queues = topics.select(*GROUP_IN_SNAPSHOT, fn.explode("read.owners").alias("queue"))
     holders = fn.size(fn.array_distinct("queue.owners"))
-    seen = queues.groupBy(*group).agg(
+    seen = queues.groupBy(*GROUP_IN_SNAPSHOT).agg(
         counted(holders == 0).alias("heldByNobody"), counted(holders > 1).alias("heldBySeveral")
     )
-    return runs.join(seen, list(group), "left")
+    return runs.join(seen, list(GROUP_IN_SNAPSHOT), "left")
 
 
 def _worst(groups: DataFrame, top: int) -> Worst:

@@ -9,9 +9,9 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows
 from rmqlb.pipeline.report.values import BrokerLoss, GroupChange, MemberChange, StrategyChange
-from rmqlb.pipeline.schemas import BROKER_LOSSES, KEY, SNAPSHOT, WHAT_IF
+from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, KEY, WHAT_IF
 
-_UNDER = (*SNAPSHOT, "group", "strategy")
+_UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 MOST_SUBJECTS = 200
 """Strategies times changes of members in one table."""
 

@@ -111,9 +111,8 @@ def _own_session(settings: SessionSettings) -> Iterator[SparkSession]:
         plain_errors(settings.log_file),
     ):
         try:
-            with plain_errors(
-                settings.log_file
-            ):  # before the goodbye: a Java without a gateway is asked in vain, for ever
+            # Before the goodbye too: a Java without a gateway is asked in vain, for ever.
+            with plain_errors(settings.log_file):
                 spark = _attach(driver, settings.master)
                 _clean_when_killed(spark, folder)
                 _send_package(spark, folder)
