@@ -91,7 +91,7 @@ class QueueState(Struct, frozen=True):
     Attributes:
         owners: ids of the clients that hold it; empty when nobody does, None when not observed.
         broker_offset: end of the queue, in messages, or None.
-        consumer_offset: next message to read, or None.
+        consumer_offset: next message to read; below 0 when the group has stored none, or None.
         last_timestamp: store time of the last message read, ms since 1970, or None.
     """
 
@@ -107,10 +107,14 @@ class QueueState(Struct, frozen=True):
 
     @property
     def lag(self) -> int | None:
-        """Messages not yet read; None when either offset is unknown."""
+        """Messages not yet read, never fewer than 0; None when either offset is unknown.
+
+        An offset below 0 is none (`ConsumerManageProcessor.queryConsumerOffset` answers it as it answers nothing stored):
+        everything up to the end is unread then. Read a moment before the group's, the end may lie below its offset.
+        """
         if self.broker_offset is None or self.consumer_offset is None:
             return None
-        return self.broker_offset - self.consumer_offset
+        return max(self.broker_offset - max(self.consumer_offset, 0), 0)
 
 
 States = Mapping[MessageQueue, QueueState]

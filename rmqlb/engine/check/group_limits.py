@@ -104,7 +104,7 @@ def _lag(facts: GroupFacts) -> Measured:
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
     known = {
-        queue: max(state.lag, 0)
+        queue: state.lag
         for queue, state in facts.group.queues.items()
         if state.lag is not None and not queue.topic.startswith(RETRY_PREFIX)
     }

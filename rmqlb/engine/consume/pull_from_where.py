@@ -14,8 +14,8 @@ def pull_from_where(consume_from: str, stored: int | None, *, topic: str, end: i
 
     Args:
         consume_from: `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET.
-        stored: what the broker answers for the group: an offset, −1 when it has none (`QUERY_NOT_FOUND`), less when
-            the answer is an error, None when nobody looked.
+        stored: what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an
+            offset, −1 when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
         topic: the queue's topic; retry topics have rules of their own.
         end: the queue's end (`maxOffset`), or None.
 
@@ -45,7 +45,9 @@ def pull_from_where(consume_from: str, stored: int | None, *, topic: str, end: i
 def start_of(state: QueueState | None, consume_from: str, *, topic: str) -> StartOffset:
     """Likewise from what was observed of the queue.
 
-    Servers report an offset of 0 for a queue of which they store none, so that 0 may mean either.
+    Servers report an offset of 0 for a queue of which they store none, so that 0 may mean either; of a static topic they
+    report what they have, which is −1 when that is none. Any offset below 0 they answer to a client as none
+    (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is never stored.
 
     Args:
         state: what was observed, or None.
@@ -54,7 +56,8 @@ def start_of(state: QueueState | None, consume_from: str, *, topic: str) -> Star
     """
     if state is None:
         return pull_from_where(consume_from, None, topic=topic)
-    start = pull_from_where(consume_from, state.consumer_offset, topic=topic, end=state.broker_offset)
+    stored = None if state.consumer_offset is None else max(state.consumer_offset, NOT_FOUND)
+    start = pull_from_where(consume_from, stored, topic=topic, end=state.broker_offset)
     if state.consumer_offset == 0 and state.broker_offset != 0:
         return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
     return start

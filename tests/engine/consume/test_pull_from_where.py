@@ -54,3 +54,22 @@ def test_a_reported_zero_may_mean_that_nothing_is_stored() -> None:
     assert start_of(QueueState(broker_offset=9, consumer_offset=0), FIRST, topic=NORMAL).rule == "unknown"
     empty = start_of(QueueState(broker_offset=0, consumer_offset=0), FIRST, topic=NORMAL)
     assert (empty.rule, empty.offset) == ("stored", 0)
+
+
+@pytest.mark.parametrize("stored", [-1, -2, -(2**63)])
+def test_an_offset_below_0_that_is_stored_is_none(stored: int) -> None:
+    """`ConsumerManageProcessor.queryConsumerOffset` answers all of them as it answers a queue without an offset."""
+    state = QueueState(broker_offset=100, consumer_offset=stored)
+    start = start_of(state, LAST[0], topic=NORMAL)
+    assert (start.rule, start.offset) == ("end", 100)
+    assert start_of(state, FIRST, topic=NORMAL).offset == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "stored", "lag"),
+    [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
+)
+def test_no_more_messages_are_unread_than_a_queue_has_and_no_fewer_than_none(
+    end: int | None, stored: int, lag: int | None
+) -> None:
+    assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
