@@ -144,12 +144,11 @@ class FaultLanes(PerLane):
         for broker in range(self._tables.plan.brokers):
             self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
 
-    def avoided_until(self, lanes: Ints, known: Ints, end: Ints) -> Ints:
+    def avoided_until(self, lanes: Ints, end: Ints) -> Ints:
         """For how many ticks each broker was avoided.
 
         Args:
             lanes: which lanes; shape (n,).
-            known: up to when the lane knows what happens outside; what holds then is taken to go on; shape (n,).
             end: up to when is counted; shape (n,).
 
         Returns:
@@ -157,13 +156,10 @@ class FaultLanes(PerLane):
         """
         tables = self._tables
         avoided = np.empty((len(lanes), tables.plan.brokers), np.int64)
-        segment = np.searchsorted(tables.starts, known, side="right") - 1
         for broker in range(tables.plan.brokers):
             cells = broker * self.lanes + lanes
             which, until = np.full(len(lanes), broker), self._until[cells]
-            listed = tables.listed_time(which, known)
-            isolated = self.avoided[cells] - (tables.listed_time(which, np.maximum(until, known)) - listed)
-            later = np.maximum(np.minimum(until, end) - known, 0)
-            later = np.where(tables.unlisted[segment, broker], end - known, later)
-            avoided[:, broker] = (known - listed) + isolated + later
+            listed = tables.listed_time(which, end)
+            isolated = self.avoided[cells] - (tables.listed_time(which, np.maximum(until, end)) - listed)
+            avoided[:, broker] = (end - listed) + isolated
         return avoided

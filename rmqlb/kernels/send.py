@@ -362,18 +362,19 @@ class _Block(PerLane):
             self.keep(lanes)
 
     def _note(self, lanes: Ints) -> None:
+        """Lanes end with their last message, or with the time that they were given."""
         counts, ids, plan = self.counts, self._ids[lanes], self._plan
-        wake = self._last_wake[lanes]
         self._tallies.note(counts, lanes, ids)
         if plan.interval is None:
-            counts.last_done[ids] = wake
-        end = np.maximum(counts.last_done[ids], wake)
+            counts.last_done[ids] = self._last_wake[lanes]
+        done = counts.last_done[ids]
+        end = np.where(counts.messages[ids] < plan.limit, np.maximum(done, self._end), done)
         faults = FaultLanes(self._tables, self.lanes) if self._faults is None else self._faults
         counts.flagged[ids] = self._picks.flagged[lanes]
         counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T
-        counts.avoided[ids] = faults.avoided_until(lanes, wake, end)
+        counts.avoided[ids] = faults.avoided_until(lanes, end)
         for index, failure in enumerate(plan.failures):
-            unlisted = np.where(wake >= failure.unlisted, failure.unlisted, NEVER)
+            unlisted = np.where(end >= failure.unlisted, failure.unlisted, NEVER)
             first = np.minimum(faults.first.reshape(-1, self.lanes)[index, lanes], unlisted)
-            counts.began[ids, index] = np.where(wake >= failure.began, failure.began, -1)
+            counts.began[ids, index] = np.where(end >= failure.began, failure.began, -1)
             counts.avoided_at[ids, index] = np.where(first < NEVER, first, -1)

@@ -34,14 +34,15 @@ class SelectorSender:
         if thread.busy:
             thread.busy = False
             self._done(thread, now)
-        elif run.begin(thread, now):
-            queues = thread.info.queues
-            run.surprises += 1
-            queue = self._choose(thread.message, queues) if queues else None
-            if queue is None:
-                run.fail_at_once(thread, now, RETURNED_NULL if queues else NO_ROUTE)
-            else:
-                self._try(thread, now, queue)
+            return
+        run.begin(thread, now)
+        queues = thread.info.queues
+        run.surprises += 1
+        queue = self._choose(thread.message, queues) if queues else None
+        if queue is None:
+            run.fail_at_once(thread, now, RETURNED_NULL if queues else NO_ROUTE)
+        else:
+            self._try(thread, now, queue)
 
     def _try(self, thread: Thread, now: int, queue: MessageQueue) -> None:
         run = self._run

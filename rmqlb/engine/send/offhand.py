@@ -53,12 +53,13 @@ class AsyncSender:
         run = self._run
         if thread.busy:
             self._done(thread, now)
-        elif run.begin(thread, now):
-            if thread.info.queues:
-                self._send(thread, now)
-            else:
-                run.finish(thread, now, NO_ROUTE)
-            run.next_message(thread, now)
+            return
+        run.begin(thread, now)
+        if thread.info.queues:
+            self._send(thread, now)
+        else:
+            run.finish(thread, now, NO_ROUTE)
+        run.next_message(thread, now)
 
     def _send(self, thread: Thread, now: int) -> None:
         """The first attempt; the update that follows the hand-over says that all is well."""
@@ -177,12 +178,12 @@ class OnewaySender:
         if thread.busy:
             thread.busy = False
             self._refused(thread, now)
-        elif not run.begin(thread, now):
-            return
-        elif thread.info.queues:
-            self._send(thread, now)
         else:
-            run.finish(thread, now, NO_ROUTE)
+            run.begin(thread, now)
+            if thread.info.queues:
+                self._send(thread, now)
+            else:
+                run.finish(thread, now, NO_ROUTE)
         if not thread.busy:
             run.next_message(thread, now)
 

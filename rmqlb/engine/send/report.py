@@ -17,8 +17,6 @@ from rmqlb.model.send_report import Attempt, BrokerTally, FailureReport, QueueTa
 
 def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | None) -> SendReport:
     """The report of a run that has come to its end."""
-    end = max(run.last_done, min(run.end, run.now))
-    run.avoidance.count(max(end, run.now))
     queues = _queues(run)
     report = SendReport(
         topic=route.topic,
@@ -33,7 +31,7 @@ def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | N
         brokers=_brokers(run, queues),
         totals=_totals(run),
         failures=_failures(run),
-        slices=run.timeline.slices(end, run.per_ms),
+        slices=run.timeline.slices(run.ended, run.per_ms),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
     )
     return replace(report, findings=tuple(send_findings(report, route)))

@@ -47,6 +47,8 @@ class Run:
         sink: is given each attempt when it is done, or None.
 
     Attributes:
+        last_done: when the last message was done, so far.
+        ended: when the simulation ended, once it has: with its last message, or with the time that it was given.
         indexed: everyone with a round robin of its own, the callbacks of ASYNC sends too.
         overshoot: ticks that a timed-out SYNC attempt takes beyond its budget.
         waits: counts how often a thread had nothing to do.
@@ -81,8 +83,8 @@ class Run:
         self.started = 0
         self.surprises = 0
         self.waits = 0
-        self.now = 0
         self.last_done = 0
+        self.ended = 0
         self.latency = {name: scenario.latencies.get(name, scenario.latency) for name in self.tally.avoided}
         nowhere = MessageQueue(route.topic, "", -1)
         self.threads = [
@@ -114,14 +116,39 @@ class Run:
         self.wake(thread, max(arrives, now))
 
     def next_event(self) -> tuple[int, Thread] | None:
-        """Take the next thread, everything outside the producer that is due before it having happened."""
+        """Take the next thread that has something to do, what is due outside the producer before it having happened.
+
+        A thread without another message stops: it lets no time pass.
+        """
         events = self.events
+        while events and self._stops(events[0][2], events[0][0]):
+            heappop(events)
         if not events:
             return None
         at = events[0][0]
+        self._advance(at)
+        if at >= self.next_detect:
+            self._detect(at)
+        return at, heappop(events)[2]
+
+    def close(self) -> None:
+        """Everything is done: let time pass up to the end, and count how long brokers were avoided until then."""
+        self.ended = self.last_done
+        if self.started < self.limit:
+            self.ended = max(self.last_done, self.end)
+        self._advance(self.ended)
+        self.avoidance.count(self.ended)
+
+    def _stops(self, thread: Thread, at: int) -> bool:
+        """The thread would begin a message, and there is none any more."""
+        if thread.busy:
+            return False
+        return at >= self.end or (self.started if self.interval is None else thread.arrival) >= self.limit
+
+    def _advance(self, now: int) -> None:
+        """Let everything happen outside the producer that is due by then."""
         due = min(self.world.next_at, self.timeline.next_at)
-        while due <= at:
-            self.now = due
+        while due <= now:
             if self.timeline.next_at == due:
                 self.avoidance.count(due)
                 self.timeline.mark()
@@ -129,10 +156,6 @@ class Run:
                 self.world.advance(due)
                 self.look_around(due)
             due = min(self.world.next_at, self.timeline.next_at)
-        if at >= self.next_detect:
-            self._detect(at)
-        self.now = at
-        return at, heappop(events)[2]
 
     def next_boundary(self, now: int) -> int:
         """Until when nothing happens but messages: no event outside, no slice of the time line, no isolation's end."""
@@ -148,13 +171,9 @@ class Run:
         self.avoidance.unlist(self.world.unlisted, now)
         self.marks.look(now)
 
-    def begin(self, thread: Thread, now: int) -> bool:
-        """The thread's next message begins; False when the thread has none any more."""
-        if now >= self.end or (self.interval is None and self.started >= self.limit):
-            return False
+    def begin(self, thread: Thread, now: int) -> None:
+        """The thread's next message begins."""
         if self.interval is not None:
-            if thread.arrival >= self.limit:
-                return False
             thread.arrival += len(self.threads)
         self.started += 1
         world = self.world
@@ -171,7 +190,6 @@ class Run:
         thread.attempt = 0
         thread.kept = False
         thread.phase = 0
-        return True
 
     def look_at_route(self, thread: Thread) -> None:
         """The thread takes the client's newest queue list, with a round robin that starts anew."""

@@ -161,6 +161,7 @@ def play(run: Run, steady: Steady | None, progress: Callable[[int], None] | None
     while True:
         event = run.next_event()
         if event is None:
+            run.close()
             return
         now, thread = event
         if steady is not None and thread.number == 1 and not thread.busy and steady.jump(thread, now):

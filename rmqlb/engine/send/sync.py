@@ -29,11 +29,12 @@ class SyncSender:
         if thread.busy:
             thread.busy = False
             self._done(thread, now)
-        elif run.begin(thread, now):
-            if thread.info.queues:
-                self._try(thread, now, None)
-            else:
-                run.fail_at_once(thread, now, NO_ROUTE)
+            return
+        run.begin(thread, now)
+        if thread.info.queues:
+            self._try(thread, now, None)
+        else:
+            run.fail_at_once(thread, now, NO_ROUTE)
 
     def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
         """The next round of the loop: a pick, and an attempt if the deadline allows one."""

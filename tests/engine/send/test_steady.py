@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.send.latency import constant
@@ -36,6 +37,27 @@ def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, Sen
 def test_the_fast_simulation_equals_the_traced_one(topic: TopicRouteData, scenario: SendScenario) -> None:
     fast, traced = both(topic, scenario)
     assert fast == traced
+
+
+@settings(max_examples=150)
+@given(routes(), scenarios(modes=("sync", "sync", "async", "oneway")), st.sampled_from((1, 40)))
+def test_nothing_is_counted_beyond_the_end(topic: TopicRouteData, scenario: SendScenario, threads: int) -> None:
+    """100 threads with one message each have their next ones long after the end: nobody is avoided until then."""
+    scenario = replace(scenario, threads=scenario.threads * threads)
+    for report in both(topic, scenario):
+        slices = report.slices
+        end = slices[-1].to_ms if slices else 0
+        given_ms = 0 if scenario.duration_us is None else scenario.duration_us / 1000
+        unsent = scenario.messages is None or report.totals.messages < scenario.messages
+        assert end == max(report.totals.lasted_ms, given_ms if unsent else 0)
+        assert [each.from_ms for each in slices] == [0, *(each.to_ms for each in slices)][: len(slices)]
+        for broker in report.brokers:
+            avoided = [each.avoided_ms[broker.broker_name] for each in slices]
+            assert all(0 <= ms <= each.to_ms - each.from_ms + 1e-6 for ms, each in zip(avoided, slices, strict=True))
+            assert sum(avoided) == pytest.approx(broker.avoided_ms)
+        for failure in report.failures:
+            times = (failure.began_ms, failure.ended_ms, failure.avoided_ms, failure.used_again_ms)
+            assert all(at is None or at <= end for at in times)
 
 
 @settings(max_examples=15)
