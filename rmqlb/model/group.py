@@ -109,8 +109,8 @@ class QueueState(Struct, frozen=True):
     def lag(self) -> int | None:
         """Messages not yet read, never fewer than 0; None when either offset is unknown.
 
-        An offset below 0 is none (`ConsumerManageProcessor.queryConsumerOffset` answers it as it answers nothing stored):
-        everything up to the end is unread then. Read a moment before the group's, the end may lie below its offset.
+        An offset below 0 is none, as `ConsumerManageProcessor.queryConsumerOffset` answers it: everything up to the end
+        is unread then. Read a moment before the group's, the end may lie below its offset.
         """
         if self.broker_offset is None or self.consumer_offset is None:
             return None

@@ -45,8 +45,8 @@ def pull_from_where(consume_from: str, stored: int | None, *, topic: str, end: i
 def start_of(state: QueueState | None, consume_from: str, *, topic: str) -> StartOffset:
     """Likewise from what was observed of the queue.
 
-    Servers report an offset of 0 for a queue of which they store none, so that 0 may mean either; of a static topic they
-    report what they have, which is −1 when that is none. Any offset below 0 they answer to a client as none
+    Servers report an offset of 0 for a queue of which they store none, so that 0 may mean either; of a static topic
+    they report what they have, −1 when that is none. To a client they answer any offset below 0 as none
     (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is never stored.
 
     Args:
