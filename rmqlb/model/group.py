@@ -22,6 +22,11 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 
 
+def retry_topic(group: str) -> str:
+    """The topic of what the group sends back (`MixAll.getRetryTopic`)."""
+    return RETRY_PREFIX + group
+
+
 class Seen(Struct, frozen=True):
     """Where and when something was observed.
 
@@ -158,6 +163,18 @@ class ConsumerGroup(Struct, frozen=True):
         for view in self.views:
             most |= Counter(view.client_ids)
         return tuple(sort_client_ids(most.elements()))
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether its members read the topic, as far as that is known.
+
+        Push consumers in CLUSTERING mode add their group's retry topic on their own
+        (`DefaultMQPushConsumerImpl.copySubscription`), whatever a source lists; those that pull or broadcast do not.
+        """
+        reported = {topic for report in self.reports.values() for topic in report.topics or ()}
+        if self.topics is None or topic in reported.union(self.topics):
+            return True
+        adds_it = self.message_model != BROADCASTING and self.consume_type != CONSUME_ACTIVELY
+        return adds_it and topic == retry_topic(self.group)
 
     @property
     def has_split_view(self) -> bool:

@@ -45,6 +45,7 @@ class Wanted(Struct, frozen=True):
         owners: who holds which queue now, and how far it has read.
         groups: groups at all; a dump of many need not build them for a route.
         everything: the whole cluster instead, or None.
+        retry: the retry topic of the wanted groups too, where it has a route.
     """
 
     topics: tuple[str, ...] | None = None
@@ -52,6 +53,7 @@ class Wanted(Struct, frozen=True):
     owners: bool = True
     groups: bool = True
     everything: Everything | None = None
+    retry: bool = False
 
 
 class RouteSighting(Struct, frozen=True):

@@ -14,7 +14,15 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
-from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.group import (
+    CLUSTERING,
+    ConsumerGroup,
+    MemberReport,
+    MemberView,
+    QueueState,
+    Seen,
+    retry_topic,
+)
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData
 from rmqlb.model.snapshot import (
@@ -185,7 +193,7 @@ class _Reading:
             DataError: the cluster does not know it.
             EndpointError: no broker tells its members.
         """
-        group = self._members(wanted.group or "", wanted.topics)
+        group = self._members(wanted)
         if not wanted.owners or not group.views or group.message_model not in (CLUSTERING, None):
             return group
         return self._with_owners(group)
@@ -193,12 +201,17 @@ class _Reading:
     def _whole_group(self, name: str) -> ConsumerGroup:
         return self.group(Wanted(group=name))
 
-    def _members(self, name: str, topics: Sequence[str] | None) -> ConsumerGroup:
+    def _members(self, asked: Wanted) -> ConsumerGroup:
+        name = asked.group or ""
         brokers = self._reads.brokers(name)
         answers = self._connections(name, brokers)
         documents = [document for document in answers.values() if document is not None]
         names = sorted({topic for document in documents for topic in document.subscription_table or ()})
-        wanted = names if topics is None else topics
+        wanted = list(
+            dict.fromkeys(
+                (*(names if asked.topics is None else asked.topics), *([retry_topic(name)] if asked.retry else ()))
+            )
+        )
         serving = {
             broker.broker_name: address
             for sighting in self.routes(wanted, tolerant=True)

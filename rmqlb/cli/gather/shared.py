@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_mem
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, retry_topic
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
@@ -143,7 +143,8 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
         )
     if options.source == "-" and which.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
-    return Wanted(tuple(dict.fromkeys(which.topic)) if which.topic else None, which.group)
+    topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
+    return Wanted(topics, which.group, retry=which.include_retry)
 
 
 def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
@@ -265,20 +266,48 @@ def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -
 def _routes(
     snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
 ) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
+    retry, untaken = _retry(snapshot, group, which)
     if which.topic:
-        return tuple(snapshot.route(topic) for topic in dict.fromkeys(which.topic)), []
+        return _distinct((*(snapshot.route(topic) for topic in which.topic), *retry)), untaken
     if group is None or group.topics is None:
-        return _only_route(snapshot), []
+        return _distinct((*_only_route(snapshot, retry), *retry)), untaken
+    own = retry_topic(group.group)
     names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
-    findings = [
+    findings = untaken + [
         Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
         for topic in names
-        if topic not in snapshot.routes
+        if topic not in snapshot.routes and topic != own
     ]
-    routes = tuple(snapshot.routes[topic].route for topic in names if topic in snapshot.routes)
+    routes = _distinct((*(snapshot.routes[topic].route for topic in names if topic in snapshot.routes), *retry))
     if not routes:
         raise _no_route(snapshot, group, names)
     return routes, findings
+
+
+def _distinct(routes: Iterable[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+    return tuple({route.topic: route for route in routes}.values())
+
+
+def _retry(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
+) -> tuple[list[TopicRouteData], list[Finding]]:
+    """The route of the group's retry topic where it is asked for, or why it is not taken.
+
+    Raises:
+        UsageError: it is not clear of which group.
+    """
+    name = group.group if group is not None else which.group
+    if not which.include_retry:
+        return [], []
+    if name is None:
+        raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
+    topic = retry_topic(name)
+    if group is not None and not group.subscribes_to(topic):
+        why = "it is BROADCASTING" if group.message_model == BROADCASTING else "it pulls"
+        return [], [Finding("not-subscribed", f"--include-retry: group {name} does not subscribe to {topic}: {why}")]
+    if topic not in snapshot.routes:
+        return [], [Finding("no-route", f"--include-retry: the route of {topic} is not in {snapshot.endpoint}")]
+    return [snapshot.routes[topic].route], []
 
 
 def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[str]) -> DataError:
@@ -296,22 +325,22 @@ def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[s
     return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
 
 
-def _only_route(snapshot: ClusterSnapshot) -> tuple[TopicRouteData, ...]:
-    if not snapshot.routes:
+def _only_route(snapshot: ClusterSnapshot, but: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+    names = sorted(snapshot.routes.keys() - {route.topic for route in but})
+    if not names:
         raise DataError(
             f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
         )
-    if len(snapshot.routes) > 1:
-        names = ", ".join(sorted(snapshot.routes)[:8])
-        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {names}", code="which-topic")
-    return tuple(sighting.route for sighting in snapshot.routes.values())
+    if len(names) > 1:
+        listed = ", ".join(names[:8])
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {listed}", code="which-topic")
+    return (snapshot.routes[names[0]].route,)
 
 
 def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
     """Brokers keep the last heartbeat's topics; of members whose subscriptions differ, others may have more."""
-    reported = {topic for report in group.reports.values() for topic in report.topics or ()}
     return [
         Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
         for route in routes
-        if group.topics is not None and route.topic not in reported.union(group.topics)
+        if not group.subscribes_to(route.topic)
     ]

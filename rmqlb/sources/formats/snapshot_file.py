@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rmqlb.errors import DocumentError
-from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
@@ -146,11 +146,12 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
 
 def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[str]) -> set[str]:
     """The wanted topics; all of them when one is not there, so that the error can name those that are."""
+    retry = present.intersection(map(retry_topic, groups)) if wanted.retry else set()
     if wanted.topics is not None:
-        return set(wanted.topics) if present.issuperset(wanted.topics) else present
+        return retry.union(wanted.topics) if present.issuperset(wanted.topics) else present
     group = None if wanted.group is None else groups.get(wanted.group)
     if group is not None and group.topics is not None:
-        return present.intersection(group.topics) or present
+        return present.intersection(group.topics) | retry or present
     return present
 
 

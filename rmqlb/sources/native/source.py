@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from rmqlb.errors import EndpointError
-from rmqlb.model.group import RETRY_PREFIX, QueueState, Seen
+from rmqlb.model.group import QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import GROUPS_OF, RouteSighting, Unread
@@ -91,7 +91,7 @@ class NameServerReads:
 
     def brokers(self, group: str) -> dict[str, str]:
         """The brokers that hold the group's retry topic, as clients make it; all brokers when there is none."""
-        sighting = self.route(RETRY_PREFIX + group)
+        sighting = self.route(retry_topic(group))
         if sighting is None:
             return self._addresses()
         addresses = {broker.broker_name: address_of(broker) for broker in sighting.route.broker_datas}

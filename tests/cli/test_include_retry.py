@@ -1,0 +1,95 @@
+"""`--include-retry`: the retry topic is taken wherever it has a route, and what it is not taken for is said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.remoting.codes import RequestCode
+from tests.replay_remoting import cluster
+
+from .run import EXAMPLE, Ran, error_of, run
+
+ROUTE = {
+    "queueDatas": [{"brokerName": "a", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}],
+    "brokerDatas": [{"brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
+}
+PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners",)
+each_command = pytest.mark.parametrize(
+    "command", [PLAN, SHOW, ("simulate-rebalance", "--event", "join z@10s")], ids=" ".join
+)
+
+
+def snapshot(routes: tuple[str, ...], **group: Any) -> str:
+    data = {
+        "topics": [{"topic": name, "route": ROUTE} for name in routes],
+        "groups": [{"group": "g", "clientIds": ["a@1", "b@1"], **group}],
+    }
+    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+
+
+def shown(command: tuple[str, ...], text: str, *more: str) -> tuple[Ran, list[str]]:
+    """What ran, and the topics in its result."""
+    ran = run(*command, "-s", "-", "--include-retry", "-o", "json", *more, stdin=text)
+    data = json.loads(ran.stdout)["data"] if ran.code == 0 else {}
+    topics = [topic["topic"] for topic in data["topics"]] if command is PLAN and data else []
+    return ran, sorted({*topics, *(queue["topic"] for queue in data.get("queues", ()))})
+
+
+def codes(ran: Ran) -> list[str]:
+    return [warning["code"] for warning in json.loads(ran.stdout)["warnings"]]
+
+
+@each_command
+@pytest.mark.parametrize("topics", [["T"], ["%RETRY%g", "T"], None])
+@pytest.mark.parametrize("named", [(), ("-t", "T"), ("-t", "T", "-t", "%RETRY%g"), ("-t", "T", "-g", "g")])
+def test_the_retry_topic_is_taken_whatever_names_the_others(
+    command: tuple[str, ...], topics: list[str] | None, named: tuple[str, ...]
+) -> None:
+    ran, found = shown(command, snapshot(("%RETRY%g", "T"), topics=topics), *named)
+    assert (ran.code, found) == (0, ["%RETRY%g", "T"])
+    assert "not-subscribed" not in codes(ran)
+
+
+@each_command
+@pytest.mark.parametrize("named", [(), ("-t", "T")])
+def test_a_retry_topic_without_a_route_is_told(command: tuple[str, ...], named: tuple[str, ...]) -> None:
+    for topics in (["T"], ["T", "%RETRY%g"]):
+        ran, found = shown(command, snapshot(("T",), topics=topics), *named)
+        assert (ran.code, found) == (0, ["T"])
+        assert codes(ran).count("no-route") == 1
+    quiet = run(*command, "-s", "-", "-o", "json", stdin=snapshot(("T",), topics=["T", "%RETRY%g"]))
+    assert "no-route" not in codes(quiet)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [({"messageModel": "BROADCASTING"}, "BROADCASTING"), ({"consumeType": "CONSUME_ACTIVELY"}, "pulls")],
+)
+def test_a_group_that_does_not_read_it_is_told_apart(kind: dict[str, str], why: str) -> None:
+    """Neither those that broadcast nor those that pull subscribe to a retry topic on their own."""
+    command = ("simulate-rebalance", "--event", "join z@10s")
+    ran, found = shown(command, snapshot(("%RETRY%g", "T"), topics=["T"], **kind))
+    assert found == ["T"]
+    (told,) = [w["message"] for w in json.loads(ran.stdout)["warnings"] if w["code"] == "not-subscribed"]
+    assert "--include-retry" in told
+    assert why in told
+
+
+def test_a_group_is_needed() -> None:
+    named = ("show-owners", "-s", EXAMPLE, "-t", "Skewed", "--consumers", "2", "--include-retry")
+    ran = run(*named)
+    assert (ran.code, error_of(ran.stderr).code) == (ExitCode.USAGE, "which-group")
+    assert run(*named, "-g", "new-svc").code == 0
+
+
+def test_a_live_source_is_asked_for_its_route_though_another_topic_is_named() -> None:
+    with cluster() as (a, b):
+        route = RequestCode.GET_ROUTEINFO_BY_TOPIC
+        a.answers[route, "topic=%RETRY%order-svc"] = a.answers[route, "topic=OrderEvents"]
+        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
+        ran = run("show-owners", *at, "-g", "order-svc", "-t", "OrderEvents", "--include-retry", "-o", "json")
+        assert json.loads(ran.stdout)["data"]["topics"] == ["OrderEvents", "%RETRY%order-svc"]
