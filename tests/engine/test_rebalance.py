@@ -57,6 +57,15 @@ def test_topics_are_dealt_out_one_by_one_so_that_first_ids_get_more() -> None:
     assert plan.consumers[1].idle_reason == "consumer 1 of 2 (counted from 0), and only 1 queues"
 
 
+def test_a_consumer_that_goes_is_not_idle() -> None:
+    plan = plan_rebalance("g", side("a b c", route(x=1)), side("a b", route(x=1)))
+    assert [(c.client_id, c.queues_after, c.idle_reason is None) for c in plan.consumers] == [
+        ("a", 1, True),
+        ("b", 0, False),
+        ("c", 0, True),
+    ]
+
+
 def test_a_shared_id_counts_its_processes_and_the_queues_that_each_of_them_reads() -> None:
     plan = plan_rebalance("g", side("a a", route(x=4)), side("a b", route(x=4)))
     assert (plan.summary.before.shared_id, plan.summary.before.unowned) == (2, 2)
@@ -78,6 +87,9 @@ def test_reasons_are_given_for_both_sides_when_asked_for() -> None:
     plan = plan_rebalance("g", side("a", route(x=1)), side("a b", route(x=1)), explain=True)
     move = plan.topics[0].moves[0]
     assert move.reason_before == move.reason_after == "queue 0 is in block 0..0 of consumer 0"
+    unexplained = plan_rebalance("g", side("a", route(x=1)), side("a b", route(x=1)))
+    move = unexplained.topics[0].moves[0]
+    assert (plan.explained, unexplained.explained, move.reason_before, move.reason_after) == (True, False, None, None)
 
 
 @given(

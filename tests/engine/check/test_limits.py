@@ -130,6 +130,7 @@ MEASURED = [
     Case(cluster(routes=(route(a=4, b=4),)), "minBrokers", 2, "holds", 2),
     Case(cluster(), "minBrokers", 2, "violated", 1, "a"),
     Case(cluster(routes=(route(a=4, b=0),)), "minBrokers", 2, "violated", 1, "a"),
+    Case(cluster(routes=(route("T", 6, True, b=4, d=4, a=4, c=0),)), "minBrokers", 4, "violated", 3, "a, b, d"),
     Case(cluster(routes=(route(perm=0, a=4, b=4),)), "minBrokers", 1, "violated", 0),
     Case(cluster(routes=(route(masters=False, a=4, b=4),)), "missingMasters", 1, "violated", 2, "a, b"),
     Case(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.model.group_report import QueueTimeline
@@ -21,11 +23,13 @@ def hold(
     return made
 
 
-def read(*holds: Hold, there: tuple[tuple[int, bool], ...] = ((0, True),), end_us: int = 1000) -> QueueTimeline:
+def read(
+    *holds: Hold, there: tuple[tuple[int, bool], ...] = ((0, True),), end_us: int = 1000, latency_us: int = 0
+) -> QueueTimeline:
     record = Record(explain=False)
     record.holds = list(holds)
     record.there[QUEUE] = list(there)
-    lines = timelines(record, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, end_us)
+    lines = timelines(record, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}), {}, end_us)
     assert len(lines) == 1
     return lines[0]
 
@@ -58,6 +62,21 @@ def test_an_owner_that_dies_before_it_stored_anything_starts_the_next_where_it_s
     """c2 starts at 205 from 205; it is killed at 240, before its first timer at 250."""
     line = read(hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245, None))
     assert [takeover.again for takeover in line.takeovers] == [0, 35]
+
+
+@pytest.mark.parametrize(("taken_at", "again"), [(229, 20), (230, 0)])
+def test_a_stored_offset_is_there_after_half_of_a_round_trip(taken_at: int, again: int) -> None:
+    """c1 stores 220 as it gives the queue up, which arrives at 230; before, the broker knows of 200."""
+    line = read(hold("c1", -500, 220), hold("c2", taken_at, None), latency_us=20)
+    assert [takeover.again for takeover in line.takeovers] == [again]
+
+
+@pytest.mark.parametrize(("since", "again"), [(0, [0, 30]), (-500, [0])])
+def test_where_an_owner_from_before_the_start_began_is_not_known(since: int, again: list[int]) -> None:
+    """One that came at 0 began there, and its 30 come again; of one from before only what it stored is known."""
+    first = hold("c1", since, 30, persisted=False)
+    first.persisted_before = lambda at: None
+    assert [takeover.again for takeover in read(first, hold("c2", 40, None)).takeovers] == again
 
 
 def test_an_owner_that_never_pulled_delivered_nothing() -> None:

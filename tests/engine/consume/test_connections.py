@@ -1,0 +1,147 @@
+"""What a client does over its connections: the heartbeat that greets a broker, and who hears of a lost host when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.consume.client import Client
+from rmqlb.engine.consume.shares import Shares
+from rmqlb.engine.consume.world import World
+from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
+from rmqlb.model.route import BrokerData, TopicRouteData
+from tests.builders import route
+from tests.engine.consume.groups import at, seconds, simulate
+
+LATENCY_US = 1000
+LATER_US = 10 * SECOND_US
+
+
+def lone_client() -> tuple[World, Client]:
+    """A client that knows one broker and is connected to it, in a world where nothing else happens."""
+    routes = (route(a=4),)
+    scenario = GroupScenario(latency_us=LATENCY_US)
+    world = World(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
+    client = Client("c1", number=0, strategy="AVG", topics=("T",), world=world, created_us=0)
+    client.connections.addresses = world.addresses(["a"])
+    client.connections.have_stood()
+    return world, client
+
+
+def run_until(world: World, end_us: int) -> None:
+    while world.clock.do_next(end_us):
+        pass
+
+
+def greeted(world: World, client: Client, meanwhile: Callable[[], None] = lambda: None) -> list[int]:
+    """When the rebalance that a greeting asks for comes; something may happen while the heartbeat is on its way."""
+    moments: list[int] = []
+    broker = client.connections.addresses[0]
+    world.clock.start(client.connections.greet(broker, lambda: moments.append(world.clock.now)))
+    world.clock.call(1, meanwhile)
+    run_until(world, LATER_US)
+    return moments
+
+
+def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:
+    world, client = lone_client()
+    (moment,) = greeted(world, client)
+    assert 0 < moment < LATER_US
+    assert client.connections.addresses[0].client_ids == ("c1",)
+
+
+def test_a_greeting_that_does_not_arrive_leads_to_no_rebalance() -> None:
+    world, client = lone_client()
+    broker = client.connections.addresses[0]
+    assert greeted(world, client, broker.stop) == []
+    assert broker.client_ids is None
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
+    """`lockHeartbeat` is free again, whatever came of the greeting."""
+    world, client = lone_client()
+    broker = client.connections.addresses[0]
+    greeted(world, client, (lambda: None) if arrives else broker.stop)
+    broker.stop()
+    broker.back()
+    tried: list[bool] = []
+
+    def heartbeats():  # type: ignore[no-untyped-def]
+        tried.append((yield from client.connections.heartbeats()))
+
+    world.clock.start(heartbeats())
+    run_until(world, 2 * LATER_US)
+    assert tried == [True]
+    assert broker.client_ids == ("c1",)
+
+
+def test_no_greeting_for_a_broker_that_is_not_in_the_routes() -> None:
+    world, client = lone_client()
+    broker = client.connections.addresses[0]
+    client.connections.addresses = ()
+    world.clock.start(client.connections.greet(broker, client.rebalance_immediately))
+    run_until(world, LATER_US)
+    assert broker.client_ids is None
+
+
+def test_a_consumer_that_has_been_killed_is_not_woken() -> None:
+    """Both are killed at once; each broker finds one connection closed first, and tells the other, too."""
+    woken = set()
+    for trial in range(20):
+        report = simulate("c1 c2 c3", at("crash", "c2"), at("crash", "c3"), trial=trial, explain=True)
+        woken |= {step.who for step in report.steps if step.what == "wake"}
+    assert woken == {"c1"}
+
+
+# -- a lost host: the broker closes a connection that nothing has gone over for too long --------------------------------
+
+IDLE_S = 60
+WITH_SLAVE = TopicRouteData(
+    "T", route(a=2).queue_datas, (BrokerData("c", "a", {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}),)
+)
+QUIET = Timers(socket_idle_us=IDLE_S * SECOND_US, pull_hold_us=1, channel_expiry_us=10**12)
+
+
+def last_traffic(client_ids: str, lost: str, **scenario: object) -> dict[str, list[float]]:
+    """Broker → when it had last heard the lost host, in seconds before its loss, over many simulations."""
+    heard: dict[str, list[float]] = {"broker a": [], "broker a:1": []}
+    for trial in range(60):
+        report = simulate(
+            client_ids,
+            at("host-loss", lost),
+            routes=[WITH_SLAVE],
+            timers=replace(QUIET, **scenario),
+            latency_us=0,
+            until_us=120 * SECOND_US,
+            trial=trial,
+            explain=True,
+        )
+        for step in report.steps:
+            if step.what == "notice" and f"connection of {lost} closed" in step.text:
+                heard[step.who].append(10 + IDLE_S - seconds(step.at_us))
+    assert [len(each) for each in heard.values()] == [60, 60]
+    return heard
+
+
+def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() -> None:
+    heard = last_traffic("c1 c2", "c2")
+    assert set(heard["broker a"]) == {0.0}
+    assert 0 <= min(heard["broker a:1"]) < 3
+    assert 27 < max(heard["broker a:1"]) <= 30
+
+
+def test_a_master_hears_a_consumer_without_queues_by_its_heartbeats_only() -> None:
+    heard = last_traffic("c1 c2 c3", "c3")
+    assert heard["broker a"] == heard["broker a:1"]
+    assert 0 <= min(heard["broker a"]) < 3
+    assert 27 < max(heard["broker a"]) <= 30
+
+
+def test_a_pull_that_the_master_holds_is_answered_after_the_loss() -> None:
+    heard = last_traffic("c1 c2", "c2", pull_hold_us=15 * SECOND_US)
+    assert -15 < min(heard["broker a"]) < -13
+    assert max(heard["broker a"]) < 1

@@ -1,0 +1,59 @@
+"""What a rebalance does when a broker does not answer, when there is none to ask, and when a topic has no route."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.model.group_scenario import SECOND_US
+from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
+from tests.builders import route
+from tests.engine.consume.groups import at, line, owners_at_the_end, simulate
+
+LOST = at("broker-loss", "b", 10), at("join", "c2", 12)
+"""The NameServers name the lost broker until two minutes have passed, so that the one that joins asks it."""
+
+
+REFUSED = [f"cannot take b:{number}: no offset from broker b" for number in range(4)]
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_a_queue_whose_offset_is_not_told_is_not_taken(trial: int) -> None:
+    """c2's half is what the lost broker has: it asks queue by queue, pass after pass, and owns nothing of it."""
+    report = simulate("c1", *LOST, trial=trial, explain=True, until_us=60 * SECOND_US)
+    refused = [step.text for step in report.steps if step.who == "c2" and "no offset from" in step.text]
+    assert refused == (REFUSED * 4)[: len(refused)]
+    assert trial or len(refused) >= 8
+    assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
+
+
+def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_for() -> None:
+    """`RebalanceImpl.updateProcessQueueTableInRebalance`: the queue is passed over."""
+    for version in ("5.5.0", "5.1.4", "4.9.7"):
+        report = simulate(
+            "c1", *LOST, orderly=True, client_version=version, explain=True, until_us=60 * SECOND_US
+        )
+        assert not [step for step in report.steps if "no offset from" in step.text]
+        assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
+
+
+@pytest.mark.parametrize("latency_us", [0, 40_000])
+def test_a_logical_queue_that_no_broker_serves_is_taken_after_a_question_to_the_name_server(latency_us: int) -> None:
+    """Four queues of which two are mapped; the others have an owner, and a round trip is the least that it takes."""
+    static = replace(
+        route("T", a=2), topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("T", "g", 4, "a", 1, {0: 0, 1: 1})}
+    )
+    at_once = simulate("c1", at("join", "c2"), routes=[static], latency_us=latency_us)
+    owners = list(owners_at_the_end(at_once).values())
+    assert owners == [("c1",), ("c1",), ("c2",), ("c2",)]
+    taken = [each.at_us for queue in at_once.timelines for each in queue.takeovers if each.client_id == "c2"]
+    assert len(taken) == 2
+    assert (taken[0] < taken[1]) == (latency_us > 0), "one after the other, each after its answer"
+
+
+@pytest.mark.parametrize("version", ["5.5.0", "5.2.0", "4.9.7"])
+def test_a_topic_without_a_route_does_not_hurry_the_loop(version: str) -> None:
+    """`RebalanceImpl.doRebalance` takes it for balanced: the next pass comes after 20 s, not after one."""
+    nowhere = TopicRouteData("U", (), ())
+    report = simulate("c1", routes=[route(a=2), nowhere], client_version=version, until_us=100 * SECOND_US)
+    assert 4 <= report.figures.rebalances <= 6
