@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
@@ -93,26 +91,8 @@ def test_the_exit_code_is_the_same_in_every_format(fmt: str) -> None:
     assert run("check", "-p", "-", "-s", EXAMPLE, "-o", fmt, stdin=NOTHING).code == ExitCode.DATA
 
 
-def examples() -> Iterator[list[str]]:
-    for line in (check.__doc__ or "").splitlines():
-        if line.strip().startswith("rmqlb "):
-            yield shlex.split(line.strip().removeprefix("rmqlb "))
-
-
-@pytest.mark.parametrize("args", list(examples()), ids=" ".join)
-def test_the_examples_of_the_help_run(args: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    ran = run(*args)
-    assert ran.code == ExitCode.CONDITION
-    assert "movedOnMemberLoss" in ran.stdout
-
-
 def test_the_help_names_every_limit() -> None:
     assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
-
-
-def test_there_are_three_examples() -> None:
-    assert len(list(examples())) == 3
 
 
 def test_json_and_yaml_hold_the_same_and_every_key() -> None:

@@ -110,10 +110,18 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
                 must_run(each, example, tmp_path)
 
 
+SAID = {"warning", "note", "condition met", "violated"}
+"""What an example may say on stderr."""
+
+
 def must_run(command: CommandPage, example: str, folder: Path) -> None:
     if LIVE not in example:
         ran = run_example(example, folder)
         assert ran.code in may_end_with(example, command), (example, ran.stderr)
+        assert ran.stdout, example
+        said = Counter(line.partition(":")[0] for line in ran.stderr.splitlines())
+        assert said.keys() <= SAID, ran.stderr
+        assert (ran.code == ExitCode.CONDITION) == bool(said["condition met"] + said["violated"]), ran.stderr
         return
     with cluster() as (a, b):
         at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"

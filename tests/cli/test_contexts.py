@@ -5,17 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import shlex
 import subprocess
-from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 import pytest
 import yaml
 
-from rmqlb.cli.commands import config, context
 from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.views.report import FORMATS
 from tests.replay_dashboard import Replay, dashboard
@@ -185,17 +182,6 @@ def test_processes_that_choose_at_once_leave_a_whole_file(desk: Desk) -> None:
     assert written["context"] in names
     assert sorted(written["contexts"]) == sorted([*names, *(name * 2 for name in names)])
     assert os.listdir(desk.user_file.parent) == ["config.yaml"]
-
-
-@pytest.mark.usefixtures("desk")
-def test_the_examples_of_the_help_run_one_after_the_other() -> None:
-    modules = [f"context.{name}" for name in context.COMMANDS] + [f"config.{name}" for name in config.COMMANDS]
-    texts = [
-        getattr(import_module(f"rmqlb.cli.commands.{name}"), name.partition(".")[2]).__doc__ or "" for name in modules
-    ]
-    lines = re.findall(r"^ +rmqlb (.*)$", "\n".join(texts), re.MULTILINE)
-    assert [(line, run(*shlex.split(line)).code) for line in lines] == [(line, 0) for line in lines]
-    assert len(lines) == 11
 
 
 # -- a context in force -----------------------------------------------------------------------------------------------

@@ -5,13 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 
 import pytest
 import yaml
 
-from rmqlb.cli.commands.explain import explain
-from rmqlb.cli.commands.schema import schema
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
@@ -46,15 +43,6 @@ def test_the_shape_does_not_depend_on_the_count() -> None:
 def test_a_code_may_be_pasted_with_its_brackets() -> None:
     plain = run("explain", "drift", "-o", "plain").stdout
     assert run("explain", "[drift]", "-o", "plain").stdout == run("explain", "DRIFT", "-o", "plain").stdout == plain
-
-
-@pytest.mark.parametrize("documented", [explain, schema])
-def test_the_examples_of_the_help_run(documented: Callable[..., None]) -> None:
-    lines = [words[1:] for line in (documented.__doc__ or "").splitlines() if (words := line.split())[:1] == ["rmqlb"]]
-    assert len(lines) > 1
-    for words in lines:
-        ran = run(*words)
-        assert (ran.code, bool(ran.stdout), ran.stderr) == (0, True, "")
 
 
 def test_a_wrong_code_gets_a_suggestion() -> None:

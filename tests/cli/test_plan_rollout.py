@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.commands.plan_rollout import plan_rollout
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, ROOT, Failed, error_of, run
-from tests.cli.test_simulate_rebalance import I0, I1, I2, examples, snapshot
+from tests.cli.run import EXAMPLE, Failed, error_of, run
+from tests.cli.test_simulate_rebalance import I0, I1, I2, snapshot
 
 BASE = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
 SHORT = ("--pause", "20s", "--down", "5s")
@@ -24,13 +23,6 @@ def data(*args: str) -> dict[str, Any]:
     assert (value["schema"], value["command"]) == ("rmqlb/plan-rollout", "plan-rollout")
     found: dict[str, Any] = value["data"]
     return found
-
-
-@pytest.mark.parametrize("words", examples(plan_rollout.__doc__ or ""), ids=" ".join)
-def test_the_examples_of_the_help_run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    ran = run(*words)
-    assert (ran.code, bool(ran.stdout)) == (0, True), ran.stderr
 
 
 def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:

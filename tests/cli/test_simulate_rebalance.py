@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from rmqlb.cli.commands.simulate_rebalance import simulate_rebalance
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.model.group_scenario import TIMER_NAMES
-from tests.cli.run import EXAMPLE, ROOT, SKEWED, run
+from tests.cli.run import EXAMPLE, SKEWED, run
 
 BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")
 I0, I1, I2 = (f"192.0.2.2@inst{number}" for number in range(3))
@@ -32,20 +31,6 @@ def data(*args: str, code: int = 0) -> dict[str, Any]:
     assert (value["schema"], value["command"]) == ("rmqlb/simulate-rebalance", "simulate-rebalance")
     found: dict[str, Any] = value["data"]
     return found
-
-
-def examples(docstring: str) -> list[list[str]]:
-    """The command lines of a docstring; one that goes on is indented below it."""
-    block = re.search(r"Examples:\n(.*?)\n\n\s*(?:An event|Exit codes)", docstring, re.DOTALL)
-    assert block
-    return [shlex.split(part)[1:] for part in re.split(r"\n\s*\n", block[1])]
-
-
-@pytest.mark.parametrize("words", examples(simulate_rebalance.__doc__ or ""), ids=" ".join)
-def test_the_examples_of_the_help_run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    ran = run(*words)
-    assert (ran.code, bool(ran.stdout), ran.stderr) == (0, True, "")
 
 
 def test_the_help_names_every_event_and_every_timer() -> None:

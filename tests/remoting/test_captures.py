@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -96,9 +95,16 @@ def test_a_capture_cut_at_any_offset_gives_no_command_and_an_error_at_the_end(on
 
 @each_capture
 def test_a_capture_without_its_first_bytes_gives_commands_or_a_protocol_error(one: Capture) -> None:
+    whole = decode(one.frame)
     for cut in range(1, len(one.frame)):
-        with suppress(ProtocolError):
-            decode(one.frame[cut:])
+        try:
+            commands = decode(one.frame[cut:])
+        except ProtocolError as error:
+            assert error.message
+            assert "\n" not in error.message
+        else:
+            assert commands != whole
+            assert all(FrameDecoder().feed(encode_frame(command)) == [command] for command in commands)
 
 
 def test_route_answers_are_standard_json_with_and_without_the_field_that_asks_for_it() -> None:

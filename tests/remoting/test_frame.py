@@ -16,10 +16,12 @@ from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, FrameDecoder, encode_fra
 from tests.figures import FIGURES
 
 from .strategies import COMMANDS, pieces
-from .vectors import CAPTURES, JSON_FRAMES, ROUTE, frame
+from .vectors import CAPTURES, JSON_FRAMES, ROUTE, Capture, frame
 
 HEADER = b'{"code":0,"flag":1,"opaque":1}'
 GOOD = frame(HEADER)
+LENGTHS = 8
+"""Bytes of the two lengths before the header."""
 
 
 def int32(number: int) -> bytes:
@@ -241,6 +243,23 @@ def test_text_that_is_not_unicode_is_not_encoded(serialize_type: SerializeType) 
         assert "\udce9" not in caught.value.message
 
 
+def check_what_comes_of(changed: bytes, one: Capture, at: int) -> None:
+    """One command at most, then one error at most; a command can be sent on, and its body is the one that came."""
+    found = events([changed])
+    commands = [each for each in found if isinstance(each, RemotingCommand)]
+    errors = [each for each in found if isinstance(each, str)]
+    assert len(commands) <= 1
+    assert len(errors) <= 1
+    assert found == [*commands, *errors] != []
+    assert all(error and "\n" not in error for error in errors)
+    if changed == one.frame:
+        assert errors == []
+    for command in commands:
+        assert FrameDecoder().feed(encode_frame(command)) == [command]
+        if at >= LENGTHS:
+            assert (command.body or b"") == changed[len(changed) - one.body_bytes :]
+
+
 def test_every_byte_of_a_frame_may_be_changed() -> None:
     for one in islice(CAPTURES, 0, None, 6):
         header_end = len(one.frame) - one.body_bytes
@@ -248,4 +267,4 @@ def test_every_byte_of_a_frame_may_be_changed() -> None:
             for value in (0, 1, 0x22, 0x5C, 0x7F, 0x80, 0xFF):
                 changed = bytearray(one.frame)
                 changed[at] = value
-                events([bytes(changed)])
+                check_what_comes_of(bytes(changed), one, at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -218,10 +217,26 @@ VALUES = st.recursive(
 )
 
 
+def read_or_refused(text: str) -> Policy | None:
+    """The policy, which has a rule; None after one line that names the file."""
+    try:
+        policy = parse_policy(text, "p", NAMES)
+    except UsageError as error:
+        assert error.message.startswith("p")
+        assert "\n" not in error.message
+        return None
+    assert policy.where == "p"
+    assert policy.rules
+    return policy
+
+
 @given(VALUES)
 def test_whatever_stands_in_a_policy_it_is_read_or_refused(value: object) -> None:
-    with suppress(UsageError):
-        parse_policy(json.dumps(value), "p", NAMES)
+    policy = read_or_refused(json.dumps(value))
+    if policy is not None:
+        assert isinstance(value, dict)
+        assert len(policy.rules) == len(value["rules"])
+        assert len(policy.waivers) == len(value.get("waivers") or ())
 
 
 @given(VALUES, st.sampled_from([("rules", 0, "limits"), ("rules", 0, "groups"), ("waivers", 0, "until"), ("rules", 0)]))
@@ -241,5 +256,5 @@ def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
 
 @given(st.text() | st.text(alphabet="rules: -{}[]*&!,\n'\"#%|>"))
 def test_whatever_text_a_policy_is_it_is_read_or_refused(text: str) -> None:
-    with suppress(UsageError):
-        parse_policy(text, "p", NAMES)
+    policy = read_or_refused(text)
+    assert policy is None or read_or_refused(text) == policy

@@ -263,5 +263,14 @@ def test_equal_reports_give_equal_bytes() -> None:
 
 
 def test_a_simulation_of_nothing_is_drawn_too() -> None:
-    ET.fromstring(svg_picture(simulated({}, events=())))
-    Page(html_page(simulated({}, events=())))
+    found = texts(svg(simulated({}, events=())))
+    assert found[:3] == [
+        "group g: no event; settled 1s after the start",
+        "every queue has an owner all the time",
+        "no queue ever has several owners",
+    ]
+    page = Page(html_page(simulated({}, events=())))
+    assert page.texts["h1"] == found[:1]
+    empty = [title.removesuffix(": none") for title in page.texts["h2"] if title.endswith(": none")]
+    assert len(empty) == len(page.texts["h2"]) - 1
+    assert page.tags.count("table") == 1, "the summary, which is never empty"

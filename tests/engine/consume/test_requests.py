@@ -30,9 +30,7 @@ def test_a_queue_whose_offset_is_not_told_is_not_taken(trial: int) -> None:
 def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_for() -> None:
     """`RebalanceImpl.updateProcessQueueTableInRebalance`: the queue is passed over."""
     for version in ("5.5.0", "5.1.4", "4.9.7"):
-        report = simulate(
-            "c1", *LOST, orderly=True, client_version=version, explain=True, until_us=60 * SECOND_US
-        )
+        report = simulate("c1", *LOST, orderly=True, client_version=version, explain=True, until_us=60 * SECOND_US)
         assert not [step for step in report.steps if "no offset from" in step.text]
         assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
 
