@@ -295,6 +295,8 @@ class TrialsReport(Struct, frozen=True):
         isolations: broker name → how often a trial isolated it.
         attempts_at: broker name → requests of a trial to it.
         failed_at: broker name → of these, failed.
+        lost_messages: messages of a trial that no attempt stored: a number, where `lost` is a share. When no trial lost
+            any, the upper end is that of the share, in messages.
         failures: how each failure was taken, in the scenario's order.
     """
 
@@ -316,4 +318,5 @@ class TrialsReport(Struct, frozen=True):
     isolations: Mapping[str, Estimate]
     attempts_at: Mapping[str, Estimate]
     failed_at: Mapping[str, Estimate]
+    lost_messages: Estimate
     failures: tuple[FailureTrials, ...] = ()

@@ -268,15 +268,19 @@ SENDS = table(
     trials="int",
     messages="double",
     attempts="double",
+    attemptsPerMessage="double",
     extraAttempts="double",
     lost="double",
     lostLow="double",
     lostHigh="double",
+    lostShare="double",
     anyLost="double",
     longestMs="double",
 )
-"""A topic's producer under the failure schedule, means over the trials; `lostLow` and `lostHigh` bound the mean of
-`lost` with 95 % confidence; `anyLost` is the share of trials that lost a message."""
+"""A topic's producer under the failure schedule, means over the trials. `messages`, `attempts` (requests, each
+message's first one included), `extraAttempts` and `lost` are numbers of a trial; `lostLow` and `lostHigh` bound the
+mean of `lost` with 95 % confidence. `lostShare` is the share of messages lost, `anyLost` that of trials that lost a
+message, both 0 to 1."""
 
 SEND_SHARES = table(
     "send_shares",
@@ -288,6 +292,8 @@ SEND_SHARES = table(
     failures="double",
     share="double",
 )
+"""What one broker of the topic gets of it, means over the trials: `attempts` and, of these, `failures` are numbers of
+requests of a trial; `share` is its share of the messages stored, 0 to 1, null when no trial stored any."""
 
 SESSIONS = Table(
     "sessions",

@@ -70,6 +70,7 @@ def what_if(group: str, change: str, subject: str, after: str = "AVG", **figures
 
 def send(topic: str, lost: float, *, latency_fault: bool = False) -> Row:
     figures = {"trials": 10, "messages": 1000.0, "attempts": 1010.0, "extraAttempts": 10.0, "longestMs": 3004.0}
+    figures = {**figures, "attemptsPerMessage": 1.01, "lostShare": lost / 1000}
     bounds = {"lost": lost, "lostLow": lost / 2, "lostHigh": 2 * lost, "anyLost": 0.5 if lost else 0.0}
     return {**KEY, "topic": topic, "scenario": "broker-a dies", "latencyFault": latency_fault, **figures, **bounds}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,11 +104,13 @@ def row_of(key_: Mapping[str, Any], report: TrialsReport) -> dict[str, Any]:
         **key_,
         "trials": 6,
         "messages": report.messages.mean,
-        "attempts": report.attempts.mean,
+        "attempts": math.fsum(each.mean for each in report.attempts_at.values()),
+        "attemptsPerMessage": report.attempts.mean,
         "extraAttempts": report.extra_attempts.mean,
-        "lost": report.lost.mean,
-        "lostLow": report.lost.low,
-        "lostHigh": report.lost.high,
+        "lost": report.lost_messages.mean,
+        "lostLow": report.lost_messages.low,
+        "lostHigh": report.lost_messages.high,
+        "lostShare": report.lost.mean,
         "anyLost": report.losing_trials.mean,
         "longestMs": report.longest_send_ms.mean,
     }

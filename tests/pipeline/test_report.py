@@ -18,15 +18,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.producers.producers import write_sends
+from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
 from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.gather import figures
+from rmqlb.pipeline.report.page import Grid
 from rmqlb.pipeline.report.sections import facts, sections
+from rmqlb.pipeline.report.values import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
-from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TREND, WHAT_IF
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF
 from rmqlb.pipeline.warehouse import Warehouse
+from tests.builders import route
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
+from tests.pipeline_rows.send_shapes import told_of, topic_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -449,6 +455,47 @@ def test_producers_are_summed_up_by_scenario(found: Found) -> None:
     ]
     assert [(one.topic, one.lost) for one in shown.losing] == [("t", 3.0), ("t", 1.0)]
     assert [(one.broker_name, one.share) for one in shown.broker_sends] == [("a", 0.75), ("b", 0.25)]
+
+
+def test_scenarios_that_the_page_does_not_list_are_in_its_sums(found: Found) -> None:
+    rows = [{**send("t", 1.0), "scenario": f"broker-{n:03} dies"} for n in range(102)]
+    shown = found(sends=[*rows, {**send("t", 2.0), "scenario": "the last by name"}])
+    assert shown.scenarios is not None
+    assert (len(shown.scenarios), shown.scenarios[0].scenario) == (100, "the last by name")
+    assert shown.send_totals == SendTotals(103_000.0, 104.0)
+
+
+def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSession, warehouse: Warehouse) -> None:
+    routes = [route("One", a=4), route("Two", a=4, b=2)]
+    rows = [{**KEY, **topic_row(each)} for each in routes]
+    frame = spark.createDataFrame([[row[name] for name in TOPICS.columns] for row in rows], TOPICS.ddl)
+    with warehouse.writing() as writing:
+        write_sends(frame, SendSchedule(trials=5), writing, partitions=2)
+    shown = {one.name: one for one in sections(figures(Tables(spark, warehouse), 20, ()))}["producers"]
+    one, two = (told_of(each, "a@30s-", 5)["trials"] for each in routes)
+    assert (one["messages"]["mean"], one["lostMessages"]["mean"], two["lostMessages"]["mean"]) == (1200, 900, 0)
+    # Broker a of both topics, then broker b of the other one, all with the same load.
+    assert shown.seen[0] == "Of 3,600 simulated messages 900.00 are lost on average over the trials."
+    by_scenario, losing, by_broker = (
+        [dict(zip(_titles(grid), row, strict=True)) for row in grid.rows] for grid in shown.grids
+    )
+    assert [(row["scenario"], row["messages"], row["lost"], row["of all"]) for row in by_scenario] == [
+        ("a", 2400, 900, 900 / 2400),
+        ("b", 1200, 0, 0),
+    ]
+    assert by_scenario[0]["extra attempts"] == pytest.approx(
+        one["extraAttempts"]["mean"] + two["extraAttempts"]["mean"]
+    )
+    assert [(row["topic"], row["messages"], row["lost"], row["low"], row["high"]) for row in losing] == [
+        ("One", 1200, *(one["lostMessages"][name] for name in ("mean", "low", "high")))
+    ]
+    failed = {(row["broker"], row["scenario"]): row["failed"] for row in by_broker}
+    # No attempt fails elsewhere, and one that fails is a retry or a lost message.
+    assert failed["a", "a"] == pytest.approx(by_scenario[0]["extra attempts"] + 900)
+
+
+def _titles(grid: Grid) -> list[str]:
+    return [title for title, _ in grid.columns]
 
 
 def test_history_is_summed_up_by_day(found: Found) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from rmqlb.errors import DataError
+from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.pipeline.producers.send_rows import Run, SendShape
+from rmqlb.sources.formats.snapshot_file import to_document
+from tests.cli.run import run
 
 
 def runs(queues: Sequence[MessageQueue]) -> list[dict[str, Any]]:
@@ -54,3 +61,11 @@ def static_route(topic: str, queues: int, broker_name: str) -> TopicRouteData:
     """A static topic whose logical queues one broker bears."""
     mapping = TopicQueueMappingInfo(topic, "__global__", queues, broker_name, 1, {i: i for i in range(queues)})
     return TopicRouteData(topic, (), (), None, {broker_name: mapping})
+
+
+def told_of(topic: TopicRouteData, fail: str, trials: int) -> dict[str, Any]:
+    """What `simulate-send` prints as data for the load of the producers stage, with one failure."""
+    snapshot = ClusterSnapshot("dump", "a test", routes={topic.topic: RouteSighting(topic, Seen("a test"))})
+    typed = f"--fail {fail} --rate 10 --for 2m --trials {trials} -o json -q".split()
+    text = msgspec.json.encode({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": to_document(snapshot)})
+    return json.loads(run("simulate-send", "-s", "-", "--topic", topic.topic, *typed, stdin=text).stdout)["data"]  # type: ignore[no-any-return]

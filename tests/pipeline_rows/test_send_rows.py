@@ -33,7 +33,7 @@ from rmqlb.pipeline.producers.send_rows import (
 )
 from tests.builders import route
 from tests.engine.send.scenarios import BROKERS, scenarios
-from tests.pipeline_rows.send_shapes import shape, static_route
+from tests.pipeline_rows.send_shapes import shape, static_route, told_of
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
@@ -96,11 +96,13 @@ def test_a_row_is_what_simulate_trials_says() -> None:
         "latencyFault": False,
         "trials": 20,
         "messages": 40.0,
-        "attempts": report.attempts.mean,
+        "attempts": report.attempts_at["a"].mean + report.attempts_at["b"].mean,
+        "attemptsPerMessage": report.attempts.mean,
         "extraAttempts": report.extra_attempts.mean,
-        "lost": report.lost.mean,
-        "lostLow": report.lost.low,
-        "lostHigh": report.lost.high,
+        "lost": report.lost_messages.mean,
+        "lostLow": report.lost_messages.low,
+        "lostHigh": report.lost_messages.high,
+        "lostShare": report.lost.mean,
         "anyLost": 1.0,
         "longestMs": report.longest_send_ms.mean,
         "shares": [
@@ -147,7 +149,32 @@ def test_by_default_each_broker_dies_in_turn() -> None:
 
 def test_a_topic_on_one_broker_loses_everything_from_its_death_on() -> None:
     row = outcome_of(written(route(a=4)), "a", SendSchedule(trials=5))
-    assert (row["lost"], row["lostLow"], row["lostHigh"], row["anyLost"]) == (0.75, 0.75, 0.75, 1)
+    assert (row["messages"], row["lost"], row["lostLow"], row["lostHigh"]) == (1200, 900, 900, 900)
+    assert (row["lostShare"], row["anyLost"]) == (0.75, 1)
+
+
+@pytest.mark.parametrize("brokers", [{"a": 4}, {"a": 4, "b": 2}], ids="-".join)
+@pytest.mark.parametrize("kind", ["refused", "timeout"])
+def test_a_row_counts_what_simulate_send_counts(kind: str, brokers: dict[str, int]) -> None:
+    topic = route("Payments", **brokers)
+    dies = DIES if kind == "refused" else Failure("*", TIMEOUT, DIES.start, notices_us=120_000_000)
+    row = outcome_of(written(topic), "a", SendSchedule(failures=(dies,), trials=5))
+    told = told_of(topic, f"a@30s-:{kind}", 5)
+    trials = told["trials"]
+    named = {
+        "messages": "messages",
+        "attemptsPerMessage": "attemptsPerMessage",
+        "extraAttempts": "extraAttempts",
+        "lost": "lostMessages",
+        "lostShare": "lostShare",
+        "anyLost": "losingTrials",
+        "longestMs": "longestSendMs",
+    }
+    assert {column: row[column] for column in named} == {name: trials[key]["mean"] for name, key in named.items()}
+    assert (row["lostLow"], row["lostHigh"]) == (trials["lostMessages"]["low"], trials["lostMessages"]["high"])
+    assert row["attempts"] == pytest.approx(row["messages"] + row["extraAttempts"])
+    if len(brokers) == 1 and kind == "refused":  # nothing is random: one run counts what all of them do
+        assert (row["lost"], row["attempts"]) == (told["totals"]["lost"], told["totals"]["attempts"])
 
 
 def test_a_trial_that_stores_nothing_has_no_shares() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 
 from rmqlb.engine.figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
@@ -73,7 +74,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         UsageError: it asks about a broker that the topic does not have.
     """
     messages = trials.messages.mean
-    attempts = trials.attempts.mean * messages
+    attempts = fsum(each.mean for each in trials.attempts_at.values())
     name = condition.name
     if condition.subject is not None:
         broker = _broker(condition, report).broker_name
@@ -85,10 +86,10 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         times = of_brokers.get(name, {}).get(broker)
         return condition.try_on(times.mean if times else None, attempts)
     values = {
-        "lost": trials.lost.mean * messages,
-        "stored": messages - trials.lost.mean * messages,
+        "lost": trials.lost_messages.mean,
+        "stored": messages - trials.lost_messages.mean,
         "attempts": attempts,
-        "failed-attempts": sum(each.mean for each in trials.failed_at.values()),
+        "failed-attempts": fsum(each.mean for each in trials.failed_at.values()),
         "extra-attempts": trials.extra_attempts.mean,
         "failing-ms": trials.failing_ms.mean,
         "longest-send-ms": trials.longest_send.max_ms,

@@ -86,7 +86,7 @@ class _Summary:
         self._waiting: list[TrialCounts] = []
         self._losing = 0
         self._messages, self._extra, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
-        self._attempts, self._lost = Mean(), Mean(high=1.0)
+        self._attempts, self._lost, self._lost_messages = Mean(), Mean(high=1.0), Mean()
         self._shares = [Mean(high=1.0) for _ in names]
         self._isolations = [Mean() for _ in names]
         self._attempts_at, self._failed_at = [Mean() for _ in names], [Mean() for _ in names]
@@ -112,6 +112,7 @@ class _Summary:
         self._longest_counts.update([trial.longest for trial in counts])
         self._attempts.add([trial.attempts / (trial.messages or 1) for trial in counts])
         self._lost.add([trial.lost / (trial.messages or 1) for trial in counts])
+        self._lost_messages.add([trial.lost for trial in counts])
         stored = [(trial.stored, total) for trial in counts if (total := sum(trial.stored))]
         for broker, (share, isolations) in enumerate(zip(self._shares, self._isolations, strict=True)):
             share.add([by_broker[broker] / total for by_broker, total in stored])
@@ -131,6 +132,13 @@ class _Summary:
         if not self._losing:
             return Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
         return self._lost.estimate()
+
+    def _lost_messages_estimate(self) -> Estimate:
+        messages = self._messages.estimate()
+        if not self._losing:
+            return Estimate(0.0, 0.0, self._lost_estimate().high * messages.mean)
+        lost = self._lost_messages.estimate()
+        return Estimate(lost.mean, lost.low, min(lost.high, messages.high))
 
     def report(self, topic: str, wanted: int) -> TrialsReport:
         """The report of at least two trials."""
@@ -156,6 +164,7 @@ class _Summary:
             isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
             attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
             failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
+            lost_messages=self._lost_messages_estimate(),
             failures=tuple(
                 FailureTrials(failure, began, until.total(), self._spread(until) if until else None)
                 for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)

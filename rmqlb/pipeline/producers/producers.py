@@ -40,8 +40,7 @@ OUTCOMES = Table(
 )
 """A job and what came of it; `shares` has an entry for each of the shape's brokers, null where nothing was simulated.
 
-`attempts` are requests for each message, `lost` is a share of messages, `share` one of the messages that were stored,
-null when no trial stored any. `attempts` and `failures` of a broker are requests of a trial to it.
+What the columns count, SENDS and SEND_SHARES say.
 """
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from math import fsum
 from typing import Any
 
 import msgspec
@@ -194,11 +195,13 @@ def figures(report: TrialsReport) -> Mapping[str, Any]:
     return {
         "trials": report.trials,
         "messages": report.messages.mean,
-        "attempts": report.attempts.mean,
+        "attempts": fsum(each.mean for each in report.attempts_at.values()),
+        "attemptsPerMessage": report.attempts.mean,
         "extraAttempts": report.extra_attempts.mean,
-        "lost": report.lost.mean,
-        "lostLow": report.lost.low,
-        "lostHigh": report.lost.high,
+        "lost": report.lost_messages.mean,
+        "lostLow": report.lost_messages.low,
+        "lostHigh": report.lost_messages.high,
+        "lostShare": report.lost.mean,
         "anyLost": report.losing_trials.mean,
         "longestMs": report.longest_send_ms.mean,
         "shares": [

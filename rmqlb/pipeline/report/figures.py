@@ -18,6 +18,7 @@ from rmqlb.pipeline.report.values import (
     Quarantined,
     Scenario,
     SeenGroup,
+    SendTotals,
     StrategyChange,
     StrategyScores,
     TopicSends,
@@ -53,6 +54,7 @@ class Figures:
     member_changes: tuple[MemberChange, ...] | None = None
     brokers: tuple[BrokerLoss, ...] | None = None
     scenarios: tuple[Scenario, ...] | None = None
+    send_totals: SendTotals = SendTotals(None, None)
     losing: tuple[TopicSends, ...] = ()
     broker_sends: tuple[BrokerSends, ...] = ()
     moves: tuple[MovesDay, ...] | None = None

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.report.frames import Tables, counted, down, first
-from rmqlb.pipeline.report.values import BrokerSends, Scenario, TopicSends
+from rmqlb.pipeline.report.frames import Tables, counted, down, first, rows
+from rmqlb.pipeline.report.values import BrokerSends, Scenario, SendTotals, TopicSends
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS
 
 MOST_SCENARIOS = 100
@@ -21,7 +21,11 @@ def sends(tables: Tables, top: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     topics, shares = tables.last(SENDS), tables.last(SEND_SHARES)
     if topics is not None:
-        found["scenarios"] = first(Scenario, _scenarios(topics), MOST_SCENARIOS, *_CASE)
+        scenarios = _scenarios(topics)
+        sums = scenarios.agg(*(fn.sum(name).alias(name) for name in ("messages", "lost")))
+        found["send_totals"] = rows(SendTotals, sums)[0]
+        worst = (down("lostShare"), down("extraAttempts"), *_CASE)
+        found["scenarios"] = first(Scenario, scenarios, MOST_SCENARIOS, *worst)
         order = (down("lost"), down("anyLost"), "cluster", "topic", *_CASE)
         found["losing"] = first(TopicSends, topics.where("lost > 0"), top, *order)
     if shares is not None:
@@ -31,12 +35,13 @@ def sends(tables: Tables, top: int) -> dict[str, Any]:
 
 
 def _scenarios(topics: DataFrame) -> DataFrame:
-    return topics.groupBy(*_CASE).agg(
+    found = topics.groupBy(*_CASE).agg(
         fn.count("*").alias("topics"),
         counted(fn.col("lost") > 0).alias("losing"),
         *(fn.sum(name).alias(name) for name in ("messages", "extraAttempts", "lost")),
         fn.max("longestMs").alias("longestMs"),
     )
+    return found.withColumn("lostShare", fn.try_divide("lost", "messages"))
 
 
 def _brokers(shares: DataFrame) -> DataFrame:

@@ -7,7 +7,7 @@ from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.page import Grid, Section, grid_of, said
 from rmqlb.pipeline.report.sections_groups import IN_PICTURE
 from rmqlb.pipeline.report.values import BrokerSends, Scenario, TopicSends
-from rmqlb.pipeline.report.words import share_of, total_of
+from rmqlb.pipeline.report.words import share_of
 
 _TITLE = "Producers while brokers fail"
 
@@ -18,21 +18,19 @@ def send_sections(figures: Figures) -> tuple[Section, ...]:
         return ()
     if not figures.scenarios:
         return (Section("producers", _TITLE, (said("Nothing: no producer was simulated."),)),)
-    return (_producers(figures.scenarios, figures.losing, figures.broker_sends),)
+    return (_producers(figures, figures.scenarios),)
 
 
 def _switch(*, on: bool) -> str:
     return "on" if on else "off"
 
 
-def _producers(
-    found: tuple[Scenario, ...], losing: tuple[TopicSends, ...], brokers: tuple[BrokerSends, ...]
-) -> Section:
-    lost, messages = total_of(one.lost for one in found), total_of(one.messages for one in found)
+def _producers(figures: Figures, found: tuple[Scenario, ...]) -> Section:
+    totals, worst = figures.send_totals, found[0]
+    lost, messages = totals.lost or 0, totals.messages
     if not messages:
         nothing = said("Nothing: of no topic can anybody tell what its producer goes through.")
         return Section("producers", _TITLE, (nothing,), grids=(_scenarios(found),))
-    worst = max(found, key=lambda one: share_of(one.lost, one.messages) or 0)
     seen = [
         said("Of {} simulated messages {} are lost on average over the trials.", round(messages), lost)
         if lost
@@ -41,7 +39,7 @@ def _producers(
     if lost:
         seen.append(
             said(
-                "Most are lost in {} (latency fault {}), by the producers of {} of {} topics.",
+                "The largest share is lost in {} (latency fault {}), by the producers of {} of {} topics.",
                 worst.scenario, _switch(on=worst.latency_fault), worst.losing, worst.topics,
             )
         )  # fmt: skip
@@ -62,13 +60,13 @@ def _producers(
         "a topic with write queues on one broker only loses whatever is sent while it is away: give it a second one. "
         "Where a slow or silent broker costs, sendLatencyFaultEnable makes producers avoid it.",
         (picture,),
-        (_scenarios(found), _losing(losing), _brokers(brokers)),
+        (_scenarios(found), _losing(figures.losing), _brokers(figures.broker_sends)),
     )
 
 
 def _scenarios(found: tuple[Scenario, ...]) -> Grid:
     return grid_of(
-        "Each scenario over all topics, means over the trials",
+        "Each scenario over all topics, the largest share lost first; means over the trials",
         found,
         ("scenario", "name", "scenario"),
         ("latency fault", "word", lambda one: _switch(on=one.latency_fault)),

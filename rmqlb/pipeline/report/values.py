@@ -186,7 +186,10 @@ class BrokerLoss:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All topics' producers under a failure schedule, means over the trials; `losing`: topics that lost a message."""
+    """All topics' producers under a failure schedule, means over the trials.
+
+    `messages`, `extra_attempts` and `lost` are numbers; `losing`: topics that lost a message.
+    """
 
     scenario: str
     latency_fault: bool
@@ -199,8 +202,16 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
+class SendTotals:
+    """Messages sent and lost in all scenarios, of which the page has the first: numbers."""
+
+    messages: float | None
+    lost: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSends:
-    """A topic's producer that loses messages."""
+    """A topic's producer that loses messages; `lost` with its bounds is a number, `any_lost` a share of the trials."""
 
     cluster: str
     topic: str

@@ -25,6 +25,7 @@ def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
     rows: tuple[tuple[Cell, ...], ...] = (
         *shares,
         ("attempts for a message", *_number(report.attempts)),
+        ("lost messages", *_number(report.lost_messages)),
         ("chance that a message is lost", *_percent(report.lost)),
         ("chance that a trial loses any", *_percent(report.losing_trials)),
         ("extra attempts", *_number(report.extra_attempts)),
@@ -63,6 +64,8 @@ def trials_data(report: TrialsReport) -> TrialsData:
         "share": {name: _estimate(share) for name, share in report.shares.items()},
         "attemptsPerMessage": _estimate(report.attempts),
         "lost": _estimate(report.lost),
+        "lostShare": _estimate(report.lost),
+        "lostMessages": _estimate(report.lost_messages),
         "losingTrials": _estimate(report.losing_trials),
         "extraAttempts": _estimate(report.extra_attempts),
         "failingMs": _estimate(report.failing_ms),

@@ -75,7 +75,9 @@ class TrialsData(TypedDict):
         messages: sent in a trial.
         share: broker name → its share of the stored messages.
         attemptsPerMessage: requests for each message.
-        lost: share of messages lost.
+        lost: share of messages lost, as lostShare.
+        lostShare: share of messages lost, 0 to 1.
+        lostMessages: messages lost in a trial, a number.
         losingTrials: share of trials that lost a message.
         extraAttempts: requests of a trial beyond each message's first.
         failingMs: time of a trial in failed attempts.
@@ -91,6 +93,8 @@ class TrialsData(TypedDict):
     share: dict[str, EstimateData]
     attemptsPerMessage: EstimateData
     lost: EstimateData
+    lostShare: EstimateData
+    lostMessages: EstimateData
     losingTrials: EstimateData
     extraAttempts: EstimateData
     failingMs: EstimateData

@@ -66,6 +66,8 @@ def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> 
     assert ours.messages.mean == pytest.approx(fmean(total.messages for total in totals))
     assert ours.attempts.mean == pytest.approx(fmean(total.attempts / total.messages for total in totals))
     assert ours.lost.mean == pytest.approx(fmean(total.lost / total.messages for total in totals))
+    assert ours.lost_messages.mean == pytest.approx(fmean(total.lost for total in totals))
+    assert 0 <= ours.lost_messages.low <= ours.lost_messages.mean <= ours.lost_messages.high
     assert ours.losing_trials.mean == pytest.approx(fmean(total.lost > 0 for total in totals))
     assert ours.extra_attempts.mean == pytest.approx(fmean(total.extra_attempts for total in totals))
     assert ours.failing_ms.mean == pytest.approx(fmean(total.failing_ms for total in totals))
@@ -181,6 +183,7 @@ def test_blocks_grow_up_to_a_limit() -> None:
 def test_without_a_lost_message_the_rule_of_three_says_how_few_there_can_be() -> None:
     report = simulate_trials(THREE, TOGETHER["healthy"], 300)
     assert report.lost == Estimate(0.0, 0.0, 0.01)
+    assert report.lost_messages == Estimate(0.0, 0.0, 0.01 * report.messages.mean)
     assert report.losing_trials.mean == 0
     assert simulate_trials(THREE, TOGETHER["healthy"], 2).lost.high == 1
 
@@ -190,6 +193,7 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     report = simulate_trials(THREE, SendScenario(messages=2, failures=everywhere), 5)
     assert report.shares == {}
     assert report.lost == Estimate(1.0, 1.0, 1.0)
+    assert report.lost_messages == report.messages
     assert simulate_trials(THREE, SendScenario(messages=0), 5).attempts.mean == 0
 
 
