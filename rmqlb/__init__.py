@@ -5,6 +5,7 @@ The names below are the public Python API; importing `rmqlb` itself loads none o
 
 from __future__ import annotations
 
+from _thread import RLock
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -108,8 +109,15 @@ __all__ = [
     "simulate_trials",
 ]
 
+_importing = RLock()
+"""Python gives a module that is not complete to a thread that would otherwise wait for ever: threads that import what
+imports one another from different ends meet that, so one at a time does."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'rmqlb' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    with _importing:
+        value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

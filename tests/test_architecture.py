@@ -14,9 +14,10 @@ import pytest
 import rmqlb
 
 ROOT = Path(rmqlb.__file__).parent
-EVERYWHERE = {"errors"}
+EVERYWHERE = {"errors", "decoding"}
 MAY_IMPORT = {
     "errors": set(),
+    "decoding": set(),
     "version": set(),
     "model": set(),
     "remoting": set(),
@@ -34,7 +35,7 @@ LIVES_IN = {
     "rich": {"views", "cli"},
     "httpx": {"sources"},
     "httpcore": {"sources"},
-    "msgspec": {"model", "engine", "sources", "views", "cli", "pipeline"},
+    "msgspec": {"decoding", "model", "engine", "sources", "views", "cli", "pipeline"},
     "numpy": {"kernels", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},

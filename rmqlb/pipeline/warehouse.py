@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import WRITTEN_BY, Table, ddl
 
@@ -159,7 +160,7 @@ class Warehouse:
         path = os.path.join(self.folder, _CONTENTS)
         try:
             with open(path, "rb") as file:
-                contents = msgspec.json.decode(file.read(), type=_Contents)
+                contents = decode(file.read(), _Contents)
         except FileNotFoundError:
             return _Contents()
         except (OSError, msgspec.DecodeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
@@ -23,7 +23,7 @@ def asking_at_once(
 ) -> Iterator[list[Future[Answered]]]:
     """The coming answers, in the order of the items, while at most so many threads ask.
 
-    After an error nothing more is asked, and what is under way is waited for; after an interrupt nothing is.
+    At the end and after an error nothing more is asked, and the threads are waited for; after an interrupt nothing is.
     """
     futures: list[Future[Answered]] = [Future() for _ in items]
     waiting = deque(zip(items, futures, strict=True))
@@ -33,10 +33,15 @@ def asking_at_once(
     try:
         yield futures
     except Exception:
-        waiting.clear()
-        for thread in threads:
-            thread.join()
+        _end(threads, waiting)
         raise
+    _end(threads, waiting)
+
+
+def _end(threads: Iterable[threading.Thread], waiting: deque[tuple[Asked, Future[Answered]]]) -> None:
+    waiting.clear()
+    for thread in threads:
+        thread.join()
 
 
 def _ask_all(ask: Callable[[Asked], Answered], waiting: deque[tuple[Asked, Future[Answered]]]) -> None:

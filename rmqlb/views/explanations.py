@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
 from msgspec import Struct
 
+from rmqlb.decoding import convert
 from rmqlb.views.report import Cell, Column, Report, Section
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Explanation(Struct, frozen=True, forbid_unknown_fields=True):
 def explanations() -> dict[str, Explanation]:
     """Code → what it means, in the catalogue's order; exit codes are there as text."""
     text = files("rmqlb.views").joinpath(_CATALOGUE).read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Explanation])
+    return convert(tomllib.loads(text), dict[str, Explanation])
 
 
 def explanation_report(

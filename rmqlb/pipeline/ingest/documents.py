@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from rmqlb.decoding import decode
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.ingest.files import Told
@@ -82,7 +83,7 @@ def split(body: bytes) -> list[bytes]:
 
 def _is_one(body: bytes) -> bool:
     try:
-        msgspec.json.decode(body, type=msgspec.Raw)
+        decode(body, msgspec.Raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return True

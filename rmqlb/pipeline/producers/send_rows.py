@@ -14,10 +14,10 @@ from fractions import Fraction
 from math import fsum
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.decoding import decode
 from rmqlb.engine.send.simulate import check, rules
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.errors import UsageError
@@ -103,7 +103,7 @@ def check_schedule(schedule: SendSchedule) -> None:
 
 def shape_of(text: str) -> SendShape:
     """The shape that is written down in `producers.JOBS`, as JSON."""
-    return msgspec.json.decode(text, type=SendShape)
+    return decode(text, SendShape)
 
 
 def scenarios_of(shape: SendShape, schedule: SendSchedule) -> tuple[str | None, ...]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from rmqlb import decoding
 from rmqlb.errors import DocumentError
 from rmqlb.model.java import parse_int, split
 from rmqlb.sources.formats.bounded import MAX_DEPTH, text_of
@@ -243,7 +244,7 @@ def convert(value: object, kind: type[Document], where: str) -> Document:
         DocumentError: a field is missing or of another type; the message names its path.
     """
     try:
-        return msgspec.convert(value, kind, strict=True, str_keys=True)
+        return decoding.convert(value, kind)
     except msgspec.ValidationError as error:
         raise DocumentError(f"{where}: {_plain(error)}") from None
 
@@ -255,7 +256,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
         DocumentError: it is not JSON, nested too deeply, or a field is missing or of another type.
     """
     try:
-        document = msgspec.json.decode(body, type=kind)
+        document = decoding.decode(body, kind)
     except msgspec.DecodeError as error:
         raise DocumentError(f"{where}: {_plain(error)}") from None
     except (RecursionError, UnicodeDecodeError) as error:
@@ -269,7 +270,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
 def _decode_lines(body: bytes) -> list[object] | None:
     """Strict JSON with a document a line, or None when it is something else."""
     try:
-        lines: list[object] = msgspec.json.Decoder().decode_lines(body)
+        lines = decoding.decode_lines(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return None if any(_deeper_than(line, MAX_DEPTH) for line in lines) else lines

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from rmqlb import decoding
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
@@ -45,7 +46,7 @@ class Heading(CamelStruct, frozen=True):
 def heading(body: bytes) -> Heading | None:
     """The body's heading when it is strict JSON and calls itself a snapshot, else None."""
     try:
-        found = msgspec.json.decode(body, type=Heading)
+        found = decoding.decode(body, Heading)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return found if found.schema == SCHEMA else None

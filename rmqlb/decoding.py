@@ -1,0 +1,57 @@
+"""Where values become types: the one place in which msgspec reads JSON, or what was parsed, as a type.
+
+msgspec gathers what it has to know of a struct when it first reads one, and other threads find that before it is
+complete: one that reads as the same struct meanwhile follows an empty pointer, and the process dies of SIGSEGV. So each
+type, with all that it holds, is made ready under one lock before anybody reads as it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+import msgspec
+
+Value = TypeVar("Value")
+_lock = threading.Lock()
+_ready: set[object] = {object}
+"""Types of which msgspec knows all; to be added to under the lock only."""
+
+
+def convert(value: object, kind: type[Value]) -> Value:
+    """A parsed value as a type; nothing is converted but the keys of mappings, which may be texts for numbers.
+
+    Raises:
+        msgspec.ValidationError: it is of another type; the message names the path.
+    """
+    _make_ready(kind)
+    return msgspec.convert(value, kind, strict=True, str_keys=True)
+
+
+def decode(body: bytes | str, kind: type[Value]) -> Value:
+    """Strict JSON as a type.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON, or of another type; the message names the path.
+        RecursionError: it is nested too deeply.
+        UnicodeDecodeError: a text in it is not UTF-8.
+    """
+    _make_ready(kind)
+    return msgspec.json.decode(body, type=kind)
+
+
+def decode_lines(body: bytes) -> list[object]:
+    """Strict JSON with a document a line.
+
+    Raises:
+        As `decode`.
+    """
+    lines: list[object] = msgspec.json.Decoder().decode_lines(body)
+    return lines
+
+
+def _make_ready(kind: object) -> None:
+    if kind not in _ready:
+        with _lock:
+            msgspec.json.Decoder(kind)
+            _ready.add(kind)

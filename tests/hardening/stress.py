@@ -1,0 +1,106 @@
+"""Many processes of rmqlb at once that read live sources: none may end by a signal, or with a traceback.
+
+`python -m tests.hardening.stress RUNS` has that many read loopback servers that answer as recorded ones did, in eight
+loops side by side; `tests/live/test_stress.py` has them read a real RocketMQ.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import cycle, islice
+
+from msgspec import Struct
+
+from tests import replay_dashboard, replay_remoting
+from tests.cli.run import ROOT, environment
+from tests.hardening import walk
+
+LOOPS = 8
+_PROGRAM = "import sys; sys.setswitchinterval({interval}); from rmqlb.__main__ import run; run()"
+USUAL = 0.005
+"""Seconds until another thread may go on, as Python has it; the less, the sooner threads meet."""
+
+
+class Line(Struct, frozen=True):
+    """A command line.
+
+    Attributes:
+        words: what follows `rmqlb`.
+        code: the exit code that it must end with.
+    """
+
+    words: tuple[str, ...]
+    code: int = 0
+
+
+class Failed(Struct, frozen=True):
+    """A process that ended as none may."""
+
+    line: Line
+    code: int
+    stderr: str
+
+
+def reading(source: Sequence[str], group: str, topic: str, codes: Mapping[str, int]) -> list[Line]:
+    """Every command that reads a source, on a live one.
+
+    Args:
+        source: the options that name it.
+        group: of the group that commands are about.
+        topic: likewise.
+        codes: command → its exit code, where it is not 0.
+    """
+    of = {**dict.fromkeys(walk.ON_A_TOPIC, ("--topic", topic)), **dict.fromkeys(walk.ON_A_GROUP, ("--group", group))}
+    return [Line((name, *source, *of.get(name, ()), *more), codes.get(name, 0)) for name, more in walk.READING.items()]
+
+
+def stress(lines: Sequence[Line], runs: int, *, loops: int = LOOPS, interval: float = USUAL) -> list[Failed]:
+    """Those of so many processes that failed; the lines take turns, in so many loops side by side."""
+    with ThreadPoolExecutor(loops) as pool:
+        outcomes = pool.map(lambda line: _failed(line, interval), islice(cycle(lines), runs))
+        return [failed for failed in outcomes if failed is not None]
+
+
+def _failed(line: Line, interval: float) -> Failed | None:
+    program = [sys.executable, "-X", "faulthandler", "-c", _PROGRAM.format(interval=interval)]
+    done = subprocess.run(
+        [*program, *line.words], capture_output=True, cwd=ROOT, env=environment(), timeout=600, check=False
+    )
+    stderr = done.stderr.decode()
+    said_too_much = "Traceback" in stderr or "Fatal Python error" in stderr
+    return Failed(line, done.returncode, stderr) if done.returncode != line.code or said_too_much else None
+
+
+def replayed(stack: ExitStack) -> list[Line]:
+    """Every command that reads a source, on a cluster of 5.5.0 as far as it was recorded, and on its Dashboard."""
+    replays = stack.enter_context(replay_remoting.cluster())
+    native = ["-s", f"rocketmq://{replays[0].address}"]
+    native += [word for replay in replays for word in ("--map-address", replay.mapped)]
+    dashboard = stack.enter_context(replay_dashboard.dashboard())
+    group, topic = "order-svc", "OrderEvents"
+    return [
+        *reading(native, group, topic, walk.CODES),  # some of what fetch-routes asks for was not recorded
+        *reading(["-s", dashboard.url], group, topic, {"check": walk.CODES["check"]}),
+    ]
+
+
+def main(runs: str, interval: str = str(USUAL)) -> int:
+    """Run the processes and tell which failed; their number, at most 100."""
+    with ExitStack() as stack:
+        lines = replayed(stack)
+        failed = stress(lines, int(runs), interval=float(interval))
+    for (code, words), count in Counter((each.code, each.line.words) for each in failed).items():
+        sys.stdout.write(f"{count} × exit code {code}: rmqlb {' '.join(words)}\n")
+    for each in failed[:10]:
+        sys.stdout.write(f"\n{each.stderr}\n")
+    sys.stdout.write(f"{len(failed)} of {runs} processes failed\n")
+    return min(len(failed), 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
