@@ -19,10 +19,14 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from rmqlb.errors import ProtocolError
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
 from tests.figures import FIGURES
 
 CAPTURES = Path(__file__).parent / "data" / "remoting"
@@ -112,6 +116,11 @@ class Replay:
         return [(request.code, key(dict(request.ext_fields))) for request in self.requests]
 
     @property
+    def broker_name(self) -> str:
+        """The broker's name in the captures."""
+        return {"b0": "broker-a", "b1": "broker-b"}[self.broker] if self.version == "5.5.0" else "legacy-a"
+
+    @property
     def mapped(self) -> str:
         """The `--map-address` rule that leads from the broker's own address to this server."""
         return f"{BROKER_ADDRESSES[self.version, self.broker]}={self.address}"
@@ -147,7 +156,32 @@ class Replay:
                 )
             case RequestCode.GET_CONSUME_STATS:
                 return success(b'{"consumeTps":0.0,"offsetTable":{}}')
+            case RequestCode.QUERY_CONSUMER_OFFSET | RequestCode.GET_MAX_OFFSET | RequestCode.GET_MIN_OFFSET:
+                return self._offset(request)
         return self.unsupported(request)
+
+    def _offset(self, request: RemotingCommand) -> RemotingCommand:
+        """As the captured consume stats have it, with every message still there; a queue that is not in them is none."""
+        fields = request.ext_fields
+        queue = MessageQueue(fields["topic"], self.broker_name, int(fields["queueId"]))
+        groups = [fields["consumerGroup"]] if "consumerGroup" in fields else ["order-svc", "audit-svc"]
+        known = [state for group in groups if (state := self._stats(group).get(queue)) is not None]
+        if request.code == RequestCode.QUERY_CONSUMER_OFFSET:
+            if not known:
+                return refusal(
+                    ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+                )
+            return success(offset=str(known[0].consumer_offset))
+        if request.code == RequestCode.GET_MIN_OFFSET:
+            return success(offset="0" if known else "-1")
+        return success(offset=str(known[0].broker_offset) if known else "0")
+
+    def _stats(self, group: str) -> dict[MessageQueue, QueueState]:
+        answer = self.answers.get((RequestCode.GET_CONSUME_STATS, f"consumerGroup={group}"))
+        if not isinstance(answer, RemotingCommand) or answer.body is None:
+            return {}
+        document = docs.convert(docs.parse_document(answer.body, "replay"), docs.ConsumeStatsDocument, "replay")
+        return from_documents.consume_stats(document, "replay")
 
     def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:
         """What a server says about a code that it does not know: 4.9.7 nothing."""

@@ -19,6 +19,8 @@ BROADCASTING = "BROADCASTING"
 CONSUME_POP = "CONSUME_POP"
 CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
 RETRY_PREFIX = "%RETRY%"
+NOT_STORED = -1
+"""In the place of an offset: the broker has none of the group (`QUERY_NOT_FOUND`)."""
 DLQ_PREFIX = "%DLQ%"
 
 
@@ -82,12 +84,16 @@ class MemberReport(Struct, frozen=True):
         topics: topics it subscribes to, or None.
         strategy_class: simple Java class name of its allocation strategy, or None.
         client_rebalance: False when the broker assigns its queues (5.x), or None.
+        consume_timestamp: `consumeTimestamp`, by the member's own clock, as yyyyMMddHHmmss; or None.
+        started_at: when it started, ms since 1970, or None.
     """
 
     client_id: str
     topics: frozenset[str] | None = None
     strategy_class: str | None = None
     client_rebalance: bool | None = None
+    consume_timestamp: str | None = None
+    started_at: int | None = None
 
 
 class QueueState(Struct, frozen=True):
@@ -98,12 +104,19 @@ class QueueState(Struct, frozen=True):
         broker_offset: end of the queue, in messages, or None.
         consumer_offset: next message to read; below 0 when the group has stored none, or None.
         last_timestamp: store time of the last message read, ms since 1970, or None.
+        stored_offset: what the broker answers a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or
+            −1 when it has none; None when it was not asked.
+        min_offset: the first message that is still there, or None.
+        timestamp_offset: what the broker finds for the `consumeTimestamp` of the consumer that takes it, or None.
     """
 
     owners: frozenset[str] | None = None
     broker_offset: int | None = None
     consumer_offset: int | None = None
     last_timestamp: int | None = None
+    stored_offset: int | None = None
+    min_offset: int | None = None
+    timestamp_offset: int | None = None
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:

@@ -67,6 +67,11 @@ class BrokerData(Struct, frozen=True):
         """A broker with id 0 is registered."""
         return MASTER_ID in self.broker_addrs
 
+    @property
+    def address(self) -> str | None:
+        """Where it is asked: its master, else the slave with the smallest id; None when it has no address."""
+        return self.broker_addrs[min(self.broker_addrs)] if self.broker_addrs else None
+
 
 class TopicQueueMappingInfo(Struct, frozen=True):
     """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`).

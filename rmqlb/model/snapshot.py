@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.system_names import is_system_group, is_system_topic
 
@@ -54,6 +55,21 @@ class Wanted(Struct, frozen=True):
     groups: bool = True
     everything: Everything | None = None
     retry: bool = False
+
+
+class OffsetQuestion(Struct, frozen=True):
+    """A queue that a consumer takes, of which its broker is asked what it would tell the consumer.
+
+    Attributes:
+        queue: the queue.
+        address: its broker's.
+        timestamps: moments, in milliseconds since 1970, one of which is the consumer's `consumeTimestamp`; none when
+            that plays no part.
+    """
+
+    queue: MessageQueue
+    address: str
+    timestamps: tuple[int, ...] = ()
 
 
 class RouteSighting(Struct, frozen=True):

@@ -16,6 +16,10 @@ from typing import Final
 class RequestCode(IntEnum):
     """Requests that rmqlb sends, all of them reads, as `org.apache.rocketmq.remoting.protocol.RequestCode`."""
 
+    QUERY_CONSUMER_OFFSET = 14
+    SEARCH_OFFSET_BY_TIMESTAMP = 29
+    GET_MAX_OFFSET = 30
+    GET_MIN_OFFSET = 31
     GET_CONSUMER_LIST_BY_GROUP = 38
     GET_ROUTEINFO_BY_TOPIC = 105
     GET_BROKER_CLUSTER_INFO = 106

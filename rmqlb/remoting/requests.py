@@ -17,14 +17,14 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
 
 
-def _request(code: RequestCode, **ext_fields: str | bool | None) -> RemotingCommand:
+def _request(code: RequestCode, **ext_fields: str | bool | int | None) -> RemotingCommand:
     fields = {name: _java_text(value) for name, value in ext_fields.items() if value is not None}
     return RemotingCommand(code=code, ext_fields=fields)
 
 
-def _java_text(value: str | bool) -> str:
+def _java_text(value: str | bool | int) -> str:
     """What Java's `toString` gives, what `RemotingCommand.makeCustomHeaderToNet` sends."""
-    return str(value).lower() if isinstance(value, bool) else value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # To a name server.
@@ -79,3 +79,27 @@ def get_all_subscription_group_config() -> RemotingCommand:
 def get_consume_stats(consumer_group: str, topic: str | None = None) -> RemotingCommand:
     """Code 208: broker and consumer offset of every queue of a group; of one topic if it is given."""
     return _request(RequestCode.GET_CONSUME_STATS, consumerGroup=consumer_group, topic=topic)
+
+
+def query_consumer_offset(consumer_group: str, topic: str, queue_id: int) -> RemotingCommand:
+    """Code 14: the offset that the group has stored of a queue; 22 (QUERY_NOT_FOUND) when it has none.
+
+    Without `setZeroIfNotFound`, as clients ask: a queue whose first message, number 0, is still in the broker's memory
+    (before 5.1: not yet left to the disk) is answered with 0 when nothing is stored.
+    """
+    return _request(RequestCode.QUERY_CONSUMER_OFFSET, consumerGroup=consumer_group, topic=topic, queueId=queue_id)
+
+
+def search_offset_by_timestamp(topic: str, queue_id: int, timestamp: int) -> RemotingCommand:
+    """Code 29: a queue's first message that was stored at this time or later, in milliseconds since 1970."""
+    return _request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, topic=topic, queueId=queue_id, timestamp=timestamp)
+
+
+def get_max_offset(topic: str, queue_id: int) -> RemotingCommand:
+    """Code 30: the end of a queue, the number of its next message; 0 of a queue that is not there."""
+    return _request(RequestCode.GET_MAX_OFFSET, topic=topic, queueId=queue_id)
+
+
+def get_min_offset(topic: str, queue_id: int) -> RemotingCommand:
+    """Code 31: the first message of a queue that is not deleted yet; less than 0 of a queue that is not there."""
+    return _request(RequestCode.GET_MIN_OFFSET, topic=topic, queueId=queue_id)

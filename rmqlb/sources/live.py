@@ -21,15 +21,16 @@ from rmqlb.model.group import (
     MemberView,
     QueueState,
     Seen,
+    States,
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData
 from rmqlb.model.snapshot import (
     GROUP_CALLED,
     ROUTE_OF,
     ClusterSnapshot,
     Everything,
+    OffsetQuestion,
     RouteSighting,
     Unread,
     Wanted,
@@ -40,6 +41,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.at_once import asking_at_once
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
+from rmqlb.sources.offsets import OffsetReads, offsets_told, with_stored
 from rmqlb.sources.owners import with_owners
 from rmqlb.sources.source import Progress, Refused, no_progress
 
@@ -61,6 +63,10 @@ class AdminReads(Protocol):
     endpoint: str
     offsets_at_once: bool
     """One call of `offsets` serves all brokers."""
+
+    @property
+    def offset_reads(self) -> OffsetReads | None:
+        """How brokers are asked about single queues; None where they cannot be."""
 
     def topics(self) -> list[str]:
         """The names of all topics."""
@@ -140,6 +146,16 @@ class LiveSource:
             unread=(*self.reads.unread(), *reading.unread),
         )
 
+    def ask_offsets(
+        self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
+    ) -> States | None:
+        """What brokers tell a consumer of the group that takes these queues; None where they cannot be asked."""
+        reads = self.reads.offset_reads
+        try:
+            return None if reads is None else offsets_told(reads, group, questions, AT_ONCE, progress)
+        finally:
+            self.reads.close()
+
 
 class _Reading:
     """One reading of a cluster: what was found and what could not be read so far."""
@@ -216,7 +232,7 @@ class _Reading:
             broker.broker_name: address
             for sighting in self.routes(wanted, tolerant=True)
             for broker in sighting.route.broker_datas
-            if (address := address_of(broker))
+            if (address := broker.address)
         }
         if documents:
             answers |= self._connections(name, {b: serving[b] for b in sorted(serving) if b not in brokers})
@@ -264,7 +280,7 @@ class _Reading:
         states: dict[MessageQueue, QueueState] = {}
         for _, some in self._each(
             "offsets",
-            lambda batch: self._reads.offsets(group.group, batch),
+            lambda batch: self._offsets(group.group, batch),
             [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
             f"offsets of group {group.group} at",
         ):
@@ -280,6 +296,15 @@ class _Reading:
             queues=with_owners(states, {i: held for i, (_, held) in answers}, frozenset(via)),
             reports={client_id: report for client_id, (report, _) in answers},
         )
+
+    def _offsets(self, group: str, addresses: Sequence[str]) -> States:
+        states, reads = self._reads.offsets(group, addresses), self._reads.offset_reads
+        if reads is None:
+            return states
+        told, problem = with_stored(reads, group, states, addresses[0])
+        if problem is not None:
+            self.unread.append(Unread(f"stored offsets of group {group} at {addresses[0]}", problem))
+        return told
 
     def _each(
         self,
@@ -317,8 +342,3 @@ class _Reading:
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())
-
-
-def address_of(broker: BrokerData) -> str | None:
-    """Where a broker is asked: its master, else the slave with the smallest id; None when it has no address."""
-    return broker.broker_addrs[min(broker.broker_addrs)] if broker.broker_addrs else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from rmqlb.errors import EndpointError
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.group import States
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 
 Progress = Callable[[str, int, int], None]
 """Told about the work: what is being read, how many parts are done, of how many."""
@@ -25,6 +26,20 @@ class Source(Protocol):
         Raises:
             DataError: the source does not hold what is wanted, or cannot be understood.
             EndpointError: the far side cannot be reached, does not answer in time, or refuses.
+        """
+
+    def ask_offsets(
+        self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
+    ) -> States | None:
+        """What brokers would tell consumers of the group that take these queues; only a running cluster can be asked.
+
+        Args:
+            group: the group.
+            questions: one a queue.
+            progress: told about the work.
+
+        Returns:
+            The queues whose broker answered; None where no broker can be asked.
         """
 
 

@@ -90,6 +90,7 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
+    from rmqlb.cli.gather.starts import start_where
     from rmqlb.cli.output.judging import conditions, require_known
     from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
     from rmqlb.views.plan.view import plan_report
@@ -117,6 +118,8 @@ def plan_rebalance(
         with terminal.progress(verb="planning") as progress:
             progress(found.title, 0, 0)
             plan = _plan(found, changes, given, strategy_options, which.explain)
+        plan, told = start_where(plan, found, read)
+        plan = replace(plan, findings=(*plan.findings, *told))
         tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
         require_known(tried, "leave the condition out to see the plan")
         return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
@@ -189,9 +192,9 @@ def _plan(
 def _over_time(
     plan: "RebalancePlan", found: GroupOnTopics, before: "Side", after: "Side", changes: Changes
 ) -> "RebalancePlan":
-    """The plan with how long it takes, and where new owners start to pull."""
+    """The plan with how long it takes."""
     from rmqlb.engine.consume.client_versions import client_version
-    from rmqlb.engine.consume.settling import settling, with_starts
+    from rmqlb.engine.consume.settling import settling
     from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 
     group = found.group
@@ -199,7 +202,7 @@ def _over_time(
     consume_from = (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
     version, _ = client_version(None if found.assumed else group)
     takes = settling(plan, before, after, changes, states=states, client_version=version, consume_from=consume_from)
-    return replace(with_starts(plan, states, consume_from), settling=takes)
+    return replace(plan, settling=takes)
 
 
 def _after(members: "Members", client_ids: tuple[str, ...], changes: Changes) -> "Members":

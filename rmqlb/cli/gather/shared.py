@@ -20,9 +20,9 @@ from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_mem
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, retry_topic
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted, suggestion
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
 
@@ -60,6 +60,22 @@ class GroupOnTopics(Struct, frozen=True):
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
 
+class Reader(Struct, frozen=True):
+    """A source, asked as often as is wanted.
+
+    Attributes:
+        read: gives the wanted parts of it.
+        ask_offsets: what brokers tell a consumer of a group that takes these queues; None where they cannot be asked.
+    """
+
+    read: Callable[[Wanted], ClusterSnapshot]
+    ask_offsets: Callable[[str, Sequence[OffsetQuestion]], States | None]
+
+    def __call__(self, wanted: Wanted) -> ClusterSnapshot:
+        """The wanted parts."""
+        return self.read(wanted)
+
+
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source.
 
@@ -77,7 +93,7 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
     return reader(options, terminal, stages=stages)(wanted)
 
 
-def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Callable[[Wanted], ClusterSnapshot]:
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Reader:
     """How to read the source, as often as it is wanted; a secret is asked for once.
 
     Args and errors: as `fetch`.
@@ -128,7 +144,11 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
             remember(snapshot, text, wanted.everything)
         return snapshot if context is None else replace(snapshot, context=context.name)
 
-    return read
+    def ask_offsets(group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        with terminal.progress() as progress:
+            return open_source(text, access).ask_offsets(group, questions, progress)
+
+    return Reader(read, ask_offsets)
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -63,13 +63,12 @@ class Population:
     def _settle(self) -> None:
         """Everybody has what everybody's strategy gives with the same view."""
         world = self._world
-        members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self._clients)))
+        ids = tuple(sort_client_ids(client.client_id for client in self._clients))
         for client in self._clients:
-            for topic in client.topics:
-                view = world.name_server.views.get(topic)
-                if view is None:
+            for topic, view in world.name_server.views.items():
+                if topic not in client.topics:
                     continue
-                share = world.shares.share(view, client.strategy, members, client.client_id)
+                share = world.shares.share(view, client.strategy, ids, client.client_id)
                 client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
             world.check(client)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from rmqlb.model.group import RETRY_PREFIX, QueueState
+from rmqlb.model.group import NOT_STORED, RETRY_PREFIX, QueueState
 from rmqlb.model.group_report import StartOffset
 from rmqlb.model.group_scenario import CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP
 
-NOT_FOUND = -1
 
-
-def pull_from_where(consume_from: str, stored: int | None, *, topic: str, end: int | None = None) -> StartOffset:
+def pull_from_where(
+    consume_from: str,
+    stored: int | None,
+    *,
+    topic: str,
+    end: int | None = None,
+    begin: int | None = None,
+    found: int | None = None,
+) -> StartOffset:
     """The offset that a push consumer in CLUSTERING mode begins with.
+
+    Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
 
     Args:
         consume_from: `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET.
@@ -18,46 +26,71 @@ def pull_from_where(consume_from: str, stored: int | None, *, topic: str, end: i
             offset, −1 when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
         topic: the queue's topic; retry topics have rules of their own.
         end: the queue's end (`maxOffset`), or None.
+        begin: the queue's first message that is still there (`minOffset`), or None.
+        found: what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None.
 
     >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="T", end=70).offset
     70
     >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="%RETRY%g", end=70).offset
     0
+    >>> pull_from_where("CONSUME_FROM_FIRST_OFFSET", -1, topic="T", end=70, begin=20).offset
+    20
     """
+    start = _computed(consume_from, stored, is_retry=topic.startswith(RETRY_PREFIX), end=end, found=found)
+    if start.offset is None or begin is None or start.offset >= begin:
+        return start
+    return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
+
+
+def _computed(
+    consume_from: str, stored: int | None, *, is_retry: bool, end: int | None, found: int | None
+) -> StartOffset:
+    """What `computePullFromWhereWithException` returns."""
     if stored is None:
         return StartOffset("unknown", None, "the group's offset was not observed")
     if stored >= 0:
         return StartOffset("stored", stored, f"the group has stored {stored}")
-    if stored < NOT_FOUND:
+    if stored < NOT_STORED:
         return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
-    retry = topic.startswith(RETRY_PREFIX)
     if consume_from == CONSUME_FROM_FIRST_OFFSET:
         return StartOffset("beginning", 0, f"nothing is stored, and {consume_from}")
     if consume_from == CONSUME_FROM_TIMESTAMP:
-        if retry:
+        if is_retry:
             return StartOffset("end", end, f"nothing is stored, and {consume_from} on a retry topic")
-        return StartOffset("timestamp", None, f"nothing is stored, and {consume_from}: what the broker finds for it")
-    if retry:
+        return StartOffset("timestamp", found, f"nothing is stored, and {consume_from}: what the broker finds for it")
+    if is_retry:
         return StartOffset("beginning", 0, "nothing is stored, and it is a retry topic")
     return StartOffset("end", end, f"nothing is stored, and {consume_from}")
 
 
-def start_of(state: QueueState | None, consume_from: str, *, topic: str) -> StartOffset:
+def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
     """Likewise from what was observed of the queue.
 
-    Servers report an offset of 0 for a queue of which they store none, so that 0 may mean either; of a static topic
-    they report what they have, −1 when that is none. To a client they answer any offset below 0 as none
-    (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is never stored.
+    Consume stats report an offset of 0 for a queue of which the broker stores none, so that 0 may mean either unless
+    the broker was asked for it; of a static topic they report what it has, which is −1 when that is none. Any offset
+    below 0 it answers to a client as none (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is
+    never stored.
 
     Args:
         state: what was observed, or None.
         consume_from: `consumeFromWhere`.
         topic: the queue's topic.
+        is_new: there was no such queue before. It is empty, and each rule begins it at 0.
     """
+    if is_new:
+        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0)
+        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
     if state is None:
         return pull_from_where(consume_from, None, topic=topic)
-    stored = None if state.consumer_offset is None else max(state.consumer_offset, NOT_FOUND)
-    start = pull_from_where(consume_from, stored, topic=topic, end=state.broker_offset)
-    if state.consumer_offset == 0 and state.broker_offset != 0:
+    answer = state.consumer_offset if state.stored_offset is None else state.stored_offset
+    start = pull_from_where(
+        consume_from,
+        None if answer is None else max(answer, NOT_STORED),
+        topic=topic,
+        end=state.broker_offset,
+        begin=state.min_offset,
+        found=state.timestamp_offset,
+    )
+    if state.stored_offset is None and state.consumer_offset == 0 and state.broker_offset != 0:
         return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
     return start

@@ -1,21 +1,18 @@
-"""How long a planned change takes to settle, and where the new owners start to pull: a plan's two ends joined."""
+"""How long a planned change takes to settle: a plan's two ends joined."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-
-from msgspec.structs import replace
+from collections.abc import Iterator
 
 from rmqlb.engine.changes import Changes
-from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rebalance import Side
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
-from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan, Settling
+from rmqlb.model.plan import RebalancePlan, Settling
 
 _TRIALS = 5
 _PATIENCE_US = 180 * SECOND_US
@@ -96,23 +93,3 @@ def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event
     for route in before.routes:
         for count in changes.read_queues:
             yield Event("route-change", 0, route.topic, broker_name=count.broker_name, read_queues=count.number)
-
-
-def with_starts(plan: RebalancePlan, states: States, consume_from: str) -> RebalancePlan:
-    """The plan, with the offset that the new owner of each queue starts from, as far as it was observed.
-
-    Args:
-        plan: the plan.
-        states: what was observed of each queue.
-        consume_from: `consumeFromWhere` of the members.
-    """
-
-    def started(moves: Iterable[Move]) -> Iterator[Move]:
-        for move in moves:
-            if move.owners_after and move.change in (MOVED, ASSIGNED, ADDED) and move.queue in states:
-                start = start_of(states[move.queue], consume_from, topic=move.queue.topic)
-                yield replace(move, start_offset=start.offset, start_rule=start.rule)
-            else:
-                yield move
-
-    return replace(plan, topics=tuple(replace(topic, moves=tuple(started(topic.moves))) for topic in plan.topics))

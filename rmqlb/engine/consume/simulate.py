@@ -73,7 +73,7 @@ class GroupSimulation:
         population.begin(all_new=scenario.all_new)
         population.expect(self._events)
         end = _run(world, scenario, self._events)
-        lines = timelines(world.record, scenario, self._states, end)
+        lines = timelines(world.record, scenario, self._states, end, self._routes)
         settled = world.has_settled()
         return GroupReport(
             group=self._group,

@@ -7,18 +7,23 @@ beyond it is delivered again. A listener's own time counts on top: what it has i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.record import Hold, Record
-from rmqlb.model.group import QueueState, States
+from rmqlb.engine.consume.starts import is_new
+from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.route import TopicRouteData
 
 
-def timelines(record: Record, scenario: GroupScenario, states: States, end_us: int) -> tuple[QueueTimeline, ...]:
+def timelines(
+    record: Record, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
+) -> tuple[QueueTimeline, ...]:
     """One line for each queue that was there at any time, in the clients' order.
 
     Args:
@@ -26,12 +31,21 @@ def timelines(record: Record, scenario: GroupScenario, states: States, end_us: i
         scenario: rates, the listener's time, the latency and where members start.
         states: what was observed of each queue.
         end_us: where the time axis ends.
+        routes: the topics at the beginning, which tell the queues that events make.
     """
+    before = {route.topic: route for route in routes}
+
+    def start(queue: MessageQueue, *, stored_since: bool) -> StartOffset:
+        new = queue not in states and queue.topic in before and is_new(queue, before[queue.topic])
+        if new and stored_since:
+            return StartOffset("stored", None, "what an owner before it has stored")
+        return start_of(states.get(queue), scenario.consume_from, topic=queue.topic, is_new=new)
+
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in record.holds:
         holds.setdefault(hold.queue, []).append(hold)
     return tuple(
-        _timeline(queue, holds.get(queue, []), record.there.get(queue, []), scenario, states.get(queue), end_us)
+        _timeline(queue, holds.get(queue, []), record.there.get(queue, []), scenario, partial(start, queue), end_us)
         for queue in sort_queues(record.there.keys() | holds.keys())
     )
 
@@ -66,7 +80,7 @@ def _timeline(
     holds: Sequence[Hold],
     there: Sequence[tuple[int, bool]],
     scenario: GroupScenario,
-    state: QueueState | None,
+    start: Callable[..., StartOffset],
     end_us: int,
 ) -> QueueTimeline:
     intervals = _intervals(holds, there, end_us)
@@ -74,7 +88,7 @@ def _timeline(
     for state_of_it, longest in _stretches(intervals):
         if state_of_it != "several" or not scenario.broadcasting:  # where several are the rule
             lengths[state_of_it].append(longest)
-    takeovers = _takeovers(queue, holds, there, scenario, state, end_us)
+    takeovers = _takeovers(queue, holds, there, scenario, start, end_us)
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(
         queue=queue,
@@ -144,16 +158,17 @@ def _takeovers(
     holds: Sequence[Hold],
     there: Sequence[tuple[int, bool]],
     scenario: GroupScenario,
-    state: QueueState | None,
+    start: Callable[..., StartOffset],
     end_us: int,
 ) -> tuple[Takeover, ...]:
     if scenario.broadcasting:
         return _own_takeovers(queue, holds)
     takeovers: list[Takeover] = []
     positions: list[int | None] = []
+    way_us = scenario.latency_us // 2
     for number, hold in enumerate(holds):
         earlier = list(zip(holds[:number], positions, strict=True))
-        stored = _stored(earlier, hold.from_us, scenario.latency_us // 2)
+        stored = _stored(earlier, hold.from_us, way_us)
         positions.append(stored)
         if hold.from_us < 0:
             continue
@@ -166,7 +181,7 @@ def _takeovers(
                 at_us=hold.from_us,
                 reads_from_us=hold.reads_from_us,
                 unread_us=None if hold.reads_from_us is None else _unread_us(hold, hold.reads_from_us, holds, there),
-                start=start_of(state, scenario.consume_from, topic=queue.topic),
+                start=start(stored_since=any(_persisted(other, hold.from_us, way_us) for other, _ in earlier)),
                 again_us=again_us,
                 again=0 if again_us == 0 else None if rate is None else ceil(rate * again_us / SECOND_US),
             )
@@ -199,12 +214,19 @@ def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int)
     for hold, began_at in earlier:
         if began_at is not None or hold.from_us >= 0:
             known.append(hold.from_us if began_at is None else began_at)
-        tick = hold.persisted_before(at_us if hold.to_us is None else min(at_us, hold.to_us))
-        if tick is not None and tick >= hold.from_us:
-            known.append(tick)
-        if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
-            known.append(hold.to_us)
+        known += _persisted(hold, at_us, way_us)
     return max(known, default=None)
+
+
+def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
+    """The positions that the owner has stored by then: by its timer, and when it gave the queue up."""
+    known = []
+    tick = hold.persisted_before(at_us if hold.to_us is None else min(at_us, hold.to_us))
+    if tick is not None and tick >= hold.from_us:
+        known.append(tick)
+    if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
+        known.append(hold.to_us)
+    return known
 
 
 def _again_us(hold: Hold, earlier: Sequence[Hold], stored: int | None, consume_us: int, end_us: int) -> int:

@@ -18,7 +18,7 @@ from rmqlb.sources.dashboard.http import Answer, HttpClient, HttpSettings
 from rmqlb.sources.dashboard.login import Credentials, log_in
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from rmqlb.sources.live import Held, address_of, utc_now
+from rmqlb.sources.live import Held, utc_now
 from rmqlb.sources.source import Refused
 
 READ_PATHS = frozenset(
@@ -98,7 +98,7 @@ class DashboardReads:
         path = "/cluster/list.query"
         document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
         table = sorted(document.cluster_info.broker_addr_table.items())
-        return {name: address for name, data in table if (address := address_of(from_documents.broker(data)))}
+        return {name: address for name, data in table if (address := from_documents.broker(data).address)}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The members that one broker lists; older Dashboards ask one at random instead."""
@@ -116,6 +116,10 @@ class DashboardReads:
         path = "/consumer/queryTopicByConsumer.query"
         value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
         return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+
+    @property
+    def offset_reads(self) -> None:
+        """A Dashboard passes no such question on."""
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:  # noqa: ARG002 - as in `brokers`
         """What a member says of itself; the Dashboard finds the way to it."""

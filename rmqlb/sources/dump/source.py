@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from rmqlb.errors import DocumentError
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.group import States
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.bounded import DEFAULT_LIMIT, collect, inflate, require_few_values, too_large
 from rmqlb.sources.source import Progress, no_progress
@@ -50,6 +51,15 @@ class DumpSource:
         from rmqlb.sources.dump.recognise import recognise
 
         return recognise(body, self._where, wanted)
+
+    def ask_offsets(
+        self,
+        group: str,  # noqa: ARG002 - a dump holds what it holds
+        questions: Sequence[OffsetQuestion],  # noqa: ARG002
+        progress: Progress = no_progress,  # noqa: ARG002
+    ) -> States | None:
+        """None: a dump answers no questions."""
+        return None
 
     def _require_half(self, body: bytes) -> None:
         """What may be anything is built whole, keys and all, and takes twice the memory of a snapshot."""

@@ -23,6 +23,7 @@ from rmqlb.sources.formats.documents import (
 )
 
 _MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]", re.DOTALL)
+_MILLISECONDS = re.compile(r"[0-9]{1,18}")
 
 
 def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
@@ -129,6 +130,8 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         topics=None if topics is None else frozenset(item.topic for item in topics),
         strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
         client_rebalance=None if rebalance is None else rebalance == "true",
+        consume_timestamp=document.properties.get("consumeTimestamp"),
+        started_at=_whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
     )
 
 
@@ -172,6 +175,10 @@ def group_of(topics: Iterable[str]) -> str | None:
     """The group's name, from the one `%RETRY%` topic that its members subscribe to."""
     names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
     return names.pop() if len(names) == 1 else None
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text is not None and _MILLISECONDS.fullmatch(text) else None
 
 
 def _simple_class(text: str | None) -> str | None:

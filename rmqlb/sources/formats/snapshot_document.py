@@ -86,8 +86,12 @@ class QueueItem(CamelStruct, frozen=True):
         queue_id: its number there, from 0.
         owners: client ids that hold it; null when nobody told.
         broker_offset: the next message to be stored.
-        consumer_offset: the next message that the group has not finished.
+        consumer_offset: the next message that the group has not finished; -1 when it has stored none.
         last_timestamp: when the last message that was read had been stored, in milliseconds since 1970.
+        stored_offset: what the broker answers a consumer that takes the queue; -1 when it has none, null when it was
+            not asked.
+        min_offset: the first message that is still there.
+        timestamp_offset: the first message since the consumer's consumeTimestamp.
     """
 
     topic: str
@@ -97,6 +101,9 @@ class QueueItem(CamelStruct, frozen=True):
     broker_offset: int | None = None
     consumer_offset: int | None = None
     last_timestamp: int | None = None
+    stored_offset: int | None = None
+    min_offset: int | None = None
+    timestamp_offset: int | None = None
 
 
 class ReportItem(CamelStruct, frozen=True):
@@ -107,12 +114,16 @@ class ReportItem(CamelStruct, frozen=True):
         topics: to which it subscribes.
         strategy_class: Java class of its strategy.
         client_rebalance: false when it lets the broker assign its queues.
+        consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
+        started_at: when it started, in milliseconds since 1970.
     """
 
     client_id: str
     topics: list[str] | None = None
     strategy_class: str | None = None
     client_rebalance: bool | None = None
+    consume_timestamp: str | None = None
+    started_at: int | None = None
 
 
 class GroupEntry(CamelStruct, frozen=True):

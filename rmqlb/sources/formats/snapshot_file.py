@@ -181,12 +181,27 @@ def _view(item: ViewItem, default: Seen) -> MemberView:
 
 def _state(item: QueueItem) -> QueueState:
     owners = None if item.owners is None else frozenset(item.owners)
-    return QueueState(owners, item.broker_offset, item.consumer_offset, item.last_timestamp)
+    return QueueState(
+        owners=owners,
+        broker_offset=item.broker_offset,
+        consumer_offset=item.consumer_offset,
+        last_timestamp=item.last_timestamp,
+        stored_offset=item.stored_offset,
+        min_offset=item.min_offset,
+        timestamp_offset=item.timestamp_offset,
+    )
 
 
 def _report(item: ReportItem) -> MemberReport:
     topics = None if item.topics is None else frozenset(item.topics)
-    return MemberReport(item.client_id, topics, item.strategy_class, item.client_rebalance)
+    return MemberReport(
+        client_id=item.client_id,
+        topics=topics,
+        strategy_class=item.strategy_class,
+        client_rebalance=item.client_rebalance,
+        consume_timestamp=item.consume_timestamp,
+        started_at=item.started_at,
+    )
 
 
 def _seen(item: SeenItem | None, default: Seen) -> Seen:
@@ -270,6 +285,8 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
                 "topics": None if report.topics is None else sorted(report.topics),
                 "strategyClass": report.strategy_class,
                 "clientRebalance": report.client_rebalance,
+                **_known("consumeTimestamp", report.consume_timestamp),
+                **_known("startedAt", report.started_at),
             }
             for _, report in sorted(group.reports.items())
         ],
@@ -285,4 +302,12 @@ def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:
         "brokerOffset": state.broker_offset,
         "consumerOffset": state.consumer_offset,
         "lastTimestamp": state.last_timestamp,
+        **_known("storedOffset", state.stored_offset),
+        **_known("minOffset", state.min_offset),
+        **_known("timestampOffset", state.timestamp_offset),
     }
+
+
+def _known(name: str, value: object) -> dict[str, Any]:
+    """A key that most snapshots do not need: there only with a value."""
+    return {} if value is None else {name: value}

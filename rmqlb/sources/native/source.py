@@ -6,13 +6,14 @@ others say differently is kept beside it. One that does not answer is not asked 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from rmqlb.errors import EndpointError
-from rmqlb.model.group import QueueState, Seen, retry_topic
+from rmqlb.errors import DocumentError, EndpointError
+from rmqlb.model.group import NOT_STORED, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import GROUPS_OF, RouteSighting, Unread
@@ -22,11 +23,13 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.bounded import require_few_values
-from rmqlb.sources.live import Held, address_of, utc_now
+from rmqlb.sources.live import Held, utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
+from rmqlb.sources.offsets import OffsetReads
 from rmqlb.sources.source import Refused
 
 Document = TypeVar("Document")
+_OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
 class NameServerReads:
@@ -94,7 +97,7 @@ class NameServerReads:
         sighting = self.route(retry_topic(group))
         if sighting is None:
             return self._addresses()
-        addresses = {broker.broker_name: address_of(broker) for broker in sighting.route.broker_datas}
+        addresses = {broker.broker_name: broker.address for broker in sighting.route.broker_datas}
         return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
@@ -112,6 +115,31 @@ class NameServerReads:
             stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
             states.update(from_documents.consume_stats(stats, address))
         return states
+
+    @property
+    def offset_reads(self) -> OffsetReads:
+        """Brokers are asked about single queues as consumers ask them."""
+        return self
+
+    def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
+        """What a consumer that takes the queue is told (`RemoteBrokerOffsetStore.readOffset`); −1 for none."""
+        request = requests.query_consumer_offset(group, queue.topic, queue.queue_id)
+        response = self.client.call(address, request)
+        if response.code == ResponseCode.QUERY_NOT_FOUND:
+            return NOT_STORED
+        return _offset(address, request, response)
+
+    def max_offset(self, queue: MessageQueue, address: str) -> int:
+        """The queue's end."""
+        return self._offset_of(address, requests.get_max_offset(queue.topic, queue.queue_id))
+
+    def min_offset(self, queue: MessageQueue, address: str) -> int:
+        """The queue's first message that is still there; less than 0 when the broker has no such queue."""
+        return self._offset_of(address, requests.get_min_offset(queue.topic, queue.queue_id))
+
+    def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
+        """The queue's first message since a moment, in milliseconds since 1970."""
+        return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:
         """What a member says of itself, asked through a broker it is connected to."""
@@ -195,7 +223,7 @@ class NameServerReads:
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
-        addresses = {name: address_of(from_documents.broker(data)) for name, data in sorted(table.items())}
+        addresses = {name: from_documents.broker(data).address for name, data in sorted(table.items())}
         return {name: address for name, address in addresses.items() if address is not None}
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:
@@ -206,6 +234,9 @@ class NameServerReads:
     def _groups_at(self, address: str) -> list[str]:
         request = requests.get_all_subscription_group_config()
         return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
+
+    def _offset_of(self, address: str, request: RemotingCommand) -> int:
+        return _offset(address, request, self.client.call(address, request))
 
     def _ask(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document:
         return self._document(address, request, self.client.call(address, request), kind)
@@ -219,6 +250,17 @@ class NameServerReads:
         body = response.body or b"{}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
+
+
+def _offset(address: str, request: RemotingCommand, response: RemotingCommand) -> int:
+    """The one number of an answer."""
+    where = f"{address} {RequestCode(request.code).name}"
+    if response.code != ResponseCode.SUCCESS:
+        raise _refused(where, response)
+    text = response.ext_fields.get("offset", "")
+    if not _OFFSET.fullmatch(text):
+        raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
+    return int(text)
 
 
 def _refused(where: str, response: RemotingCommand) -> Refused:

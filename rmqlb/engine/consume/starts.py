@@ -1,0 +1,99 @@
+"""Where the new owners of a plan's queues start to pull, and what brokers have to be asked for it.
+
+A snapshot does not tell all of it: consume stats know no queue that is not read yet, nor its first message, and what is
+found for a `consumeTimestamp` depends on the consumer. So brokers are asked once more, only about the queues that a
+plan moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.consume.consume_timestamp import timestamps
+from rmqlb.engine.consume.pull_from_where import start_of
+from rmqlb.model.group import ConsumerGroup, States
+from rmqlb.model.group_scenario import CONSUME_FROM_TIMESTAMP
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import OffsetQuestion
+
+
+def with_starts(
+    plan: RebalancePlan, states: States, consume_from: str, routes: Sequence[TopicRouteData] = ()
+) -> RebalancePlan:
+    """The plan, with the offset that the new owner of each queue starts from, as far as it was observed.
+
+    Args:
+        plan: the plan.
+        states: what was observed of each queue.
+        consume_from: `consumeFromWhere` of the members.
+        routes: the topics before the change, which tell the queues that it makes.
+    """
+    before = {route.topic: route for route in routes}
+
+    def started(move: Move) -> Move:
+        queue = move.queue
+        new = queue.topic in before and is_new(queue, before[queue.topic])
+        if not _is_taken(move) or not (states or new):
+            return move
+        start = start_of(states.get(queue), consume_from, topic=queue.topic, is_new=new and queue not in states)
+        return replace(move, start_offset=start.offset, start_rule=start.rule)
+
+    return replace(plan, topics=tuple(replace(topic, moves=tuple(map(started, topic.moves))) for topic in plan.topics))
+
+
+def is_new(queue: MessageQueue, before: TopicRouteData) -> bool:
+    """No message can be in the queue yet: its broker has no such queue before, neither to read nor to write.
+
+    Args:
+        queue: a queue of the topic.
+        before: the topic's route before the change.
+    """
+    counts = [
+        max(data.read_queue_nums, data.write_queue_nums)
+        for data in before.queue_datas
+        if data.broker_name == queue.broker_name
+    ]
+    return not before.is_static and queue.queue_id >= max(counts, default=0)
+
+
+def start_questions(
+    plan: RebalancePlan, group: ConsumerGroup, consume_from: str, routes: Sequence[TopicRouteData]
+) -> tuple[OffsetQuestion, ...]:
+    """What is to be asked: one question for each queue that a consumer takes and whose broker is there before.
+
+    Args:
+        plan: the plan.
+        group: the group, as it was seen.
+        consume_from: `consumeFromWhere` of the members.
+        routes: the topics before the change.
+    """
+    addresses = {
+        (route.topic, broker.broker_name): broker.address
+        for route in routes
+        if not route.is_static  # their queues are logical: another broker may have the group's offsets
+        for broker in route.broker_datas
+    }
+    return tuple(_questions(plan, group, consume_from, addresses))
+
+
+def _questions(
+    plan: RebalancePlan, group: ConsumerGroup, consume_from: str, addresses: Mapping[tuple[str, str], str | None]
+) -> Iterator[OffsetQuestion]:
+    for move in (move for topic in plan.topics for move in topic.moves):
+        address = addresses.get((move.queue.topic, move.queue.broker_name))
+        if address is None or not _is_taken(move):
+            continue
+        moments: tuple[int, ...] = ()
+        if consume_from == CONSUME_FROM_TIMESTAMP:
+            new_owners = [each for each in move.owners_after or () if each not in (move.owners_before or ())]
+            moments = timestamps(group.reports, new_owners)
+        yield OffsetQuestion(move.queue, address, moments)
+
+
+def _is_taken(move: Move) -> bool:
+    """A consumer begins to read the queue that did not read it."""
+    return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)
