@@ -226,14 +226,14 @@ def _style(column: Column, cell: Cell) -> str:
 
 
 def for_people(section: Section) -> Section:
-    """The section as people see it.
+    """The section as people see it; seen so once more, it stays the same.
 
     Rows that only `--section` shows are left out, and so are columns that tell people nothing; the title names the one
     value of a quiet column.
     """
     title = section.title
     if section.brief is not None:
-        section = replace(section, rows=tuple(section.rows[place] for place in section.brief))
+        section = replace(section, rows=tuple(section.rows[place] for place in section.brief), brief=None)
         title += f", {section.chosen}" if section.chosen else ""
     constant = {
         index: section.rows[0][index]
