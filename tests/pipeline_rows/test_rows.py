@@ -233,6 +233,20 @@ def test_subscriptions_tell_who_does_not_take_part() -> None:
     assert rows("subscriptions", replace(group("a"), topics=None)) == []
 
 
+def test_a_retry_topic_with_a_route_is_subscribed_to_whatever_the_list_says() -> None:
+    """Push consumers add it on their own; those that pull or broadcast do not."""
+    retry = route("%RETRY%g", a=1)
+    for listed in (("T",), ("T", "%RETRY%g")):
+        members = replace(group("a"), topics=listed)
+        found = rows("subscriptions", route(a=1), retry, members)
+        assert [row[1:3] for row in found] == [("T", True), ("%RETRY%g", True)]
+    assert [
+        row[1]
+        for row in rows("subscriptions", retry, replace(group("a"), topics=("T",), consume_type="CONSUME_ACTIVELY"))
+    ] == ["T"]
+    assert [row[1] for row in rows("subscriptions", route(a=1), replace(group("a"), topics=("T",)))] == ["T"]
+
+
 def test_owners_and_offsets_have_rows_only_where_something_is_known() -> None:
     states = {
         MessageQueue("T", "b", 1): QueueState(frozenset({"\uffee", "\U0001f600"}), 10, 4, 99),

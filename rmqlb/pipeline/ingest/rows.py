@@ -15,7 +15,7 @@ from typing import Any
 
 from rmqlb.engine.members import rebalanced_members, reported_strategies
 from rmqlb.errors import DataError
-from rmqlb.model.group import Connection, ConsumerGroup
+from rmqlb.model.group import Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicRouteData
@@ -200,7 +200,9 @@ def _subscription_rows(group: ConsumerGroup, snapshot: ClusterSnapshot) -> Itera
         if report.topics is not None and client_id in members
     }
     ids = sorted(reported, key=sort_key)
-    for topic in dict.fromkeys(group.topics or ()):
+    own = retry_topic(group.group)
+    retry = (own,) if group.topics is not None and own in snapshot.routes and group.subscribes_to(own) else ()
+    for topic in dict.fromkeys((*(group.topics or ()), *retry)):
         absent = [client_id for client_id in ids if topic not in reported[client_id]]
         yield group.group, topic, topic in snapshot.routes, absent
 
