@@ -15,6 +15,7 @@ import typer
 from typer import _click as click
 
 from rmqlb.cli.boundary import BoundedGroup
+from rmqlb.cli.given_once import SingleCommand
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -72,7 +73,7 @@ def _load(home: str, name: str) -> click.Command:
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name)(getattr(module, function))
+    single.command(name, cls=SingleCommand)(getattr(module, function))
     command = typer.main.get_command(single)
     command.help = flowing(command.help)
     return command

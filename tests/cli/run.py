@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,15 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def instead(line: Sequence[str], *options: str) -> list[str]:
+    """The line with these options, each of which goes in the place of the same one there, with its value."""
+    kept, given = list(line), {option for option in options if option.startswith("-")}
+    for name in given & set(line):
+        at = kept.index(name)
+        kept[at : at + 2] = []
+    return [*kept, *options]
 
 
 class Failed(NamedTuple):

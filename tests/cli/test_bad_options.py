@@ -18,7 +18,7 @@ from rmqlb.cli.manual.values import value_of
 from rmqlb.views.explanations import explanations
 from tests.test_golden import BASIC, CONTEXTS
 
-from .run import ROOT, error_of, run
+from .run import ROOT, error_of, instead, run
 
 SINGLE = [command for command in command_tree().all() if not command.commands]
 NOWHERE = "/dev/null/nothing"
@@ -81,6 +81,12 @@ def base(command: CommandPage) -> list[str]:
     name = "-".join(command.path)
     assert name in LINES, f"give {command.typed} a line in tests/test_golden.py"
     return shlex.split(LINES[name])
+
+
+def given(command: CommandPage, option: OptionPage, value: str) -> list[str]:
+    """That line with this value of an option, which stands there once when it takes one value."""
+    typed = [name for name in option.names if name in base(command)] or [option.names[-1]]
+    return [*base(command), typed[0], value] if option.repeatable else instead(base(command), typed[0], value)
 
 
 def nonsense_for(command: CommandPage, option: OptionPage) -> str:
@@ -148,11 +154,7 @@ def must_be_told(stderr: str, code: int | None, *names: str) -> None:
 @pytest.mark.usefixtures("place")
 def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
     wrong = nonsense_for(command, option)
-    line = (
-        [*base(command), option.names[-1], wrong]
-        if option.names
-        else [*command.path, wrong, *NEEDED.get(command.typed, ())]
-    )
+    line = given(command, option, wrong) if option.names else [*command.path, wrong, *NEEDED.get(command.typed, ())]
     ran = run(*line)
     assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, ""), (line, ran)
     must_be_told(ran.stderr, ran.code, wrong, *option.names)
@@ -199,7 +201,7 @@ def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPa
     name = word.rstrip("= ")
     wrong = name[:1] + name[2:] if len(name) > 2 else f"{name}x"
     typed = f"{wrong}{word[len(name) :]}{BEHIND.get(option.metavar or '', '')}"
-    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], typed)
+    ran = run(*(given(command, option, typed) if option.names else (*command.path, typed)))
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
     error = error_of(ran.stderr)
     assert name in f"{error.message} {error.hint}"
@@ -227,7 +229,7 @@ def test_a_name_almost_right_is_suggested(
     (place / "rmqlb" / "config.yaml").chmod(0o600)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
     right, wrong = NAMES[value_of(command, option).kind]
-    ran = run(*(base(command) if option.names else command.path), *option.names[-1:], wrong)
+    ran = run(*(given(command, option, wrong) if option.names else (*command.path, wrong)))
     assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, "")
     assert f"did you mean {right}?" == error_of(ran.stderr).hint
 
@@ -262,7 +264,8 @@ def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: byt
     path = place / "source"
     if content is not None:
         path.write_bytes(content)
-    ran = run(*base(command), "-s", str(path))
+    source = next(option for option in command.options if "--source" in option.names)
+    ran = run(*given(command, source, str(path)))
     assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
     assert str(path) in error_of(ran.stderr).message
 

@@ -19,7 +19,7 @@ from tests.replay_remoting import cluster
 from tests.test_golden import BASIC
 
 from .examples import may_end_with, run_example
-from .run import ROOT, run
+from .run import ROOT, instead, run
 
 TREE = command_tree()
 ALL = list(TREE.all())
@@ -163,7 +163,7 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
     option = next(option for option in command.options if "--output" in option.names)
     line = shlex.split(BASIC.get(name) or command.help.examples[0].removeprefix("rmqlb "))
     if any("--source" in each.names for each in command.options):
-        line += ["-s", "/nonexistent"]
+        line = instead(line, "-s", "/nonexistent")
     taken = set()
     for each in EVERY_FORMAT:
         ran = run(*line, "-o", each, env={"RMQLB_NO_CACHE": "1"})

@@ -17,7 +17,7 @@ from rmqlb.cli.commands.simulate_rebalance import simulate_rebalance
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.model.group_scenario import TIMER_NAMES
-from tests.cli.run import EXAMPLE, SKEWED, run
+from tests.cli.run import EXAMPLE, SKEWED, instead, run
 
 BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")
 I0, I1, I2 = (f"192.0.2.2@inst{number}" for number in range(3))
@@ -309,7 +309,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
 def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
-    ran = run(*BASE, *args)
+    ran = run(*instead(BASE, *args))
     assert (ran.code, ran.stdout) == (code, "")
     lines = ran.stderr.splitlines()
     assert [line.startswith("error: ") for line in lines] == [True, *[False] * (len(lines) - 1)]

@@ -105,8 +105,8 @@ def plan_rebalance(
         to_strategy=to_strategy.upper() if to_strategy else None,
         add_brokers=tuple(values.new_broker(text) for text in add_broker or ()),
         remove_brokers=tuple(remove_broker or ()),
-        read_queues=tuple(values.queue_count(text, "--read-queues") for text in read_queues or ()),
-        write_queues=tuple(values.queue_count(text, "--write-queues") for text in write_queues or ()),
+        read_queues=values.queue_counts(read_queues or (), "--read-queues"),
+        write_queues=values.queue_counts(write_queues or (), "--write-queues"),
     )
     given = _strategy(strategy, changes, strategy_options)
     wanted = wanted_for(source, which)

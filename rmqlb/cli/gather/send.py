@@ -102,11 +102,7 @@ def gather(
             else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
         ),
         retry_not_store_ok=producer.retry_not_store_ok,
-        failures=tuple(
-            failure
-            for text in failing.fail or ()
-            for failure in values.failures(text, brokers, topic, failing.nameserver_notices)
-        ),
+        failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         latencies=single,
         latency=others or ASSUMED_LATENCY,
         exclude=exclude,

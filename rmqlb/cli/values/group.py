@@ -29,7 +29,7 @@ def timers(texts: Sequence[str]) -> Timers:
         if not equals:
             raise UsageError(f"--timer {text}: how long?", hint=f"write {name}=5s")
         if TIMER_NAMES[name] in said:
-            raise UsageError(f"--timer {text}: {name} is given twice")
+            raise UsageError(f"--timer {text}: {name} is given twice", code="given-twice")
         time_us = duration_us(value, f"--timer {name}:", zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
             raise UsageError(f"--timer {text}: clients and brokers count whole milliseconds")
@@ -49,7 +49,7 @@ def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
         if topic and topic not in topics:
             raise UsageError(f"--rate {text}: topic {topic} is not simulated", hint=suggestion("topics", topic, topics))
         if topic in said:
-            raise UsageError(f"--rate {text}: {topic or 'the rate of each topic'} is given twice")
+            raise UsageError(f"--rate {text}: {topic or 'the rate of each topic'} is given twice", code="given-twice")
         is_none = re.fullmatch(r"0(?:\.0+)?(?:/[smh])?", value.strip())
         said[topic] = 0.0 if is_none else float(rate(value, f"--rate {text}:" if topic else "--rate"))
     others = {topic: said[""] for topic in topics if "" in said and not topic.startswith(RETRY_PREFIX)}

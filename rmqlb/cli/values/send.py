@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.cli.values.amounts import count, duration_us
+from rmqlb.cli.values.shared import must_differ
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
@@ -21,15 +22,19 @@ REFUSED_US = 1000
 HOST_LOSS_US = 120_000_000
 
 
-def failures(text: str, brokers: Sequence[str], topic: str, notices: str | None) -> list[Failure]:
+def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
     """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits.
 
     Raises:
-        UsageError: it is malformed, no broker fits, or the window ends before it starts.
+        UsageError: one is malformed, no broker fits, its window ends before it starts, or another has the same window.
     """
-    pattern = failure(text, brokers, notices)
-    fitting = _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
-    return [replace(pattern, broker_name=broker) for broker in fitting]
+    patterns = [failure(text, brokers, notices) for text in texts]
+    must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
+    return tuple(
+        replace(pattern, broker_name=broker)
+        for text, pattern in zip(texts, patterns, strict=True)
+        for broker in _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
+    )
 
 
 def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
@@ -141,15 +146,19 @@ def latency_options(
     """`--latency [BROKER=]SPEC`: of single brokers, and of all others.
 
     Raises:
-        UsageError: it is malformed, or the topic has no such broker.
+        UsageError: it is malformed, or said twice, or the topic has no such broker.
         DataError: a file of samples has bad rows.
     """
     single: dict[str, Latency] = {}
     others: Latency | None = None
+    said: list[str] = []
+    about: list[str | None] = []
     for text in texts:
         option = f"--latency {text}"
         name, equals, spec = text.rpartition("=")
         by_broker = _latency(spec, option, max_bytes)
+        about += [name] if equals else by_broker
+        said += [text] * (len(about) - len(said))
         if not equals:
             others = by_broker.pop(None, others)
             single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
@@ -160,6 +169,7 @@ def latency_options(
             if found is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
             single[broker] = found
+    must_differ(said, about, "--latency")
     return single, others
 
 

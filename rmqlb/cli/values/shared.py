@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fnmatch import fnmatchcase
 
 from rmqlb.engine.changes import NewBroker, QueueCount, made_up
@@ -97,16 +97,44 @@ def new_broker(text: str) -> NewBroker:
     return NewBroker(name, *(queue_number(number, f"--add-broker {text}") for number in numbers))
 
 
-def queue_count(text: str, option: str) -> QueueCount:
-    """[BROKER=]N.
+def queue_counts(texts: Sequence[str], option: str) -> tuple[QueueCount, ...]:
+    """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it.
 
     Raises:
-        UsageError: it is not of that form.
+        UsageError: one is not of that form, or a broker is given two.
     """
+    counts = [_queue_count(text, option) for text in texts]
+    must_differ(texts, [count.broker_name for count in counts], option)
+    return tuple(sorted(counts, key=lambda count: count.broker_name is not None))
+
+
+def _queue_count(text: str, option: str) -> QueueCount:
     broker, equals, number = text.rpartition("=")
     if equals and not broker:
         raise UsageError(f"{option} {text}: expected N or BROKER=N")
     return QueueCount(queue_number(number, f"{option} {text}"), broker or None)
+
+
+def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -> None:
+    """Refuse an option that may be given several times, but once for each thing that it is about.
+
+    Args:
+        texts: its values as typed.
+        abouts: what each of them is about.
+        option: its name.
+
+    Raises:
+        UsageError: two are about the same.
+    """
+    first: dict[Hashable, int] = {}
+    for place, about in enumerate(abouts):
+        other = first.setdefault(about, place)
+        if other != place:
+            raise UsageError(
+                f"{option} {texts[place]}: it is about the same as {option} {texts[other]}, and one would not count",
+                hint="leave one of them out",
+                code="given-twice",
+            )
 
 
 def queue_number(text: str, what: str) -> int:
@@ -134,6 +162,7 @@ def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re
     for text, (glob, _, zone) in zip(texts, rules, strict=True):
         if not glob or not zone:
             raise UsageError(f"{option} {text}: expected GLOB=ZONE, or a single pattern with one group")
+    must_differ(texts, [glob for glob, _, _ in rules], option)
 
     def zone_of(name: str) -> str | None:
         return next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)

@@ -59,10 +59,10 @@ class SessionSettings:
 
 
 def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
-    """`--conf K=V`, any number of times, as a mapping; the last of one key wins.
+    """`--conf K=V`, any number of times, as a mapping.
 
     Raises:
-        UsageError: one is not `K=V`, or its key is not the user's to set.
+        UsageError: one is not `K=V`, its key is not the user's to set, or is given twice.
     """
     conf: dict[str, str] = {}
     for pair in pairs:
@@ -70,6 +70,8 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f"--conf {pair}: not KEY=VALUE", hint="such as --conf spark.driver.memory=3g")
         _must_be_allowed(key, value)
+        if key in conf:
+            raise UsageError(f"--conf {key}: it is given twice", hint="leave one of them out", code="given-twice")
         conf[key] = value
     return conf
 

@@ -66,9 +66,20 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
     """The rules that were typed.
 
     Raises:
-        UsageError: a text is not FROM=TO, a side is not an address, or TO has more stars than FROM.
+        UsageError: a text is not FROM=TO, a side is not an address, TO has more stars than FROM, or an address is to be
+            reached at two others.
     """
-    return AddressMap(tuple(_rule(text) for text in texts))
+    rules = tuple(_rule(text) for text in texts)
+    target: dict[tuple[str, ...], AddressRule] = {}
+    for rule in rules:
+        if target.setdefault(rule.source, rule) != rule:
+            source = "*".join(rule.source)
+            raise UsageError(
+                f"--map-address {source}=…: it is given twice, with two addresses",
+                hint="leave one of them out",
+                code="given-twice",
+            )
+    return AddressMap(rules)
 
 
 def _rule(text: str) -> AddressRule:

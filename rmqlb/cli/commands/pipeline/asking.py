@@ -17,6 +17,7 @@ from rmqlb.cli.gather.shared import settings
 from rmqlb.cli.options.shared import StrategyOptions
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as send_values
+from rmqlb.cli.values.shared import must_differ
 from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import Failure
@@ -75,6 +76,7 @@ def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str,
 def _schedule(options: ScheduleOptions) -> SendSchedule:
     """The schedule; without `--fail` each broker dies in turn."""
     failing = tuple(send_values.failure(text, (), options.nameserver_notices) for text in options.fail or ())
+    must_differ(options.fail or (), [(each.broker_name, each.start, each.end) for each in failing], "--fail")
     scenario = replace(
         LOAD,
         client_version=options.client,
