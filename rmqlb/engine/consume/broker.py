@@ -5,13 +5,16 @@ Mirrors `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHousekeepi
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Protocol
 
 from rmqlb.engine.consume.clock import Clock, Process, Steps
+from rmqlb.engine.consume.shares import MemberList
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.group_scenario import Timers
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
 
 
 class Channel(Protocol):
@@ -33,7 +36,6 @@ class Broker:
         broker_id: 0 is the master.
         up: its process runs.
         silent: its machine is lost: requests end in a timeout.
-        client_ids: the members that it names, sorted, duplicates kept; None while it knows nobody of the group.
     """
 
     __slots__ = (
@@ -41,7 +43,10 @@ class Broker:
         "_changed",
         "_clock",
         "_draws",
+        "_ids",
+        "_list_of",
         "_locks",
+        "_members",
         "_one_way",
         "_processes",
         "_say",
@@ -49,7 +54,6 @@ class Broker:
         "_timers",
         "_unsent",
         "broker_id",
-        "client_ids",
         "name",
         "silent",
         "up",
@@ -65,14 +69,17 @@ class Broker:
         timers: Timers,
         tells: bool,
         one_way: Callable[[Draws], int],
-        changed: Callable[[], None],
+        list_of: Callable[[tuple[str, ...]], MemberList],
+        changed: Callable[[Broker], None],
         say: Callable[[Broker, str, str], None] | None,
     ) -> None:
         self.name = name
         self.broker_id = broker_id
         self.up = True
         self.silent = False
-        self.client_ids: tuple[str, ...] | None = None
+        self._ids: list[tuple[bytes, str]] = []
+        self._members: MemberList | None = None
+        self._list_of = list_of
         self._beats: dict[Channel, int] = {}
         self._locks: dict[MessageQueue, tuple[str, int]] = {}
         self._clock = clock
@@ -105,7 +112,8 @@ class Broker:
             process.end()
         self._beats.clear()
         self._locks.clear()
-        self._know()
+        self._ids.clear()
+        self._news_of_ids()
 
     def back(self) -> None:
         """It starts again and knows nobody."""
@@ -123,7 +131,8 @@ class Broker:
         new = channel not in self._beats
         self._beats[channel] = self._clock.now if at_us is None else at_us
         if new:
-            self._know()
+            insort(self._ids, _key(channel))
+            self._news_of_ids()
             if at_us is None:
                 self._news(f"hears {channel.client_id} for the first time")
 
@@ -135,9 +144,15 @@ class Broker:
             why: what the broker sees, for the notes.
         """
         if channel in self._beats:
-            del self._beats[channel]
-            self._know()
+            self._drop(channel)
             self._news(why)
+
+    @property
+    def members(self) -> MemberList | None:
+        """The members that it names, sorted, duplicates kept; None while it knows nobody of the group."""
+        if self._members is None and self._ids:
+            self._members = self._list_of(tuple([client_id for _, client_id in self._ids]))
+        return self._members
 
     def knows(self, channel: Channel) -> bool:
         """The client is one of the group's members for this broker."""
@@ -166,10 +181,14 @@ class Broker:
         holder = self._locks.get(queue)
         return None if holder is None else holder[0]
 
-    def _know(self) -> None:
-        ids = tuple(sort_client_ids(channel.client_id for channel in self._beats))
-        self.client_ids = ids or None
-        self._changed()
+    def _drop(self, channel: Channel) -> None:
+        del self._beats[channel]
+        del self._ids[bisect_left(self._ids, _key(channel))]
+        self._news_of_ids()
+
+    def _news_of_ids(self) -> None:
+        self._members = None
+        self._changed(self)
 
     def _news(self, what: str) -> None:
         """The members have changed: tell them, but not those of a BROADCASTING group (brokers from 5.3.1 on)."""
@@ -187,7 +206,7 @@ class Broker:
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
         if self._say:
-            self._say(self, "notice", f"{why}tells " + (", ".join(self.client_ids or ()) or "nobody"))
+            self._say(self, "notice", f"{why}tells " + (", ".join(client_id for _, client_id in self._ids) or "nobody"))
         for channel in self._beats:
             self._clock.call(self._one_way(self._draws), channel.notice, self)
 
@@ -197,8 +216,7 @@ class Broker:
         while True:
             now = self._clock.now
             for channel in [channel for channel, beat in self._beats.items() if now - beat > expiry]:
-                del self._beats[channel]
-                self._know()
+                self._drop(channel)
                 if self._say:
                     self._say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
             yield every
@@ -209,3 +227,7 @@ class Broker:
                 self._unsent = False
                 self._tell()
             yield self._timers.notify_batch_us
+
+
+def _key(channel: Channel) -> tuple[bytes, str]:
+    return sort_key(channel.client_id), channel.client_id

@@ -6,7 +6,7 @@ Mirrors `DefaultMQPushConsumerImpl` (start, shutdown), `MQClientInstance` (route
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Mapping
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Bell, Process, Steps
@@ -44,7 +44,6 @@ class Client:
         connections: to the brokers.
         queues: its process-queue table.
         created_us: when its `MQClientInstance` was made.
-        settled: its queues are those that it will end with; None while it is in the middle of a rebalance.
     """
 
     def __init__(
@@ -55,15 +54,25 @@ class Client:
         self.topics = topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
-        self.settled: bool | None = False
         self.draws = world.draws(number)
         self.world = world
-        self.connections = Connections(self, world, self.draws, self._opened)
+        self.connections = Connections(self, world, self.draws, self.views, self._opened)
         self.queues = ProcessQueues(self, self.connections, world)
         self.created_us = created_us
         self._bell = Bell()
         self._last_us = created_us
         self._processes: list[Process] = []
+        self.settled = False
+
+    @property
+    def settled(self) -> bool | None:
+        """Its queues are those that it will end with; None while it is in the middle of a rebalance."""
+        return self._settled
+
+    @settled.setter
+    def settled(self, settled: bool | None) -> None:
+        self._settled = settled
+        self.world.note_settled(self)
 
     def start(self) -> None:
         """The process starts now (`DefaultMQPushConsumerImpl.start`)."""
@@ -101,7 +110,10 @@ class Client:
         """Its machine falls silent: nobody is told."""
         now, timers = self.world.clock.now, self.world.timers
         self._die()
-        idle = {broker: self._last_traffic(broker) for broker in self.connections.connected}
+        working: dict[str, list[MessageQueue]] = {}
+        for queue in self.queues.working():
+            working.setdefault(self.world.broker_name(queue), []).append(queue)
+        idle = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
         self.queues.drop_all(persisted=False)
         for broker, last in idle.items():
             self.world.clock.call(max(last + timers.socket_idle_us - now, 0), self.connections.found_closed, broker)
@@ -125,9 +137,9 @@ class Client:
         """A broker is back whose queues it still pulls; its retries are a second apart."""
         self._do(self._pull_again(broker), self.draws.below(_PULL_RETRY_US))
 
-    def calls(self, broker: Broker) -> bool:
-        """It sends heartbeats to this broker."""
-        return broker in self.connections.addresses
+    def calls(self) -> Collection[Broker]:
+        """The brokers that it sends heartbeats to."""
+        return self.connections.addresses
 
     def persisted_before(self, at_us: int) -> int | None:
         """When its timer last stored all offsets, at or before a time (`MQClientInstance.persistAllConsumerOffset`)."""
@@ -152,6 +164,7 @@ class Client:
         self._processes.clear()
         self.alive = False
         self.connections.beating = False
+        self.world.note_settled(self)
 
     def _run_timers(self) -> None:
         """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run go on where they are."""
@@ -228,10 +241,10 @@ class Client:
             self._learn(view)
 
     def _learn(self, view: TopicView) -> None:
+        self.connections.learn(view)
         self.views[view.topic] = view
         self.settled = False
-        names = dict.fromkeys(name for known in self.views.values() for name in known.brokers)
-        self.connections.addresses = self.world.addresses(names)
+        self.world.note_change()
 
     def _beats(self) -> Steps:
         clock, every = self.world.clock, self.world.timers.heartbeat_us
@@ -243,11 +256,16 @@ class Client:
     def _pull_again(self, broker: Broker) -> Steps:
         yield from self.connections.request(broker)
 
-    def _last_traffic(self, broker: Broker) -> int:
-        """When the broker last reads from or writes to the connection; a pull that it holds is still answered."""
+    def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
+        """When the broker last reads from or writes to the connection; a pull that it holds is still answered.
+
+        Args:
+            broker: the broker.
+            working: broker name → the queues there that the member owns.
+        """
         now = self.world.clock.now
         last = broker.last_beat_us(self) if broker.knows(self) else now
-        held = [queue for queue in self.queues.working() if self.world.broker_name(queue) == broker.name]
+        held = working.get(broker.name)
         if held and broker.broker_id == 0:
             hold_us = self.world.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)

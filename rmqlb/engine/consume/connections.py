@@ -6,11 +6,11 @@ thread up until the timeout. Mirrors what `MQClientInstance` and `MQClientAPIImp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.consume.broker import Broker, Channel
 from rmqlb.engine.consume.clock import Steps
-from rmqlb.engine.consume.shares import TopicView
+from rmqlb.engine.consume.shares import MemberList, TopicView
 from rmqlb.engine.consume.world import World
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.message_queue import MessageQueue
@@ -20,21 +20,43 @@ class Connections:
     """Which brokers a member knows, and which it is connected to.
 
     Attributes:
-        addresses: the brokers of the routes that it knows (`brokerAddrTable`).
         connected: those it has a connection to.
         beating: a heartbeat is under way (`lockHeartbeat`).
     """
 
-    __slots__ = ("_channel", "_draws", "_opened", "_world", "addresses", "beating", "connected")
+    __slots__ = ("_addresses", "_channel", "_draws", "_opened", "_views", "_world", "beating", "connected")
 
-    def __init__(self, channel: Channel, world: World, draws: Draws, opened: Callable[[Broker], None]) -> None:
-        self.addresses: tuple[Broker, ...] = ()
+    def __init__(
+        self,
+        channel: Channel,
+        world: World,
+        draws: Draws,
+        views: Mapping[str, TopicView],
+        opened: Callable[[Broker], None],
+    ) -> None:
+        self._addresses: dict[Broker, None] | None = None
+        self._views = views
         self.connected: dict[Broker, None] = {}
         self.beating = False
         self._channel = channel
         self._world = world
         self._draws = draws
         self._opened = opened
+
+    @property
+    def addresses(self) -> Collection[Broker]:
+        """The brokers of the routes that it knows (`brokerAddrTable`)."""
+        if self._addresses is None:
+            names = dict.fromkeys(name for view in self._views.values() for name in view.brokers)
+            self._addresses = dict.fromkeys(self._world.addresses(names))
+        return self._addresses.keys()
+
+    def learn(self, view: TopicView) -> None:
+        """A route that the member has not known, or another one than it has known, is about to be kept."""
+        if view.topic in self._views:
+            self._addresses = None
+        elif self._addresses is not None:
+            self._addresses.update(dict.fromkeys(self._world.addresses(view.brokers)))
 
     def have_stood(self) -> None:
         """They have been there since before the start."""
@@ -64,7 +86,7 @@ class Connections:
         if self.beating or not self.addresses:
             return False
         self.beating = True
-        for broker in self.addresses:
+        for broker in tuple(self.addresses):
             yield from self._heartbeat(broker)
         self.beating = False
         return True
@@ -82,28 +104,30 @@ class Connections:
         if arrived:
             then()
 
-    def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, tuple[str, ...] | None]]:
+    def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
         """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
 
         Returns:
-            The broker asked, and the ids; None when it does not answer, or knows nobody of the group.
+            The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
         """
         broker = self._world.any_of(view.brokers[self._draws.below(len(view.brokers))], self._draws)
         if broker is None or not (yield from self.request(broker)):
             return broker, None
-        ids = broker.client_ids
+        members = broker.members
         yield self.answer()
-        return broker, ids
+        return broker, members
 
     def good_bye(self, client_id: str, locked: list[MessageQueue]) -> Steps:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other."""
-        for broker in dict.fromkeys(self._world.master(queue) for queue in locked):
+        by_broker: dict[Broker | None, list[MessageQueue]] = {}
+        for queue in locked:
+            by_broker.setdefault(self._world.master(queue), []).append(queue)
+        for broker, queues in by_broker.items():
             if broker is not None and (yield from self.request(broker)):
-                for queue in locked:
-                    if self._world.master(queue) is broker:
-                        broker.unlock(queue, client_id)
+                for queue in queues:
+                    broker.unlock(queue, client_id)
                 yield self.answer()
-        for broker in self.addresses:
+        for broker in tuple(self.addresses):
             if (yield from self.request(broker)):
                 broker.forget(self._channel, f"is told that {client_id} goes")
                 yield self.answer()

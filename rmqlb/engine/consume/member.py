@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from rmqlb.engine.consume.broker import Broker, Channel
@@ -47,8 +47,8 @@ class Member(Channel, Protocol):
     def queues(self) -> Table:
         """Its process-queue table."""
 
-    def calls(self, broker: Broker) -> bool:
-        """It sends heartbeats to this broker."""
+    def calls(self) -> Collection[Broker]:
+        """The brokers that it sends heartbeats to."""
 
     def lose_broker(self, broker: Broker) -> None:
         """The connection to a broker is gone."""

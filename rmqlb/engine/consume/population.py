@@ -63,12 +63,13 @@ class Population:
     def _settle(self) -> None:
         """Everybody has what everybody's strategy gives with the same view."""
         world = self._world
-        ids = tuple(sort_client_ids(client.client_id for client in self._clients))
+        members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self._clients)))
         for client in self._clients:
-            for topic, view in world.name_server.views.items():
-                if topic not in client.topics:
+            for topic in client.topics:
+                view = world.name_server.views.get(topic)
+                if view is None:
                     continue
-                share = world.shares.share(view, client.strategy, ids, client.client_id)
+                share = world.shares.share(view, client.strategy, members, client.client_id)
                 client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
             world.check(client)
 

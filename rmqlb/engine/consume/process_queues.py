@@ -41,16 +41,20 @@ class ProcessQueue:
         self.busy_until_us = now
 
 
-class ProcessQueues:
-    """The table of one member."""
+_NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
 
-    __slots__ = ("_client", "_connections", "_table", "_world")
+
+class ProcessQueues:
+    """The table of one member, also by topic: a rebalance goes through one topic, and there may be thousands."""
+
+    __slots__ = ("_by_topic", "_client", "_connections", "_table", "_world")
 
     def __init__(self, client: Member, connections: Connections, world: World) -> None:
         self._client = client
         self._connections = connections
         self._world = world
         self._table: dict[MessageQueue, ProcessQueue] = {}
+        self._by_topic: dict[str, dict[MessageQueue, ProcessQueue]] = {}
 
     def working(self) -> list[MessageQueue]:
         """The queues that it owns (`RebalanceImpl.getWorkingMessageQueue`)."""
@@ -62,7 +66,7 @@ class ProcessQueues:
         for queue in queues:
             held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
             held.hold.reads_from_us = since_us
-            self._table[queue] = held
+            self._put(held)
             self._world.record.take(held.hold)
             if self._world.locks:
                 broker = self._world.master(queue)
@@ -77,6 +81,7 @@ class ProcessQueues:
             if not held.dropped:
                 record.drop(held.hold, now, persisted=persisted)
         self._table.clear()
+        self._by_topic.clear()
         return had
 
     def stall(self) -> None:
@@ -90,10 +95,10 @@ class ProcessQueues:
         for topic, share in shares.items():
             if share is None:
                 continue
-            held = [held for queue, held in self._table.items() if queue.topic == topic]
-            if len(held) != len(share) or any(each.queue not in share for each in held):
+            held = self._of(topic)
+            if held.keys() != share.keys():
                 return False
-            if any(each.dropped or each.hold.stalled_us is not None for each in held):
+            if any(each.dropped or each.hold.stalled_us is not None for each in held.values()):
                 return False
         return True
 
@@ -107,13 +112,13 @@ class ProcessQueues:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
         if world.profile.empty_ends_early and not view.queues:
             return True
-        broker, ids = yield from self._connections.member_ids(view)
-        if ids is None:
+        broker, members = yield from self._connections.member_ids(view)
+        if members is None:
             if world.record.explain:
                 self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
             return True
-        share = world.shares.share(view, client.strategy, ids, client.client_id)
-        why = f"{broker} names {counted(len(ids), 'member')}" if world.record.explain else ""
+        share = world.shares.share(view, client.strategy, members, client.client_id)
+        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if world.record.explain else ""
         if share is None:
             if world.record.explain:
                 self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
@@ -125,7 +130,7 @@ class ProcessQueues:
         changed = yield from self._update(topic, share, why)
         if changed:
             yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
-        working = [queue for queue, held in self._table.items() if queue.topic == topic and not held.dropped]
+        working = [queue for queue, held in self._of(topic).items() if not held.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
 
     def renew_locks(self) -> Steps:
@@ -149,11 +154,7 @@ class ProcessQueues:
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
         world, clock = self._world, self._world.clock
-        going = [
-            held
-            for queue, held in self._table.items()
-            if queue.topic == topic and (queue not in share or self._pull_expired(held))
-        ]
+        going = [held for queue, held in self._of(topic).items() if queue not in share or self._pull_expired(held)]
         changed = False
         if going:
             changed = yield from self._remove(going, why)
@@ -168,7 +169,7 @@ class ProcessQueues:
                 continue
             if (yield from self._ask_offset(queue)):
                 held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
-                self._table[queue] = held
+                self._put(held)
                 world.record.take(held.hold)
                 taken.append(held)
         if taken and world.record.explain:
@@ -178,6 +179,12 @@ class ProcessQueues:
         if taken:
             self._pull_later(taken)
         return changed or bool(taken)
+
+    def _of(self, topic: str) -> Mapping[MessageQueue, ProcessQueue]:
+        return self._by_topic.get(topic, _NOTHING)
+
+    def _put(self, held: ProcessQueue) -> None:
+        self._table[held.queue] = self._by_topic.setdefault(held.queue.topic, {})[held.queue] = held
 
     def _pull_expired(self, held: ProcessQueue) -> bool:
         """`ProcessQueue.isPullExpired`: a queue that is given up is not pulled either."""
@@ -198,7 +205,7 @@ class ProcessQueues:
         changed = False
         for held in going:
             if not world.locks or (yield from self._release(held)):
-                del self._table[held.queue]
+                del self._table[held.queue], self._by_topic[held.queue.topic][held.queue]
                 changed = True
         return changed
 

@@ -12,8 +12,8 @@ from rmqlb.model.route import TopicRouteData
 
 Share = dict[MessageQueue, None]
 """A set that keeps the clients' order."""
-_MOST_KEPT = 200_000
-"""Shares kept in memory: far more than a group goes through, and a bound for thousands of trials."""
+_MOST_KEPT = 5_000_000
+"""Ids and queues kept in memory, some 100 bytes each: more than most groups go through, and a bound for many trials."""
 
 
 class TopicView(Struct, frozen=True, eq=False):
@@ -30,14 +30,32 @@ class TopicView(Struct, frozen=True, eq=False):
     brokers: tuple[str, ...]
 
 
+class MemberList(Struct, frozen=True, eq=False):
+    """The ids of a group as a broker names them; equal lists are one object while they are remembered.
+
+    Attributes:
+        client_ids: sorted, duplicates kept.
+    """
+
+    client_ids: tuple[str, ...]
+
+
+class _Dealt(Struct):
+    """What a strategy gives for one view and one list of members; no strategy when it cannot be constructed."""
+
+    strategy: Strategy | None
+    shares: dict[str, Share | None]
+
+
 class Shares:
     """`AllocateMessageQueueStrategy.allocate` with a memory."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._prepared: dict[tuple[TopicView, str, tuple[str, ...]], Strategy | None] = {}
-        self._shares: dict[tuple[TopicView, str, tuple[str, ...], str], Share | None] = {}
+        self._dealt: dict[tuple[TopicView, str, MemberList], _Dealt] = {}
+        self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[tuple[str, tuple[MessageQueue, ...], tuple[str, ...]], TopicView] = {}
+        self._kept = 0
 
     def view_of(self, route: TopicRouteData) -> TopicView:
         """What a client makes of a route; equal routes give the same view."""
@@ -47,32 +65,52 @@ class Shares:
         queues = tuple(route.subscribe_queues())
         return self._views.setdefault((route.topic, queues, brokers), TopicView(route.topic, queues, brokers))
 
-    def share(self, view: TopicView, strategy: str, client_ids: tuple[str, ...], client_id: str) -> Share | None:
+    def members(self, client_ids: tuple[str, ...]) -> MemberList:
+        """The list of these ids: to look a share up by it does not cost the more the more members there are."""
+        known = self._lists.get(client_ids)
+        if known is None:
+            self._keep(len(client_ids))
+            known = self._lists[client_ids] = MemberList(client_ids)
+        return known
+
+    def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
         """A member's queues; None when its strategy throws.
 
         Args:
             view: the topic as the member knows it.
             strategy: the member's.
-            client_ids: the members as the broker names them, sorted.
+            members: those that the broker names.
             client_id: the member.
         """
-        key = view, strategy, client_ids, client_id
-        if key not in self._shares:
-            if len(self._shares) >= _MOST_KEPT:
-                self._shares.clear()
-                self._prepared.clear()
-            self._shares[key] = self._compute(view, strategy, client_ids, client_id)
-        return self._shares[key]
+        key = view, strategy, members
+        dealt = self._dealt.get(key)
+        if dealt is None:
+            self._keep(len(view.queues) + len(members.client_ids))
+            dealt = self._dealt[key] = _Dealt(self._prepare(view, strategy, members), {})
+        if client_id not in dealt.shares:
+            self._keep(1)
+            dealt.shares[client_id] = _share(view, dealt.strategy, client_id)
+        return dealt.shares[client_id]
 
-    def _compute(self, view: TopicView, strategy: str, client_ids: tuple[str, ...], client_id: str) -> Share | None:
-        key = view, strategy, client_ids
+    def _keep(self, size: int) -> None:
+        """Room for so many ids and queues more: all is forgotten before it is too much, and computed anew."""
+        self._kept += size
+        if self._kept > _MOST_KEPT:
+            self._kept = size
+            self._dealt.clear()
+            self._lists.clear()
+
+    def _prepare(self, view: TopicView, strategy: str, members: MemberList) -> Strategy | None:
         try:
-            if key not in self._prepared:
-                self._prepared[key] = None
-                self._prepared[key] = prepare(strategy, view.queues, client_ids, self._settings)
-            prepared = self._prepared[key]
-            if prepared is None:
-                return None
-            return dict.fromkeys(queue for queue in prepared.share(client_id) if queue.topic == view.topic)
+            return prepare(strategy, view.queues, members.client_ids, self._settings)
         except AllocationError:
             return None
+
+
+def _share(view: TopicView, strategy: Strategy | None, client_id: str) -> Share | None:
+    if strategy is None:
+        return None
+    try:
+        return dict.fromkeys(queue for queue in strategy.share(client_id) if queue.topic == view.topic)
+    except AllocationError:
+        return None

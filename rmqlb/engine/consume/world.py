@@ -10,10 +10,10 @@ from rmqlb.engine.consume.member import Member, ids_of
 from rmqlb.engine.consume.name_server import NameServer
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.record import Record
-from rmqlb.engine.consume.shares import Shares
+from rmqlb.engine.consume.shares import MemberList, Shares
 from rmqlb.engine.randomness import Draws, stream_key
 from rmqlb.model.group_scenario import Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 
 _BROKERS, _SERVERS = 1 << 20, 1 << 21
@@ -108,9 +108,10 @@ class World:
         self._seed, self._trial = scenario.seed, trial
         self._brokers: dict[str, list[Broker]] = {}
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
-        self._settled = False
-        self._changed = True
-        self._final: tuple[str, ...] | None = None
+        self._unsettled: set[Member] = set()
+        self._agree: bool | None = None
+        self._doubtful: dict[Broker, None] | None = None
+        self._final: MemberList | None = None
         for route in routes:
             for broker in route.broker_datas:
                 self._add_broker(broker.broker_name, sorted(broker.broker_addrs) or [MASTER_ID])
@@ -167,8 +168,7 @@ class World:
             broker.back()
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
-        its_queues = sorted(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)
-        self.record.reach(its_queues, self.clock.now, there=True)
+        self.record.reach(self._queues_of(name), self.clock.now, there=True)
         for broker in self._brokers[name]:
             for client in self.clients:
                 if client.alive and any(self.broker_name(queue) == name for queue in client.queues.working()):
@@ -182,8 +182,7 @@ class World:
             broker.stop(silent=silent)
             for client in self.clients:
                 client.lose_broker(broker)
-        lost = (queue for queue in sorted(self.name_server.queues()) if self.broker_name(queue) == name)
-        self.record.reach(lost, self.clock.now, there=False)
+        self.record.reach(self._queues_of(name), self.clock.now, there=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
         self.truth_changed()
 
@@ -192,63 +191,79 @@ class World:
         before = self.name_server.queues()
         self.name_server.change(event)
         after = self.name_server.queues()
-        self.record.reach(sorted(after - before), self.clock.now, there=True)
-        self.record.reach(sorted(before - after), self.clock.now, there=False)
+        self.record.reach(sort_queues(after - before), self.clock.now, there=True)
+        self.record.reach(sort_queues(before - after), self.clock.now, there=False)
         self.truth_changed()
 
     def truth_changed(self) -> None:
         """What the group will end with is another thing than before."""
-        self._settled = False
-        self._changed = True
+        self.note_change()
         self._final = None
         for client in self.clients:
             if client.settled is not None:
                 client.settled = False
 
-    def note_change(self) -> None:
-        """A broker's list of members is another one."""
-        self._changed = True
+    def note_change(self, broker: Broker | None = None) -> None:
+        """This broker's list of members is another one; None when what members call, or who there is, has changed."""
+        self._agree = None
+        if broker is None:
+            self._doubtful = None
+        elif self._doubtful is not None:
+            self._doubtful[broker] = None
+
+    def note_settled(self, client: Member) -> None:
+        """A member is settled, or no longer, or no member any more."""
+        if client.alive and not client.settled:
+            self._unsettled.add(client)
+        else:
+            self._unsettled.discard(client)
 
     def check(self, client: Member) -> None:
         """A member is through with a rebalance: whether it holds what it will end with."""
         final = self._final_ids()
-        views = self.name_server.views
-        known = all(topic not in views or client.views.get(topic) is views[topic] for topic in client.topics)
+        told = self.name_server.views
+        views = {topic: told[topic] for topic in client.topics if topic in told}
+        known = all(client.views.get(topic) is view for topic, view in views.items())
         client.settled = known and client.queues.is_settled(
             {
                 topic: dict.fromkeys(view.queues)
                 if self.broadcasting
                 else self.shares.share(view, client.strategy, final, client.client_id)
                 for topic, view in views.items()
-                if topic in client.topics
             }
         )
-        self._changed = True
 
     def has_settled(self) -> bool:
         """Nothing that is still to come changes an owner: every event is over, every broker and client up to date."""
-        if self.events_left or self.record.waiting_pulls:
-            return False
-        if self._changed:
-            self._changed = False
-            everybody = all(client.settled for client in self.clients if client.alive)
-            self._settled = everybody and self._brokers_agree()
-        return self._settled
+        return not self.events_left and self.is_at_rest()
+
+    def is_at_rest(self) -> bool:
+        """Until the next event nothing changes an owner."""
+        return not self._unsettled and not self.record.waiting_pulls and self._brokers_agree()
+
+    def _queues_of(self, name: str) -> list[MessageQueue]:
+        return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)
 
     def _brokers_agree(self) -> bool:
         """Each broker names exactly those that send it heartbeats; one that is lost is asked by nobody any more."""
-        told = set(self.name_server.broker_names)
-        for broker in self.brokers():
-            if broker.silent and broker.name in told:
-                return False
-            callers = ids_of(client for client in self.clients if client.calls(broker))
-            if broker.up and broker.client_ids != (tuple(sort_client_ids(callers)) or None):
-                return False
-        return True
+        if self._agree is None:
+            if self._doubtful is None:
+                self._doubtful = dict.fromkeys(self.brokers())
+            while self._doubtful and self._agrees(next(reversed(self._doubtful))):
+                self._doubtful.popitem()
+            self._agree = not self._doubtful
+        return self._agree
 
-    def _final_ids(self) -> tuple[str, ...]:
+    def _agrees(self, broker: Broker) -> bool:
+        if not broker.up:
+            return not broker.silent or broker.name not in self.name_server.broker_names
+        callers = ids_of(client for client in self.clients if client.alive and broker in client.calls())
+        named = broker.members.client_ids if broker.members else ()
+        return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
+
+    def _final_ids(self) -> MemberList:
         if self._final is None:
-            self._final = tuple(sort_client_ids(ids_of(self.clients)))
+            self._final = self.shares.members(tuple(sort_client_ids(ids_of(self.clients))))
         return self._final
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
@@ -265,6 +280,7 @@ class World:
                 timers=self.timers,
                 tells=not self.broadcasting,
                 one_way=self.one_way,
+                list_of=self.shares.members,
                 changed=self.note_change,
                 say=self._say_broker if self.record.explain else None,
             )
