@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.world import World
@@ -26,9 +27,15 @@ def lone_client() -> tuple[World, Client]:
     scenario = GroupScenario(latency_us=LATENCY_US)
     world = World(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
     client = Client("c1", number=0, strategy="AVG", topics=("T",), world=world, created_us=0)
-    client.connections.addresses = world.addresses(["a"])
+    view = world.name_server.views["T"]
+    client.connections.learn(view)
+    client.views["T"] = view
     client.connections.have_stood()
     return world, client
+
+
+def names(broker: Broker) -> tuple[str, ...] | None:
+    return None if broker.members is None else broker.members.client_ids
 
 
 def run_until(world: World, end_us: int) -> None:
@@ -39,7 +46,7 @@ def run_until(world: World, end_us: int) -> None:
 def greeted(world: World, client: Client, meanwhile: Callable[[], None] = lambda: None) -> list[int]:
     """When the rebalance that a greeting asks for comes; something may happen while the heartbeat is on its way."""
     moments: list[int] = []
-    broker = client.connections.addresses[0]
+    broker = next(iter(client.connections.addresses))
     world.clock.start(client.connections.greet(broker, lambda: moments.append(world.clock.now)))
     world.clock.call(1, meanwhile)
     run_until(world, LATER_US)
@@ -50,21 +57,21 @@ def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered()
     world, client = lone_client()
     (moment,) = greeted(world, client)
     assert 0 < moment < LATER_US
-    assert client.connections.addresses[0].client_ids == ("c1",)
+    assert names(next(iter(client.connections.addresses))) == ("c1",)
 
 
 def test_a_greeting_that_does_not_arrive_leads_to_no_rebalance() -> None:
     world, client = lone_client()
-    broker = client.connections.addresses[0]
+    broker = next(iter(client.connections.addresses))
     assert greeted(world, client, broker.stop) == []
-    assert broker.client_ids is None
+    assert names(broker) is None
 
 
 @pytest.mark.parametrize("arrives", [True, False])
 def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
     """`lockHeartbeat` is free again, whatever came of the greeting."""
     world, client = lone_client()
-    broker = client.connections.addresses[0]
+    broker = next(iter(client.connections.addresses))
     greeted(world, client, (lambda: None) if arrives else broker.stop)
     broker.stop()
     broker.back()
@@ -76,16 +83,17 @@ def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
     world.clock.start(heartbeats())
     run_until(world, 2 * LATER_US)
     assert tried == [True]
-    assert broker.client_ids == ("c1",)
+    assert names(broker) == ("c1",)
 
 
 def test_no_greeting_for_a_broker_that_is_not_in_the_routes() -> None:
     world, client = lone_client()
-    broker = client.connections.addresses[0]
-    client.connections.addresses = ()
+    broker = next(iter(client.connections.addresses))
+    client.connections.learn(client.views["T"])
+    client.views.clear()
     world.clock.start(client.connections.greet(broker, client.rebalance_immediately))
     run_until(world, LATER_US)
-    assert broker.client_ids is None
+    assert names(broker) is None
 
 
 def test_a_consumer_that_has_been_killed_is_not_woken() -> None:
