@@ -102,7 +102,7 @@ class _Block(PerLane):
         self._began = np.full(places, self._far)
         self._attempt = np.zeros(places, np.int64)
         self._row = np.zeros(places, np.int64)
-        self._kept = np.zeros(places, np.bool_)
+        self._kept = np.zeros(places, np.int64)
         self._isolates = np.zeros(places, np.int64)
 
     def run(self) -> None:
@@ -200,7 +200,7 @@ class _Block(PerLane):
                 tables.reachable[outcome],
                 tables.under_way[self._segment[lanes]],
             )
-        self._kept[places] |= tables.lesser[outcome]
+        self._kept[places] += tables.lesser[outcome]
         again = tables.retry[outcome] & (self._attempt[places] < self._plan.attempts)
         reason = tables.reason[outcome]
         if again.any():
@@ -215,12 +215,13 @@ class _Block(PerLane):
 
     def _end_messages(self, lanes: Ints, places: Ints, outcome: Codes, reason: Ints) -> None:
         """Messages are over; an earlier attempt with a lesser status is the result, whatever came later."""
-        kept = self._kept[places]
+        kept = self._kept[places] > 0
         self._tallies.not_store_ok[lanes] += kept & (outcome != OK)
+        self._tallies.duplicated[lanes] += kept & ((outcome == OK) | (self._kept[places] > 1))
         lost = ((reason >= 0) & ~kept).nonzero()[0]
         self._tallies.lose(reason[lost], lanes[lost])
         self._attempt[places] = 0
-        self._kept[places] = False
+        self._kept[places] = 0
         self._attempts.phase[places] = 0
         self._code[places] = _PLAIN
 

@@ -27,6 +27,7 @@ class SendCounts:
         attempts: shape (n,).
         messages: shape (n,).
         not_store_ok: shape (n,): messages stored with a lesser status.
+        duplicated: shape (n,): messages stored more than once.
         lost: shape (n, reasons): messages lost, by reason.
         extra_attempts: shape (n,): attempts beyond each message's first.
         retried: shape (n,): messages with more than one attempt.
@@ -48,6 +49,7 @@ class SendCounts:
     attempts: Ints
     messages: Ints
     not_store_ok: Ints
+    duplicated: Ints
     lost: Ints
     extra_attempts: Ints
     retried: Ints
@@ -84,6 +86,7 @@ class Tallies(PerLane):
     Attributes:
         started: per lane, messages begun.
         not_store_ok: per lane, as in `SendCounts`.
+        duplicated: likewise.
         lost: reason × lanes + lane.
         extra_attempts: per lane.
         retried: per lane.
@@ -102,6 +105,7 @@ class Tallies(PerLane):
         self._filled = 0
         self.started = np.zeros(lanes, np.int64)
         self.not_store_ok = np.zeros(lanes, np.int64)
+        self.duplicated = np.zeros(lanes, np.int64)
         self.lost = np.zeros(tables.plan.reasons * lanes, np.int64)
         self.extra_attempts = np.zeros(lanes, np.int64)
         self.retried = np.zeros(lanes, np.int64)
@@ -164,7 +168,7 @@ class Tallies(PerLane):
         counts.attempts[ids] = attempts.sum(axis=(0, 1))
         counts.messages[ids] = self.started[lanes]
         counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T
-        for name in ("not_store_ok", "extra_attempts", "retried", "failing", "longest", "last_done"):
+        for name in ("not_store_ok", "duplicated", "extra_attempts", "retried", "failing", "longest", "last_done"):
             getattr(counts, name)[ids] = getattr(self, name)[lanes]
 
     def _count(self) -> None:

@@ -39,6 +39,60 @@ class Attempt(Struct, frozen=True, rename="camel"):
     took_ms: float
 
 
+class MessageException(Struct, frozen=True, rename="camel"):
+    """What the application gets when a message is lost: thrown by `send`, or handed to its callback.
+
+    Attributes:
+        exception_class: the class's simple name, such as MQClientException.
+        text: its message, all lines; None where it holds what only a broker or a socket knows.
+        response_code: of an MQClientException or MQBrokerException; None of other classes.
+        cause: simple name of the class of its cause, or None.
+    """
+
+    exception_class: str
+    text: str | None = None
+    response_code: int | None = None
+    cause: str | None = None
+
+
+class LostMessage(Struct, frozen=True, rename="camel"):
+    """One lost message.
+
+    Attributes:
+        message: its number.
+        thread: which thread sent it, from 1.
+        at_ms: when the application was told, in milliseconds from the start; of a message that is lost unnoticed, when
+            the client was done with it.
+        reason: as in `SendTotals.lost_by`.
+        brokers_sent: the brokers of its attempts, in order.
+        exception: what the application gets; None when it is told nothing.
+    """
+
+    message: int
+    thread: int
+    at_ms: float
+    reason: str
+    brokers_sent: tuple[str, ...]
+    exception: MessageException | None
+
+
+class ExceptionTally(Struct, frozen=True):
+    """Messages that ended with exceptions of one kind: of one class, code and cause, after the same brokers.
+
+    Attributes:
+        messages: how many.
+        brokers_sent: the brokers of their attempts, in order; None for all kinds together that came after the first
+            hundred.
+        first: the first of the messages.
+        exception: its exception; the other ones' texts may name other times.
+    """
+
+    messages: int
+    brokers_sent: tuple[str, ...] | None
+    first: LostMessage
+    exception: MessageException
+
+
 class QueueTally(Struct, frozen=True):
     """What one queue saw.
 
@@ -132,6 +186,7 @@ class SendTotals(Struct, frozen=True):
         messages: how many were sent.
         stored: stored, with whatever status.
         not_store_ok: of these, with another status than SEND_OK.
+        duplicated: of these, stored more than once by retries, as far as the producer knows.
         lost: not stored after all attempts, as far as the producer knows.
         lost_by: reason → messages.
         attempts: requests.
@@ -139,13 +194,14 @@ class SendTotals(Struct, frozen=True):
         extra_attempts: beyond each message's first.
         retried: messages that needed more than one attempt.
         failing_ms: time spent in failed attempts.
-        longest_send_ms: the longest that one message took.
+        longest_send_ms: the longest that one message with an attempt took; None when there was no attempt.
         lasted_ms: when the last message was done.
     """
 
     messages: int
     stored: int
     not_store_ok: int
+    duplicated: int
     lost: int
     lost_by: Mapping[str, int]
     attempts: int
@@ -153,7 +209,7 @@ class SendTotals(Struct, frozen=True):
     extra_attempts: int
     retried: int
     failing_ms: float
-    longest_send_ms: float
+    longest_send_ms: float | None
     lasted_ms: float
 
 
@@ -202,7 +258,9 @@ class SendReport(Struct, frozen=True):
         totals: all messages together.
         failures: how each failure was taken.
         slices: the time line.
+        exceptions: what the application gets of lost messages, the most frequent first.
         attempts: each attempt where they were kept, else None.
+        lost_messages: each lost message where attempts were kept, else None.
         findings: what is worth a warning.
     """
 
@@ -219,7 +277,9 @@ class SendReport(Struct, frozen=True):
     totals: SendTotals
     failures: tuple[FailureReport, ...]
     slices: tuple[Slice, ...]
+    exceptions: tuple[ExceptionTally, ...] = ()
     attempts: tuple[Attempt, ...] | None = None
+    lost_messages: tuple[LostMessage, ...] | None = None
     findings: tuple[Finding, ...] = ()
 
 
@@ -235,6 +295,9 @@ class Estimate(Struct, frozen=True):
     mean: float
     low: float
     high: float
+
+
+_NONE = Estimate(0.0, 0.0, 0.0)
 
 
 class TimeSpread(Struct, frozen=True):
@@ -290,14 +353,17 @@ class TrialsReport(Struct, frozen=True):
         losing_trials: share of trials that lost a message, with Wilson's interval.
         extra_attempts: requests of a trial beyond each message's first.
         failing_ms: time of a trial in failed attempts, over all threads.
-        longest_send_ms: the longest that one message took in a trial.
-        longest_send: how that is spread over trials.
+        longest_send_ms: the longest that one message took in a trial; None when no trial made an attempt.
+        longest_send: how that is spread over trials; likewise.
         isolations: broker name → how often a trial isolated it.
         attempts_at: broker name → requests of a trial to it.
         failed_at: broker name → of these, failed.
         lost_messages: messages of a trial that no attempt stored: a number, where `lost` is a share. When no trial lost
             any, the upper end is that of the share, in messages.
         failures: how each failure was taken, in the scenario's order.
+        not_store_ok: messages of a trial stored with another status than SEND_OK.
+        duplicated: messages of a trial stored more than once.
+        retried: messages of a trial that needed more than one attempt.
     """
 
     topic: str
@@ -313,10 +379,13 @@ class TrialsReport(Struct, frozen=True):
     losing_trials: Estimate
     extra_attempts: Estimate
     failing_ms: Estimate
-    longest_send_ms: Estimate
-    longest_send: TimeSpread
+    longest_send_ms: Estimate | None
+    longest_send: TimeSpread | None
     isolations: Mapping[str, Estimate]
     attempts_at: Mapping[str, Estimate]
     failed_at: Mapping[str, Estimate]
     lost_messages: Estimate
     failures: tuple[FailureTrials, ...] = ()
+    not_store_ok: Estimate = _NONE
+    duplicated: Estimate = _NONE
+    retried: Estimate = _NONE

@@ -37,6 +37,45 @@ def test_json_has_the_promised_keys() -> None:
     assert found["totals"]["messages"] == 3
 
 
+def test_what_the_application_gets_of_lost_messages_is_in_json_and_in_the_trace() -> None:
+    args = ("--fail", "broker-b", "--start-at", "broker-a:7", "--messages", "2", "--retries", "0")
+    found = data(*args)
+    (lost,) = found["lostMessages"]
+    text = "Send [1] times, still failed, cost [1]ms, Topic: OrderEvents, BrokersSent: [broker-b]"
+    assert lost == {
+        "message": 2,
+        "thread": 1,
+        "atMs": found["attempts"][1]["atMs"] + found["attempts"][1]["tookMs"],
+        "reason": "RemotingConnectException",
+        "brokersSent": ["broker-b"],
+        "exception": {
+            "exceptionClass": "MQClientException",
+            "text": f"{text}\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+            "responseCode": 10001,
+            "cause": "RemotingConnectException",
+        },
+    }
+    assert found["exceptions"] == [lost["exception"] | {"messages": 1, "brokersSent": ["broker-b"], "firstMessage": 2}]
+    assert data(*args[:-2], "--messages", "1001")["lostMessages"] is None
+    shown = run(*BASE, *args, "-o", "plain", "--trace").stdout
+    assert shown.count(text) == 2
+    assert "lost messages" in shown
+    assert run(*BASE, *args, "-o", "plain").stdout.count(text) == 1
+
+
+def test_messages_stored_twice_are_in_the_first_line_and_can_fail_a_build() -> None:
+    args = ("--fail", "broker-b:FLUSH_DISK_TIMEOUT", "--messages", "16", "--start-at", "broker-a:0")
+    found = data(*args, "--retry-not-store-ok", "--fail-on", "duplicated>0", code=3)
+    assert (found["totals"]["duplicated"], found["totals"]["stored"], found["totals"]["lost"]) == (1, 16, 0)
+    assert (
+        "16 of 16 messages stored, none lost; 1 stored more than once"
+        in run(*BASE, *args, "--retry-not-store-ok", "-o", "plain").stdout
+    )
+    trials = data(*args, "--retry-not-store-ok", "--trials", "4", "--fail-on", "duplicated>100", code=0)["trials"]
+    assert 0 < trials["duplicated"]["mean"] == trials["retried"]["mean"] < 8
+    assert data(*args)["totals"]["duplicated"] == 0
+
+
 def test_attempts_are_kept_up_to_a_thousand_messages_or_when_asked() -> None:
     assert len(data("--messages", "1000")["attempts"]) == 1000
     assert data("--messages", "1001")["attempts"] is None
@@ -92,7 +131,7 @@ def test_compare_clients_puts_like_versions_together_for_people() -> None:
     assert "5.1.3 and older" in ran.stdout
     clients = data(*args)["clients"]
     assert [client["profile"] for client in clients][:2] == ["5.3.3 and newer", "5.3.2"]
-    assert len(clients) == 14
+    assert len(clients) == 15
 
 
 def test_jsonl_streams_each_attempt() -> None:
@@ -371,7 +410,7 @@ def test_conditions_look_at_all_trials() -> None:
     assert run(*args, "--fail-on", "lost>0").code == ExitCode.CONDITION
     assert run(*args, "--fail-on", "share[broker-a]>=100%").code == ExitCode.CONDITION
     assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
-    unknown = run(*args, "--fail-on", "retried>0")
+    unknown = run(*args, "--fail-on", "avoided-ms[broker-b]>0")
     assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
     assert "hint: trials do not count it" in unknown.stderr
 

@@ -217,5 +217,5 @@ def isolated(
     play(run, None)
     failed = {a.broker_name: a.at_ms + a.took_ms for a in attempts if a.outcome != "SEND_OK"}
     items = run.strategy.items
-    assert not [name for name, item in items.items() if name not in failed and item.start > run.now]
+    assert not [name for name, item in items.items() if name not in failed and item.start > run.ended]
     return [(name, since_ms, items[name].start / run.per_ms) for name, since_ms in failed.items()]

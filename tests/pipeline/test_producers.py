@@ -112,7 +112,7 @@ def row_of(key_: Mapping[str, Any], report: TrialsReport) -> dict[str, Any]:
         "lostHigh": report.lost_messages.high,
         "lostShare": report.lost.mean,
         "anyLost": report.losing_trials.mean,
-        "longestMs": report.longest_send_ms.mean,
+        "longestMs": report.longest_send_ms and report.longest_send_ms.mean,
     }
 
 

@@ -104,7 +104,7 @@ def test_a_row_is_what_simulate_trials_says() -> None:
         "lostHigh": report.lost_messages.high,
         "lostShare": report.lost.mean,
         "anyLost": 1.0,
-        "longestMs": report.longest_send_ms.mean,
+        "longestMs": report.longest_send_ms and report.longest_send_ms.mean,
         "shares": [
             {
                 "brokerName": name,

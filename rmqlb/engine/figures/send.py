@@ -11,10 +11,11 @@ from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals, TrialsReport
 from rmqlb.model.snapshot import suggestion
 
-_TOTALS: dict[str, Callable[[SendTotals], float]] = {
+_TOTALS: dict[str, Callable[[SendTotals], float | None]] = {
     "lost": lambda t: t.lost,
     "stored": lambda t: t.stored,
     "not-store-ok": lambda t: t.not_store_ok,
+    "duplicated": lambda t: t.duplicated,
     "retried": lambda t: t.retried,
     "attempts": lambda t: t.attempts,
     "failed-attempts": lambda t: t.failed_attempts,
@@ -29,7 +30,7 @@ _BROKER: dict[str, Callable[[BrokerTally], float]] = {
     "avoided-ms": lambda b: b.avoided_ms,
     "isolations": lambda b: b.isolations,
 }
-_OF_MESSAGES = ("lost", "stored", "not-store-ok", "retried")
+_OF_MESSAGES = ("lost", "stored", "not-store-ok", "duplicated", "retried")
 _OF_ATTEMPTS = ("failed-attempts", "extra-attempts")
 SEND_FIGURES = Figures(
     names=tuple(_TOTALS), of_subject=tuple(_BROKER), shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
@@ -85,14 +86,18 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         of_brokers = {"isolations": trials.isolations, "picks": trials.attempts_at, "failed": trials.failed_at}
         times = of_brokers.get(name, {}).get(broker)
         return condition.try_on(times.mean if times else None, attempts)
+    longest = trials.longest_send
     values = {
         "lost": trials.lost_messages.mean,
         "stored": messages - trials.lost_messages.mean,
+        "not-store-ok": trials.not_store_ok.mean,
+        "duplicated": trials.duplicated.mean,
+        "retried": trials.retried.mean,
         "attempts": attempts,
         "failed-attempts": fsum(each.mean for each in trials.failed_at.values()),
         "extra-attempts": trials.extra_attempts.mean,
         "failing-ms": trials.failing_ms.mean,
-        "longest-send-ms": trials.longest_send.max_ms,
+        "longest-send-ms": None if longest is None else longest.max_ms,
     }
     whole = messages if name in _OF_MESSAGES else attempts
     return condition.try_on(values.get(name), whole)

@@ -8,6 +8,7 @@ from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_scenario import Failure
 
 
 def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding]:
@@ -32,13 +33,24 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             f"{totals.lost_by['call timeout']} messages used up their {scenario.timeout_ms} ms in one attempt: "
             "a timeout leaves no time for a retry",
         )
-    if scenario.selector is not None and scenario.failures and scenario.selector.kind == "hash":
+    hashed = scenario.selector is not None and scenario.selector.kind == "hash"
+    if hashed and not route.is_order_topic and any(map(_leaves_the_route, scenario.failures)):
         yield Finding("hash-remaps", "when the queue list changes, the hash sends almost every key to another queue")
     if route.is_order_topic:
         yield Finding(
             "order-topic",
             f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails",
         )
+
+
+def _leaves_the_route(failure: Failure) -> bool:
+    """The NameServer drops the broker, or its write permission, before the failure is over."""
+    if failure.reaction.kind == "read-only":
+        return True
+    if failure.notices_us is None:
+        return False
+    start, end = failure.start.us, None if failure.end is None else failure.end.us
+    return start is None or end is None or end > start + failure.notices_us
 
 
 def _too_short(report: SendReport) -> Iterator[Finding]:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.randomness import stream_key
-from rmqlb.engine.send.run import NO_ROUTE, Run
+from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL
+from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Selector
-
-RETURNED_NULL = "select message queue return null"
 
 
 class SelectorSender:

@@ -7,8 +7,9 @@ keeps the queue id of the first attempt. Retries run on callback threads; one fo
 from __future__ import annotations
 
 from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.send.exceptions import NO_ROUTE, UNNOTICED
 from rmqlb.engine.send.outcome import Outcome, broken
-from rmqlb.engine.send.run import NO_ROUTE, Run
+from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
@@ -16,11 +17,10 @@ from rmqlb.model.send_scenario import Reaction
 
 _SCAN_MS = 1000
 """`NettyRemotingAbstract.scanResponseTable` runs each second and gives a request one second more than its budget."""
-_ILLEGAL_QUEUE = Outcome("INVALID_PARAMETER", "code", isolation=True)
+_ILLEGAL_QUEUE = Outcome("INVALID_PARAMETER", "code", isolation=True, code=29)
 _LATE = broken("RemotingTooMuchRequestException", reachable=False)
 _HANDED_OVER = Outcome("ONEWAY", "ok")
 _LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
-UNNOTICED = "lost unnoticed"
 
 
 class AsyncSender:
@@ -116,17 +116,14 @@ class AsyncSender:
             return _ILLEGAL_QUEUE, took
         outcome = run.outcomes.answer(reaction)
         if outcome.fate == "code":
-            outcome = Outcome(outcome.name, "code", isolation=True)
+            outcome = Outcome(outcome.name, "code", isolation=True, code=outcome.code)
         return outcome, took
 
     def _done(self, request: Thread, now: int) -> None:
         run, outcome = self._run, request.outcome
         run.done(request, now, outcome)
         took = now - request.started
-        name = request.queue.broker_name
-        connects_first = run.profile.async_connects_first
-        reachable = outcome.reachable if outcome is not _LATE or connects_first else True
-        run.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
+        self._learn(request, took, now)
         left = request.budget - took // run.per_ms
         was_sending = self._is_still_sending(request)
         if self._retries(request, left):
@@ -136,14 +133,26 @@ class AsyncSender:
             if outcome.fate == "status":
                 run.not_store_ok()
             run.finish(request, now, outcome.lost_by)
-        if was_sending and not self._is_still_sending(request):
+        if was_sending and not self._is_still_sending(request) and not run.profile.async_raises:
             self._hand_over(request, now)
+
+    def _learn(self, request: Thread, took: int, now: int) -> None:
+        run, outcome, name = self._run, request.outcome, request.queue.broker_name
+        connects_first = run.profile.async_connects_first
+        reachable = outcome.reachable if outcome is not _LATE or connects_first else True
+        if run.profile.async_raises and outcome is _LATE:
+            return
+        if run.profile.async_raises and outcome is self._refused and request.attempt > 1:
+            name = request.sent[-2]
+        run.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
 
     def _retries(self, request: Thread, left: int) -> bool:
         profile, outcome = self._run.profile, request.outcome
         if outcome.fate != "remoting" or request.attempt > self._run.scenario.retries:
             return False
         if outcome is _LATE and profile.async_late == "stops":
+            return False
+        if outcome is self._refused and profile.async_raises and request.attempt == 1:
             return False
         return left > 0 or not profile.async_needs_time
 

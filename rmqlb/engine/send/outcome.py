@@ -22,6 +22,7 @@ class Outcome(Struct, frozen=True):
         retry: a SYNC send tries another broker.
         isolation: the fault strategy is told of a failure.
         reachable: what it is told about the broker's reachability.
+        code: the broker's response code, of an MQBrokerException.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Outcome(Struct, frozen=True):
     retry: bool = False
     isolation: bool = False
     reachable: bool = True
+    code: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -82,4 +84,4 @@ class Outcomes:
         if reaction.code == _GO_AWAY and self._profile.resends_go_away:
             return broken("RemotingSendRequestException", reachable=self.refused.reachable)
         retry = reaction.code in self._profile.retry_codes
-        return Outcome(reaction.name, "code", retry=retry, isolation=True, reachable=False)
+        return Outcome(reaction.name, "code", retry=retry, isolation=True, reachable=False, code=reaction.code)

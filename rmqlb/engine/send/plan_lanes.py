@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, assert_never
 
+from rmqlb.engine.send.exceptions import CALL_TIMEOUT
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.run import CALL_TIMEOUT, Run, silent
+from rmqlb.engine.send.run import Run, silent
 from rmqlb.kernels.send_plan import (
     NEVER,
     OK,

@@ -47,6 +47,9 @@ class ClientProfile(Struct, frozen=True):
         async_needs_time: an ASYNC retry is made only while time is left.
         async_late: an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries`
             again or `stops`.
+        async_raises: what goes wrong before an ASYNC request is written is no retry's business: the refusal of a first
+            attempt ends the message, that of a retry isolates the broker before it, and a retry without time left
+            isolates nobody.
         async_connects_first: an ASYNC send connects before it is handed over, so that a refusal comes before the update
             that follows each hand-over.
         resets_index: a SYNC retry starts the round robin anew at a random place (latency fault on).
@@ -58,6 +61,10 @@ class ClientProfile(Struct, frozen=True):
             on loopback).
         empty_attempt_us: how long an attempt takes that has no time left at all (measured likewise).
         caps_request: `sendMsgMaxTimeoutPerRequest` exists.
+        async_tells_cost: the callback of an ASYNC send that times out is told how long it took, and of the cause; else
+            how long it had.
+        late_names_address: the exception of an ASYNC retry without time left names the broker's address.
+        faq_url: where the text of an MQClientException sends its reader.
     """
 
     since: Version
@@ -79,6 +86,7 @@ class ClientProfile(Struct, frozen=True):
     retry_codes: frozenset[int] = _RETRIED | {2, 1500}
     async_needs_time: bool = True
     async_late: Literal["retries", "stops"] = "stops"
+    async_raises: bool = False
     async_connects_first: bool = False
     resets_index: bool = True
     oneway_tells: bool = False
@@ -86,6 +94,9 @@ class ClientProfile(Struct, frozen=True):
     overshoot_us: int = 500
     empty_attempt_us: int = 100
     caps_request: bool = True
+    async_tells_cost: bool = True
+    late_names_address: bool = True
+    faq_url: str = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
         """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
@@ -110,7 +121,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
         async_connects_first=True,
         oneway_tells=True,
     )
-    v514 = replace(v520, since=(5, 1, 4), available_is_reachable=True, resends_go_away=False)
+    v514 = replace(v520, since=(5, 1, 4), available_is_reachable=True, resends_go_away=False, async_tells_cost=False)
     v511 = replace(
         v514,
         since=(5, 1, 1),
@@ -128,7 +139,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
         resets_index=False,
     )
     v510 = replace(v511, since=(5, 1, 0), scan_last="ignore")
-    v500 = replace(v510, since=(5, 0, 0), plain_remainder=False)
+    v500 = replace(v510, since=(5, 0, 0), plain_remainder=False, faq_url="http://rocketmq.apache.org/docs/faq/")
     v498 = replace(
         v500,
         since=(4, 9, 8),
@@ -139,10 +150,11 @@ def _profiles() -> tuple[ClientProfile, ...]:
         empty_attempt_us=1000,
     )
     v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
-    v490 = replace(v494, since=(4, 9, 0), index_step="wrap")
+    v493 = replace(v494, since=(4, 9, 3), index_step="wrap")
+    v490 = replace(v493, since=(4, 9, 0), async_raises=True, async_late="stops", late_names_address=False)
     v480 = replace(v490, since=(4, 8, 0), index_step="fold")
     v400 = replace(v480, since=OLDEST, index_step="clamp", skip="scan", scan_last="same")
-    stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v490, v480, v400)
+    stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v493, v490, v480, v400)
     names = (
         "5.3.3 and newer",
         "5.3.2",
@@ -155,7 +167,8 @@ def _profiles() -> tuple[ClientProfile, ...]:
         "5.0.0",
         "4.9.8",
         "4.9.4 to 4.9.7",
-        "4.9.0 to 4.9.3",
+        "4.9.3",
+        "4.9.0 to 4.9.2",
         "4.8.0",
         "4.7.1 and older",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -12,10 +13,24 @@ from rmqlb.engine.send.tally import ATTEMPTS, FAILED, PICKS, STORED, Total
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Attempt, BrokerTally, FailureReport, QueueTally, SendReport, SendTotals
+from rmqlb.model.send_report import (
+    Attempt,
+    BrokerTally,
+    ExceptionTally,
+    FailureReport,
+    LostMessage,
+    QueueTally,
+    SendReport,
+    SendTotals,
+)
 
 
-def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | None) -> SendReport:
+def report_of(
+    route: TopicRouteData,
+    run: Run,
+    attempts: Sequence[Attempt] | None,
+    lost_messages: Sequence[LostMessage] | None,
+) -> SendReport:
     """The report of a run that has come to its end."""
     queues = _queues(run)
     report = SendReport(
@@ -32,7 +47,9 @@ def report_of(route: TopicRouteData, run: Run, attempts: tuple[Attempt, ...] | N
         totals=_totals(run),
         failures=_failures(run),
         slices=run.timeline.slices(run.ended, run.per_ms),
+        exceptions=_exceptions(run),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
+        lost_messages=None if lost_messages is None else tuple(sorted(lost_messages, key=lambda lost: lost.message)),
     )
     return replace(report, findings=tuple(send_findings(report, route)))
 
@@ -75,6 +92,7 @@ def _totals(run: Run) -> SendTotals:
         messages=totals[Total.MESSAGES],
         stored=totals[Total.STORED],
         not_store_ok=totals[Total.NOT_STORE_OK],
+        duplicated=totals[Total.DUPLICATED],
         lost=totals[Total.LOST],
         lost_by=dict(sorted(run.tally.lost_by.items())),
         attempts=totals[Total.ATTEMPTS],
@@ -82,9 +100,18 @@ def _totals(run: Run) -> SendTotals:
         extra_attempts=totals[Total.EXTRA],
         retried=totals[Total.RETRIED],
         failing_ms=totals[Total.FAILING] / run.per_ms,
-        longest_send_ms=run.tally.longest / run.per_ms,
+        longest_send_ms=run.tally.longest / run.per_ms if totals[Total.ATTEMPTS] else None,
         lasted_ms=run.last_done / run.per_ms,
     )
+
+
+def _exceptions(run: Run) -> tuple[ExceptionTally, ...]:
+    tallies: list[ExceptionTally] = []
+    for kind, messages in run.tally.exceptions.items():
+        first = run.tally.first_lost[kind]
+        if first.exception is not None:
+            tallies.append(ExceptionTally(messages, kind[3], first, first.exception))
+    return tuple(sorted(tallies, key=lambda tally: (-tally.messages, tally.first.message)))
 
 
 def _failures(run: Run) -> tuple[FailureReport, ...]:

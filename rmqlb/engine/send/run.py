@@ -12,6 +12,7 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
 from rmqlb.engine.randomness import draw, stream_key
+from rmqlb.engine.send.exceptions import Exceptions
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.latency import pick
 from rmqlb.engine.send.marks import FailureMarks
@@ -23,17 +24,16 @@ from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.world import NEVER, World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Attempt
+from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.model.send_scenario import Latency, Reaction, SendScenario
 
 NO_ROUTE_US = 1000
 """How long a message takes that fails before any attempt: about one question to a NameServer."""
-NO_ROUTE = "no route"
-CALL_TIMEOUT = "call timeout"
 _DETECTS_EACH_MS = 3000
 _DETECT_TIMEOUT_US = 200_000
 """`LatencyFaultToleranceImpl` asks brokers that often, and waits so long for an answer."""
 Sink = Callable[[Attempt], None]
+LostSink = Callable[[LostMessage], None]
 
 
 class Run:
@@ -45,6 +45,7 @@ class Run:
         profile: the client's rules, overrides applied.
         trial: which of many trials with the same seed.
         sink: is given each attempt when it is done, or None.
+        lost_sink: is given each lost message, or None.
 
     Attributes:
         last_done: when the last message was done, so far.
@@ -56,17 +57,25 @@ class Run:
     """
 
     def __init__(
-        self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int, sink: Sink | None
+        self,
+        route: TopicRouteData,
+        scenario: SendScenario,
+        profile: ClientProfile,
+        trial: int,
+        sink: Sink | None,
+        lost_sink: LostSink | None = None,
     ) -> None:
         self.scenario = scenario
         self.profile = profile
         self.trial = trial
         self.sink = sink
+        self.lost_sink = lost_sink
         self.ticks_per_us, self.interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.ticks_per_us
         self.first_poll_us = _first_poll_us(scenario, trial)
         self.world = World(route, scenario, profile, self.ticks_per_us, self.first_poll_us)
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
+        self.exceptions = Exceptions(route, scenario, profile, self.per_ms)
         self.outcomes = Outcomes(profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok)
         names = [data.broker_name for data in route.queue_datas]
         names += [queue.broker_name for queue in self.world.queues]
@@ -188,8 +197,9 @@ class Run:
         thread.message = self.started
         thread.began = now
         thread.attempt = 0
-        thread.kept = False
+        thread.kept = 0
         thread.phase = 0
+        thread.sent = []
 
     def look_at_route(self, thread: Thread) -> None:
         """The thread takes the client's newest queue list, with a round robin that starts anew."""
@@ -207,6 +217,7 @@ class Run:
             if thread.attempt == 2:
                 totals[Total.RETRIED] += 1
         thread.queue = queue
+        thread.sent.append(queue.broker_name)
         thread.started = now
         index = thread.failure = self.world.reactions.get(queue.broker_name, -1)
         return None if index < 0 else self.scenario.failures[index].reaction
@@ -284,9 +295,13 @@ class Run:
         if lost_by is None:
             totals[Total.STORED] += 1
         else:
-            self.tally.lose(lost_by)
+            lost = self.exceptions.lost(thread, now, lost_by)
+            self.tally.lose(lost)
+            if self.lost_sink is not None:
+                self.lost_sink(lost)
         self.last_done = max(self.last_done, now)
-        self.tally.longest = max(self.tally.longest, now - thread.began)
+        if thread.attempt:
+            self.tally.longest = max(self.tally.longest, now - thread.began)
 
     def fail_at_once(self, thread: Thread, now: int, lost_by: str) -> None:
         """The message ends before any attempt."""

@@ -17,7 +17,7 @@ from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Attempt, SendReport
+from rmqlb.model.send_report import Attempt, LostMessage, SendReport
 from rmqlb.model.send_scenario import SendScenario
 
 KEPT = 1000
@@ -64,11 +64,12 @@ def simulate_send(
     kept: list[Attempt] | None = None
     if trace or (trace is None and sink is None and scenario.messages is not None and scenario.messages <= KEPT):
         kept = []
-    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink))
+    lost: list[LostMessage] | None = None if kept is None else []
+    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink), None if lost is None else lost.append)
     if not run.publish_queues:
         raise no_queues(route)
     play(run, Steady(run) if skip and kept is None and sink is None else None, progress)
-    return report_of(route, run, None if kept is None else tuple(kept))
+    return report_of(route, run, kept, lost)
 
 
 def rules(scenario: SendScenario) -> ClientProfile:

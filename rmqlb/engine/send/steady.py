@@ -232,6 +232,7 @@ class Steady:
             thread.kept,
             thread.failure,
             thread.first,
+            tuple(thread.sent),
         )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rmqlb.engine.send.exceptions import CALL_TIMEOUT, NO_ROUTE
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.run import CALL_TIMEOUT, NO_ROUTE, Run
-from rmqlb.engine.send.tally import PICKS
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.tally import PICKS, Total
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.send_scenario import Reaction
 
@@ -85,7 +86,7 @@ class SyncSender:
             reachable=outcome.reachable,
         )
         if outcome.fate == "status":
-            thread.kept = True
+            thread.kept += 1
         if outcome.retry and thread.attempt < self._attempts:
             self._try(thread, now, thread.queue.broker_name)
         else:
@@ -98,5 +99,7 @@ class SyncSender:
             lost_by = None
             if thread.outcome.fate != "ok":
                 run.not_store_ok()
+            if thread.kept > 1 or thread.outcome.fate == "ok":
+                run.tally.totals[Total.DUPLICATED] += 1
         run.finish(thread, now, lost_by)
         run.next_message(thread, now)

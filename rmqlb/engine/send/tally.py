@@ -6,17 +6,22 @@ many times over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from enum import IntEnum
 from itertools import pairwise, zip_longest
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_report import Slice
+from rmqlb.model.send_report import LostMessage, Slice
 
 FIELDS = 4
 PICKS, ATTEMPTS, FAILED, STORED = range(FIELDS)
+MOST_KINDS = 100
+Kind = tuple[str, int | None, str | None, tuple[str, ...] | None]
+"""Of exceptions: class, response code, class of the cause, and the brokers of the attempts."""
+_Name = TypeVar("_Name", bound=Hashable)
 
 
 class Total(IntEnum):
@@ -31,6 +36,7 @@ class Total(IntEnum):
     EXTRA = 6
     RETRIED = 7
     FAILING = 8
+    DUPLICATED = 9
 
 
 class Tally:
@@ -47,6 +53,8 @@ class Tally:
         rows: four counters a queue.
         totals: one number a `Total`.
         lost_by: reason → messages.
+        exceptions: kind of exception → messages.
+        first_lost: kind of exception → its first message.
         longest: ticks of the longest send.
         avoided: broker name → ticks it was avoided so far.
         isolations: broker name → how often it was isolated.
@@ -60,6 +68,8 @@ class Tally:
             self.row(queue)
         self.totals = [0] * len(Total)
         self.lost_by: dict[str, int] = {}
+        self.exceptions: dict[Kind, int] = {}
+        self.first_lost: dict[Kind, LostMessage] = {}
         self.longest = 0
         self.avoided = dict.fromkeys(brokers, 0)
         self.isolations = dict.fromkeys(self.avoided, 0)
@@ -72,10 +82,18 @@ class Tally:
             self.rows += [0] * FIELDS
         return at
 
-    def lose(self, reason: str) -> None:
+    def lose(self, lost: LostMessage) -> None:
         """Count a lost message."""
         self.totals[Total.LOST] += 1
-        self.lost_by[reason] = self.lost_by.get(reason, 0) + 1
+        self.lost_by[lost.reason] = self.lost_by.get(lost.reason, 0) + 1
+        exception = lost.exception
+        if exception is None:
+            return
+        kind: Kind = (exception.exception_class, exception.response_code, exception.cause, lost.brokers_sent)
+        if kind not in self.exceptions and len(self.exceptions) >= MOST_KINDS:
+            kind = (*kind[:3], None)
+        self.exceptions[kind] = self.exceptions.get(kind, 0) + 1
+        self.first_lost.setdefault(kind, lost)
 
     def copy(self) -> Counts:
         """The counters as they are now."""
@@ -84,6 +102,7 @@ class Tally:
             list(self.totals),
             list(self.by_failure),
             dict(self.lost_by),
+            dict(self.exceptions),
             dict(self.avoided),
             dict(self.isolations),
         )
@@ -95,6 +114,7 @@ class Tally:
             _grown(since.totals, self.totals),
             _grown(since.by_failure, self.by_failure),
             _grown_by_name(since.lost_by, self.lost_by),
+            _grown_by_name(since.exceptions, self.exceptions),
         )
 
     def add(self, growth: Growth, times: int) -> None:
@@ -108,6 +128,8 @@ class Tally:
                 counters[place] += times * number
         for reason, number in growth.lost_by:
             self.lost_by[reason] += times * number
+        for kind, number in growth.exceptions:
+            self.exceptions[kind] += times * number
 
     def repeat(self, since: Counts, times: int) -> None:
         """Add so many times what was counted since then, how long brokers were avoided included."""
@@ -124,17 +146,19 @@ class Counts(Struct):
     totals: list[int]
     by_failure: list[int]
     lost_by: dict[str, int]
+    exceptions: dict[Kind, int]
     avoided: dict[str, int]
     isolations: dict[str, int]
 
 
 class Growth(Struct):
-    """What a stretch of messages adds: places of counters, or reasons, with numbers that are not 0."""
+    """What a stretch of messages adds: places of counters, reasons or kinds, with numbers that are not 0."""
 
     rows: list[tuple[int, int]]
     totals: list[tuple[int, int]]
     by_failure: list[tuple[int, int]]
     lost_by: list[tuple[str, int]]
+    exceptions: list[tuple[Kind, int]]
 
 
 def _grown(then: list[int], now: list[int]) -> list[tuple[int, int]]:
@@ -146,7 +170,7 @@ def _grown(then: list[int], now: list[int]) -> list[tuple[int, int]]:
     ]
 
 
-def _grown_by_name(then: dict[str, int], now: dict[str, int]) -> list[tuple[str, int]]:
+def _grown_by_name(then: dict[_Name, int], now: dict[_Name, int]) -> list[tuple[_Name, int]]:
     return [(name, number - then.get(name, 0)) for name, number in now.items() if number != then.get(name, 0)]
 
 

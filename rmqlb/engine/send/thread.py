@@ -25,10 +25,11 @@ class Thread:
         row: of that queue in the tally.
         outcome: what the attempt will end in.
         started: when the attempt began.
-        kept: an earlier attempt of the message was stored with a lesser status.
+        kept: how many earlier attempts of the message were stored with a lesser status.
         failure: index of the failure that the attempt meets, or −1.
         first: broker of the first attempt of an ASYNC message.
         budget: how many ms an ASYNC attempt has.
+        sent: brokers of the message's attempts.
         sender: of an ASYNC request, the thread that handed it over and whose random numbers it uses; else itself.
         phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
     """
@@ -52,6 +53,7 @@ class Thread:
         "queue",
         "row",
         "sender",
+        "sent",
         "started",
         "version",
     )
@@ -71,9 +73,10 @@ class Thread:
         self.row = 0
         self.outcome = idle
         self.started = 0
-        self.kept = False
+        self.kept = 0
         self.failure = -1
         self.first = ""
         self.budget = 0
+        self.sent: list[str] = []
         self.sender = self
         self.phase = 0

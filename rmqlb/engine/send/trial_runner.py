@@ -36,9 +36,12 @@ class TrialCounts(NamedTuple):
         messages: sent.
         attempts: requests.
         lost: messages lost.
+        not_store_ok: messages stored with a lesser status.
+        duplicated: messages stored more than once.
+        retried: messages with more than one attempt.
         extra_attempts: beyond each message's first.
         failing: time in failed attempts.
-        longest: of the longest send.
+        longest: of the longest send; 0 without attempts.
         stored: per broker, messages stored there.
         failed: per broker, attempts that failed there.
         isolations: per broker.
@@ -49,6 +52,9 @@ class TrialCounts(NamedTuple):
     messages: int
     attempts: int
     lost: int
+    not_store_ok: int
+    duplicated: int
+    retried: int
     extra_attempts: int
     failing: int
     longest: int
@@ -140,6 +146,9 @@ class TrialRunner:
             lanes.messages,
             lanes.attempts,
             lanes.lost.sum(axis=1),
+            lanes.not_store_ok,
+            lanes.duplicated,
+            lanes.retried,
             lanes.extra_attempts,
             lanes.failing,
             lanes.longest,
@@ -167,6 +176,9 @@ class TrialRunner:
             messages=totals[Total.MESSAGES],
             attempts=totals[Total.ATTEMPTS],
             lost=totals[Total.LOST],
+            not_store_ok=totals[Total.NOT_STORE_OK],
+            duplicated=totals[Total.DUPLICATED],
+            retried=totals[Total.RETRIED],
             extra_attempts=totals[Total.EXTRA],
             failing=totals[Total.FAILING],
             longest=tally.longest,

@@ -87,6 +87,7 @@ class _Summary:
         self._losing = 0
         self._messages, self._extra, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
         self._attempts, self._lost, self._lost_messages = Mean(), Mean(high=1.0), Mean()
+        self._not_store_ok, self._duplicated, self._retried = Mean(), Mean(), Mean()
         self._shares = [Mean(high=1.0) for _ in names]
         self._isolations = [Mean() for _ in names]
         self._attempts_at, self._failed_at = [Mean() for _ in names], [Mean() for _ in names]
@@ -108,8 +109,12 @@ class _Summary:
         self._messages.add([trial.messages for trial in counts])
         self._extra.add([trial.extra_attempts for trial in counts])
         self._failing.add([trial.failing / per_ms for trial in counts])
-        self._longest.add([trial.longest / per_ms for trial in counts])
-        self._longest_counts.update([trial.longest for trial in counts])
+        self._not_store_ok.add([trial.not_store_ok for trial in counts])
+        self._duplicated.add([trial.duplicated for trial in counts])
+        self._retried.add([trial.retried for trial in counts])
+        longest = [trial.longest for trial in counts if trial.attempts]
+        self._longest.add([ticks / per_ms for ticks in longest])
+        self._longest_counts.update(longest)
         self._attempts.add([trial.attempts / (trial.messages or 1) for trial in counts])
         self._lost.add([trial.lost / (trial.messages or 1) for trial in counts])
         self._lost_messages.add([trial.lost for trial in counts])
@@ -159,8 +164,8 @@ class _Summary:
             losing_trials=wilson(self._losing, self.trials),
             extra_attempts=self._extra.estimate(),
             failing_ms=self._failing.estimate(),
-            longest_send_ms=self._longest.estimate(),
-            longest_send=self._spread(self._longest_counts),
+            longest_send_ms=self._longest.estimate() if self._longest.count else None,
+            longest_send=self._spread(self._longest_counts) if self._longest_counts else None,
             isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
             attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
             failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
@@ -169,6 +174,9 @@ class _Summary:
                 FailureTrials(failure, began, until.total(), self._spread(until) if until else None)
                 for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)
             ),
+            not_store_ok=self._not_store_ok.estimate(),
+            duplicated=self._duplicated.estimate(),
+            retried=self._retried.estimate(),
         )
 
     def _spread(self, counts: Counter[int]) -> TimeSpread:

@@ -203,7 +203,7 @@ def figures(report: TrialsReport) -> Mapping[str, Any]:
         "lostHigh": report.lost_messages.high,
         "lostShare": report.lost.mean,
         "anyLost": report.losing_trials.mean,
-        "longestMs": report.longest_send_ms.mean,
+        "longestMs": None if report.longest_send_ms is None else report.longest_send_ms.mean,
         "shares": [
             {
                 "brokerName": name,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.send_report import BrokerTally, FailureReport, KeySpread, QueueTally, SendReport, TrialsReport
+from rmqlb.model.send_report import (
+    BrokerTally,
+    ExceptionTally,
+    FailureReport,
+    KeySpread,
+    QueueTally,
+    SendReport,
+    TrialsReport,
+)
 from rmqlb.views.report import conditions_data
 from rmqlb.views.send.timeline import timeline_data
 from rmqlb.views.send.trials import trials_data
@@ -32,6 +40,10 @@ def send_data(
         "topic": report.topic,
         "scenario": _scenario_data(report),
         "attempts": None if report.attempts is None else [msgspec.to_builtins(a) for a in report.attempts],
+        "lostMessages": (
+            None if report.lost_messages is None else [msgspec.to_builtins(lost) for lost in report.lost_messages]
+        ),
+        "exceptions": [_exception_data(tally) for tally in report.exceptions],
         "queues": [_queue_data(tally, whole) for tally in report.queues],
         "brokers": [_broker_data(tally, whole) for tally in report.brokers],
         "totals": _totals_data(report),
@@ -123,6 +135,7 @@ def _totals_data(report: SendReport) -> shapes.SendTotalsData:
         "messages": totals.messages,
         "stored": totals.stored,
         "notStoreOk": totals.not_store_ok,
+        "duplicated": totals.duplicated,
         "lost": totals.lost,
         "lostBy": dict(totals.lost_by),
         "retried": totals.retried,
@@ -134,6 +147,18 @@ def _totals_data(report: SendReport) -> shapes.SendTotalsData:
         "lastedMs": totals.lasted_ms,
         "untilAvoidedMs": _longest(after(f.avoided_ms, f.began_ms) for f in report.failures),
         "untilUsedAgainMs": _longest(after(f.used_again_ms, f.ended_ms) for f in report.failures),
+    }
+
+
+def _exception_data(tally: ExceptionTally) -> shapes.ExceptionData:
+    return {
+        "messages": tally.messages,
+        "exceptionClass": tally.exception.exception_class,
+        "responseCode": tally.exception.response_code,
+        "cause": tally.exception.cause,
+        "brokersSent": None if tally.brokers_sent is None else list(tally.brokers_sent),
+        "firstMessage": tally.first.message,
+        "text": tally.exception.text,
     }
 
 

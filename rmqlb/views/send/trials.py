@@ -30,7 +30,10 @@ def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
         ("chance that a trial loses any", *_percent(report.losing_trials)),
         ("extra attempts", *_number(report.extra_attempts)),
         ("time in failed attempts", *_ms(report.failing_ms)),
-        ("longest send", *_ms(report.longest_send_ms)),
+        ("messages with a retry", *_number(report.retried)),
+        *([("stored, not SEND_OK", *_number(report.not_store_ok))] if report.not_store_ok.high else []),
+        *([("stored more than once", *_number(report.duplicated))] if report.duplicated.high else []),
+        ("longest send", *((None,) * 3 if report.longest_send_ms is None else _ms(report.longest_send_ms))),
         *isolations,
     )
     title = f"{report.trials} trials of {report.messages.mean:g} messages{ended}, 95 % intervals"
@@ -47,10 +50,10 @@ def _spreads(report: TrialsReport) -> Section:
         Column("most", "maxMs", "ms"),
     )
     rows: list[tuple[Cell, ...]] = [("longest send", report.trials, *_spread(report.longest_send))]
-    for failure in report.failures:
-        name = failure.failure.broker_name
-        spread = (None,) * 4 if failure.until_avoided is None else _spread(failure.until_avoided)
-        rows.append((f"{name} avoided after", failure.avoided, *spread))
+    rows += [
+        (f"{failure.failure.broker_name} avoided after", failure.avoided, *_spread(failure.until_avoided))
+        for failure in report.failures
+    ]
     return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
 
 
@@ -69,7 +72,14 @@ def trials_data(report: TrialsReport) -> TrialsData:
         "losingTrials": _estimate(report.losing_trials),
         "extraAttempts": _estimate(report.extra_attempts),
         "failingMs": _estimate(report.failing_ms),
-        "longestSendMs": {**_estimate(report.longest_send_ms), **_spread_data(report.longest_send)},
+        "notStoreOk": _estimate(report.not_store_ok),
+        "duplicated": _estimate(report.duplicated),
+        "retried": _estimate(report.retried),
+        "longestSendMs": (
+            None
+            if report.longest_send_ms is None or report.longest_send is None
+            else {**_estimate(report.longest_send_ms), **_spread_data(report.longest_send)}
+        ),
         "isolations": {name: _estimate(times) for name, times in report.isolations.items()},
         "failures": [
             {
@@ -91,7 +101,9 @@ def _spread_data(spread: TimeSpread) -> TrialsSpreadData:
     return {"meanMs": spread.mean_ms, "p50Ms": spread.p50_ms, "p95Ms": spread.p95_ms, "maxMs": spread.max_ms}
 
 
-def _spread(spread: TimeSpread) -> tuple[float, float, float, float]:
+def _spread(spread: TimeSpread | None) -> tuple[float | None, ...]:
+    if spread is None:
+        return (None,) * 4
     return spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms
 
 

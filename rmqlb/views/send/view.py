@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.send_report import BrokerTally, KeySpread, QueueTally, SendReport, TrialsReport
+from rmqlb.model.send_report import BrokerTally, KeySpread, MessageException, QueueTally, SendReport, TrialsReport
 from rmqlb.model.send_scenario import Failure, Moment
 from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, duration
@@ -27,6 +27,7 @@ _TOTALS: tuple[tuple[str, str], ...] = (
     ("messages", "messages"),
     ("stored", "stored"),
     ("stored, not SEND_OK", "not_store_ok"),
+    ("stored more than once", "duplicated"),
     ("lost", "lost"),
     ("messages with a retry", "retried"),
     ("attempts", "attempts"),
@@ -65,12 +66,14 @@ def send_report(
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
         _attempts(report, named_only=not trace),
+        _lost_messages(report, named_only=not trace or not report.lost_messages),
         _queues(report),
         *([_keys(keys)] if keys else []),
         _brokers(report),
         timeline_section(report),
         slices_section(report),
         *([_failures(report)] if report.failures else []),
+        *([_exceptions(report)] if report.exceptions else []),
         *([_clients(clients, report)] if clients else []),
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
@@ -85,6 +88,7 @@ def send_report(
 def _facts(report: SendReport) -> tuple[str, ...]:
     totals, scenario = report.totals, report.scenario
     lost = f"{totals.lost} lost" if totals.lost else "none lost"
+    twice = f"; {totals.duplicated} stored more than once" if totals.duplicated else ""
     failed = f"; {totals.failed_attempts} of {totals.attempts} attempts failed" if totals.failed_attempts else ""
     names = len({queue.broker_name for queue in report.publish_queues})
     threads = counted(scenario.threads, "thread")
@@ -94,7 +98,7 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
     queues = f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}"
     facts = [
-        f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{failed}",
+        f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{twice}{failed}",
         (
             f"{queues}; {how}, {threads}, {rate}; "
             f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
@@ -167,6 +171,64 @@ def _attempts(report: SendReport, *, named_only: bool) -> Section:
         for a in report.attempts or ()
     )
     return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
+
+
+def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
+    columns = (
+        Column("message", "message", "number"),
+        Column("thread", "thread", "number", shown=report.scenario.threads > 1),
+        Column("at", "atMs", "ms"),
+        Column("lost by", "reason"),
+        Column("exception", "exceptionClass"),
+        Column("code", "responseCode"),
+        Column("brokers sent", "brokersSent"),
+        Column("text", "text"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for lost in report.lost_messages or ():
+        told = lost.exception
+        rows.append(
+            (
+                *(lost.message, lost.thread, lost.at_ms, lost.reason),
+                *(("none", None) if told is None else (told.exception_class, _code(told))),
+                " ".join(lost.brokers_sent),
+                None if told is None else _first_line(told.text),
+            )
+        )
+    return Section("lost", "lost messages", columns, tuple(rows), heads=1, named_only=named_only)
+
+
+def _exceptions(report: SendReport) -> Section:
+    columns = (
+        Column("messages", "messages", "number"),
+        Column("exception", "exceptionClass"),
+        Column("code", "responseCode"),
+        Column("cause", "cause"),
+        Column("brokers sent", "brokersSent"),
+        Column("text of the first", "text"),
+    )
+    rows = tuple(
+        (
+            tally.messages,
+            tally.exception.exception_class,
+            _code(tally.exception),
+            tally.exception.cause,
+            "(others)" if tally.brokers_sent is None else " ".join(tally.brokers_sent),
+            _first_line(tally.exception.text),
+        )
+        for tally in report.exceptions
+    )
+    return Section("exceptions", "exceptions of lost messages", columns, rows, heads=1)
+
+
+def _code(exception: MessageException) -> str:
+    """Exceptions of the transport have none."""
+    return "" if exception.response_code is None else str(exception.response_code)
+
+
+def _first_line(text: str | None) -> str | None:
+    """The second one is where to read on."""
+    return None if text is None else text.partition("\n")[0]
 
 
 def _queues(report: SendReport) -> Section:
@@ -259,8 +321,12 @@ def _totals(compared: Sequence[SendReport]) -> Section:
         rows.append((f"{name} avoided after", *(_avoided(each, i) for each in compared)))
         if any(each.failures[i].ended_ms is not None for each in compared):
             rows.append((f"{name} used again after", *(_used_again(each, i) for each in compared)))
-    rows += [(title, *(duration(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
+    rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
+
+
+def _time(ms: float | None) -> str | None:
+    return None if ms is None else duration(ms)
 
 
 def _stored_at(report: SendReport, broker_name: str) -> int:

@@ -1,10 +1,10 @@
-"""`rmqlb/send`; an attempt's shape is `model.sending.Attempt` itself."""
+"""`rmqlb/send`; the shapes of attempts and lost messages are those of `model.send_report` themselves."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-from rmqlb.model.send_report import Attempt
+from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.views.shapes.envelope import ConditionData
 from rmqlb.views.shapes.send_scenario import SendScenarioData
 from rmqlb.views.shapes.send_trials import TrialsData
@@ -73,6 +73,7 @@ class SendTotalsData(TypedDict):
         messages: that were sent.
         stored: with whatever status.
         notStoreOk: of these, with another status than SEND_OK.
+        duplicated: of these, stored more than once by retries, as far as the producer knows.
         lost: not stored after all attempts, as far as the producer knows.
         lostBy: reason → messages lost by it.
         retried: messages that needed more than one attempt.
@@ -80,7 +81,7 @@ class SendTotalsData(TypedDict):
         failedAttempts: of these, failed.
         extraAttempts: requests beyond each message's first.
         failingMs: time in failed attempts, over all threads.
-        longestSendMs: the longest that one message took.
+        longestSendMs: the longest that one message with an attempt took; null when there was no attempt.
         lastedMs: when the last message was done.
         untilAvoidedMs: the longest time until a failed broker was avoided; null when none was.
         untilUsedAgainMs: the longest time until one that was back was used again; null when none was.
@@ -89,6 +90,7 @@ class SendTotalsData(TypedDict):
     messages: int
     stored: int
     notStoreOk: int
+    duplicated: int
     lost: int
     lostBy: dict[str, int]
     retried: int
@@ -96,10 +98,32 @@ class SendTotalsData(TypedDict):
     failedAttempts: int
     extraAttempts: int
     failingMs: float
-    longestSendMs: float
+    longestSendMs: float | None
     lastedMs: float
     untilAvoidedMs: float | None
     untilUsedAgainMs: float | None
+
+
+class ExceptionData(TypedDict):
+    """Messages that ended with exceptions of one kind.
+
+    Attributes:
+        messages: how many.
+        exceptionClass: simple name of the class that the application gets, thrown or in its callback.
+        responseCode: of an MQClientException or MQBrokerException; null of other classes.
+        cause: simple name of the class of its cause; null without.
+        brokersSent: the brokers of the attempts, in order; null for all kinds together after the first hundred.
+        firstMessage: number of the first of these messages.
+        text: that message's text; other ones may name other times; null where it holds what only a broker knows.
+    """
+
+    messages: int
+    exceptionClass: str
+    responseCode: int | None
+    cause: str | None
+    brokersSent: list[str] | None
+    firstMessage: int
+    text: str | None
 
 
 class FailureData(TypedDict):
@@ -227,6 +251,8 @@ class SendData(TypedDict):
         topic: to which they are sent.
         scenario: what was simulated.
         attempts: every attempt; null for more than 1,000 messages without --trace.
+        lostMessages: every lost message and what the application is told of it; null where attempts is.
+        exceptions: what the application gets of lost messages, the most frequent first.
         queues: queue by queue, in the producer's order.
         brokers: broker by broker.
         totals: in numbers.
@@ -242,6 +268,8 @@ class SendData(TypedDict):
     topic: str
     scenario: SendScenarioData
     attempts: list[Attempt] | None
+    lostMessages: list[LostMessage] | None
+    exceptions: list[ExceptionData]
     queues: list[SendQueueData]
     brokers: list[SendBrokerData]
     totals: SendTotalsData

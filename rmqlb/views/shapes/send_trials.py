@@ -81,7 +81,10 @@ class TrialsData(TypedDict):
         losingTrials: share of trials that lost a message.
         extraAttempts: requests of a trial beyond each message's first.
         failingMs: time of a trial in failed attempts.
-        longestSendMs: the longest that one message took in a trial.
+        notStoreOk: messages of a trial stored with another status than SEND_OK.
+        duplicated: messages of a trial stored more than once.
+        retried: messages of a trial that needed more than one attempt.
+        longestSendMs: the longest that one message took in a trial; null when no trial made an attempt.
         isolations: broker name → how often a trial isolated it.
         failures: how each failure was taken.
     """
@@ -98,6 +101,9 @@ class TrialsData(TypedDict):
     losingTrials: EstimateData
     extraAttempts: EstimateData
     failingMs: EstimateData
-    longestSendMs: EstimateAndSpreadData
+    notStoreOk: EstimateData
+    duplicated: EstimateData
+    retried: EstimateData
+    longestSendMs: EstimateAndSpreadData | None
     isolations: dict[str, EstimateData]
     failures: list[FailureTrialsData]

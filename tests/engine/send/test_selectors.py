@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb import (
     Failure,
@@ -18,7 +19,10 @@ from rmqlb import (
     select_by_machine_room,
     select_by_random,
     simulate_send,
+    simulate_trials,
 )
+from rmqlb.engine.figures.conditions import parse_condition
+from rmqlb.engine.figures.send import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.builders import queues, route
@@ -98,7 +102,7 @@ def test_random_numbers_are_javas() -> None:
 
 def test_random_and_machine_room() -> None:
     assert select_by_random(EIGHT, JavaRandom(42)) == EIGHT[5]
-    select_by_machine_room(EIGHT, "room")
+    assert [select_by_machine_room(EIGHT, room) for room in ("room", "broker", None)] == [None] * 3  # type: ignore[func-returns-value]
 
 
 def test_a_hashed_send_is_not_retried() -> None:
@@ -135,6 +139,38 @@ def test_a_changed_list_sends_keys_elsewhere() -> None:
 def test_the_machine_room_selector_loses_everything() -> None:
     report = simulate_send(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")))
     assert (report.totals.attempts, report.totals.lost_by) == (0, {"select message queue return null": 5})
+    assert report.totals.longest_send_ms is None
+
+
+def test_trials_without_an_attempt_have_no_longest_send() -> None:
+    trials = simulate_trials(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")), 3)
+    assert (trials.longest_send_ms, trials.longest_send) == (None, None)
+    condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
+    report = simulate_send(route(a=1), trials.scenario)
+    assert (try_on_trials(condition, trials, report).met, try_on_send(condition, report).met) == (None, None)
+
+
+GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "order_topic", "remaps"),
+    [
+        (GONE, False, True),
+        (GONE, True, False),
+        (replace(GONE, notices_us=None), False, False),
+        (replace(GONE, notices_us=5_000_000, end=Moment(us=4_000_000)), False, False),
+        (replace(GONE, notices_us=3_000_000, end=Moment(us=4_000_000)), False, True),
+        (replace(GONE, start=Moment(message=5), notices_us=0), False, True),
+        (Failure("b", Reaction("code", "SYSTEM_ERROR", 1)), False, False),
+        (Failure("b", Reaction("read-only", "read-only")), False, True),
+    ],
+)
+def test_keys_go_elsewhere_where_the_list_can_change(failure: Failure, order_topic: bool, remaps: bool) -> None:
+    topic = replace(route(a=2, b=2), order_topic_conf="a:2;b:2" if order_topic else None)
+    scenario = SendScenario(messages=10, selector=Selector("hash", (3,)), failures=(failure,))
+    codes = {finding.code for finding in simulate_send(topic, scenario).findings}
+    assert ("hash-remaps" in codes, "order-topic" in codes) == (remaps, order_topic)
 
 
 def test_one_queue_takes_all() -> None:

@@ -71,7 +71,9 @@ def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> 
     assert ours.losing_trials.mean == pytest.approx(fmean(total.lost > 0 for total in totals))
     assert ours.extra_attempts.mean == pytest.approx(fmean(total.extra_attempts for total in totals))
     assert ours.failing_ms.mean == pytest.approx(fmean(total.failing_ms for total in totals))
-    longest = sorted(total.longest_send_ms for total in totals)
+    longest = sorted(total.longest_send_ms or 0 for total in totals)
+    assert ours.longest_send_ms is not None
+    assert ours.longest_send is not None
     assert ours.longest_send_ms.mean == pytest.approx(fmean(longest))
     spread = ours.longest_send
     assert (spread.mean_ms, spread.p50_ms, spread.max_ms) == (pytest.approx(fmean(longest)), longest[5], longest[11])
@@ -92,7 +94,10 @@ def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> 
             assert failure.until_avoided.max_ms == pytest.approx(max(until))
 
 
-ASKED = ("lost", "stored", "attempts", "failed-attempts", "extra-attempts", "failing-ms")
+ASKED = (
+    *("lost", "stored", "not-store-ok", "duplicated", "retried"),
+    *("attempts", "failed-attempts", "extra-attempts", "failing-ms"),
+)
 ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]")
 
 
