@@ -22,7 +22,7 @@ from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
-_STATES: Mapping[str, OwnerState] = {" ": "none", ".": "gone"}
+_STATES: Mapping[str, OwnerState] = {" ": "none", "#": "outage", ".": "gone"}
 
 
 def timeline(
@@ -30,7 +30,7 @@ def timeline(
 ) -> QueueTimeline:
     """A queue whose owners a text draws: a letter is the member of that name, or the one that `ids` says.
 
-    A blank is nobody, a dot is a queue that is gone, `!` is members a and b, a digit so many members from a on.
+    A blank is nobody, # an outage of a queue that a owns, a dot is a queue that is gone, `!` is members a and b, a digit so many members from a on.
     """
     intervals: list[Interval] = []
     at = 0
@@ -50,7 +50,7 @@ def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequ
         state: [
             sum(one.to_us - one.from_us for one in group) for key, group in groupby(intervals, _state) if key == state
         ]
-        for state in ("none", "several")
+        for state in ("none", "several", "outage")
     }
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(
@@ -61,8 +61,11 @@ def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequ
         max(lengths["none"], default=0),
         sum(lengths["several"]),
         max(lengths["several"], default=0),
-        max((takeover.unread_us or 0 for takeover in takeovers), default=0),
+        max((*(takeover.unread_us or 0 for takeover in takeovers), *lengths["outage"]), default=0),
         None if None in again else sum(number or 0 for number in again),
+        sum(lengths["outage"]),
+        max(lengths["outage"], default=0),
+        bool(intervals) and intervals[-1].state in ("none", "outage"),
     )
 
 
@@ -109,9 +112,18 @@ def simulated(
             queues_several=sum(1 for line in timelines if line.several_us),
             taken=len(takeovers),
             rebalances=7,
+            longest_outage_us=max((line.longest_outage_us for line in timelines), default=0),
+            total_outage_us=sum(line.outage_us for line in timelines),
+            queues_outage=sum(1 for line in timelines if line.outage_us),
+            **{f"queues_{state}_at_end": _at_end(timelines, state) for state in ("none", "several", "outage")},
+            queues_unread_at_end=sum(1 for line in timelines if line.unread_at_end),
         ),
         findings=tuple(findings),
     )
+
+
+def _at_end(timelines: Sequence[QueueTimeline], state: str) -> int:
+    return sum(1 for line in timelines if line.intervals and line.intervals[-1].state == state)
 
 
 def takeover(
@@ -140,7 +152,7 @@ def trials(number: int = 20, settled: int | None = None, **spreads: tuple[float,
 def _owners(character: str, ids: Mapping[str, str]) -> tuple[str, ...]:
     if character.isdigit():
         return tuple(ids.get(name, name) for name in "abcdefghi"[: int(character)])
-    letters = {" ": "", ".": "", "!": "ab"}.get(character, character)
+    letters = {" ": "", ".": "", "#": "a", "!": "ab"}.get(character, character)
     return tuple(sort_client_ids(ids.get(letter, letter) for letter in letters))
 
 

@@ -16,7 +16,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 
-OwnerState = Literal["gone", "none", "one", "several"]
+OwnerState = Literal["gone", "outage", "none", "one", "several"]
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
 
@@ -66,7 +66,8 @@ class Interval(Struct, frozen=True):
     Attributes:
         from_us: its begin.
         to_us: its end, which belongs to the next one.
-        state: gone (the queue's broker is down, or no route has the queue), none, one or several (owners).
+        state: gone (the queue is not there yet, or was removed), outage (its broker is down, or no owner has an address
+            to pull it from), none, one or several (owners).
         owners: client ids, sorted; a process that shares its id with another is there twice.
     """
 
@@ -87,8 +88,12 @@ class QueueTimeline(Struct, frozen=True):
         longest_none_us: the longest stretch of it.
         several_us: in all with several owners; 0 with BROADCASTING, where several are the rule.
         longest_several_us: the longest stretch of it.
-        unread_us: the longest time until a new owner's first pull, which bounds the added delay of a message.
+        unread_us: the longest time in which nobody reads it, outages included: so long a message waits at the most. A
+            wait that is not over lasts until the simulation ends.
         again: bound of the messages delivered again, over all takeovers; None when the rate is unknown.
+        outage_us: in all with a broker that cannot be read, until an owner pulls again.
+        longest_outage_us: the longest stretch of it.
+        unread_at_end: nobody reads it when the simulation ends.
     """
 
     queue: MessageQueue
@@ -100,6 +105,9 @@ class QueueTimeline(Struct, frozen=True):
     longest_several_us: int
     unread_us: int
     again: int | None
+    outage_us: int = 0
+    longest_outage_us: int = 0
+    unread_at_end: bool = False
 
 
 class Step(Struct, frozen=True):
@@ -130,12 +138,20 @@ class GroupFigures(Struct, frozen=True):
         none_us: queue-time without owner: the sum over all queues.
         longest_several_us: the longest time that a queue had several owners.
         several_us: the sum over all queues.
-        unread_us: the longest time until a new owner's first pull: bound of the added delay.
+        unread_us: the longest time in which nobody read a queue, outages included: so long a message waits at the most.
+            What is not over, as an outage may be, lasts until the simulation ends.
         again: bound of the messages that are delivered again; None when a rate that it needs is unknown.
         queues_none: queues that had no owner at some time.
         queues_several: queues that had several.
         taken: how often a queue was taken.
         rebalances: how often members went through their queues.
+        longest_outage_us: the longest time that a queue's broker could not be read.
+        total_outage_us: the sum over all queues.
+        queues_outage: queues whose broker could not be read at some time.
+        queues_none_at_end: queues that have no owner when the simulation ends.
+        queues_several_at_end: queues that have several then.
+        queues_outage_at_end: queues whose broker cannot be read then.
+        queues_unread_at_end: queues that nobody reads then, for one reason or another.
     """
 
     settled_us: int | None
@@ -149,6 +165,13 @@ class GroupFigures(Struct, frozen=True):
     queues_several: int
     taken: int
     rebalances: int
+    longest_outage_us: int = 0
+    total_outage_us: int = 0
+    queues_outage: int = 0
+    queues_none_at_end: int = 0
+    queues_several_at_end: int = 0
+    queues_outage_at_end: int = 0
+    queues_unread_at_end: int = 0
 
 
 class GroupReport(Struct, frozen=True):

@@ -34,9 +34,9 @@ class Event(Struct, frozen=True):
 
     Attributes:
         kind: join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close),
-            host-loss (its machine falls silent), broker-down (a broker's process ends), broker-loss (its machine falls
-            silent), broker-up (it starts, or a new one does), route-change (numbers of queues change), pull-stall (a
-            member's pull requests are lost, so that nothing is read although it owns the queues).
+            host-loss (its machine falls silent), broker-down (a master's process ends, its slaves go on), broker-loss
+            (its machine falls silent), broker-up (it starts, or a new one does), route-change (numbers of queues
+            change), pull-stall (a member's pull requests are lost: nothing is read although it owns the queues).
         at_us: when.
         subject: the client id; of broker events the broker's name; of route-change the topic.
         text: the event as the user wrote it.
@@ -44,6 +44,9 @@ class Event(Struct, frozen=True):
         broker_name: route-change only: the broker whose numbers change, or None for all of the topic's.
         read_queues: broker-up of a new broker and route-change: number of read queues, or None for as before.
         write_queues: likewise.
+        with_slaves: broker-down and broker-loss only: the slaves of the same name are meant as well; so they are where
+            the name has no master.
+        for_good: broker-down only: the broker and all its queues are taken out of the cluster, which is no outage.
     """
 
     kind: EventKind
@@ -54,6 +57,8 @@ class Event(Struct, frozen=True):
     broker_name: str | None = None
     read_queues: int | None = None
     write_queues: int | None = None
+    with_slaves: bool = False
+    for_good: bool = False
 
 
 class Timers(Struct, frozen=True):

@@ -114,6 +114,19 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
     assert warnings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
 
 
+def test_slaves_go_on_unless_they_are_meant() -> None:
+    slave = replace(ORDERS.broker_datas[0], broker_addrs={0: "a:10911", 1: "b:10911"})
+    routes = [replace(ORDERS, broker_datas=(slave, ORDERS.broker_datas[1]))]
+    for text, whole in (("broker-down broker-a@30s-60s", False), ("broker-loss broker-a@30s, WITH slaves", True)):
+        found, findings = events([text], IDS, routes)
+        assert found[0].with_slaves is whole
+        assert [finding.code for finding in findings] == ([] if whole else ["slaves-go-on"])
+    assert events(["broker-down broker-b@30s"], IDS, routes)[1] == ()
+    with pytest.raises(UsageError, match="with masters") as refused:
+        events(["broker-down broker-a@30s, with masters"], IDS, routes)
+    assert refused.value.hint == "write with slaves"
+
+
 def test_a_lost_broker_of_a_static_topic_is_told_because_the_picture_cannot_show_it() -> None:
     mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0, 1: 1})}
     static = replace(route("S", a=2, b=2), topic_queue_mapping_by_broker=mapping)

@@ -353,3 +353,24 @@ def test_any_events_are_a_simulation_or_one_line(texts: list[str], orderly: bool
     else:
         assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
         assert json.loads(ran.stderr)["error"]["message"].startswith("--event ")
+
+
+def test_an_outage_is_counted_and_met() -> None:
+    """The broker is down for 4m30s: nothing less may be said, and a bound on it is met."""
+    down = ("--event", "broker-down broker-b@30s-5m")
+    found = data(*down)["figures"]
+    assert (found["longestOutageMs"], found["queuesOutage"]) == (270_000, 11)
+    assert found["totalOutageMs"] == 11 * 270_000
+    assert found["unreadMs"] > 270_000
+    for condition in ("unread-ms>60000", "longest-outage-ms>60000", "totalOutageMs>60000"):
+        assert run(*BASE, *down, "--fail-on", condition).code == ExitCode.CONDITION
+    ran = run(*BASE, *down, "--trials", "3", "--fail-on", "longest-outage-ms[median]>269999", "-o", "json")
+    assert ran.code == ExitCode.CONDITION
+    assert json.loads(ran.stdout)["data"]["trials"]["figures"]["longestOutageMs"]["worst"] == 270_000
+    assert "11 of 25 queues cannot be read for up to 4m30s" in run(*BASE, *down).stdout
+
+
+def test_a_broker_that_never_comes_back_meets_every_bound() -> None:
+    for condition in ("longest-outage-ms>999999999", "unread-ms>999999999", "queues-outage-at-end=11"):
+        ran = run(*BASE, "--event", "broker-down broker-b@30s", "--fail-on", condition)
+        assert ran.code == ExitCode.CONDITION

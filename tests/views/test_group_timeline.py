@@ -22,7 +22,7 @@ from tests.builders import queues
 from tests.group_builders import measured, simulated, timeline
 from tests.views.shown import on_a_terminal
 
-BADNESS = {"one": 0, "gone": 1, "none": 2, "several": 3}
+BADNESS = {"one": 0, "gone": 1, "outage": 2, "none": 3, "several": 4}
 EARLY = Event("leave", 0, "b", "leave b@0s")
 
 
@@ -231,3 +231,20 @@ def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> N
 def test_a_simulation_of_nothing_is_no_picture() -> None:
     assert drawn(simulated({}, events=())).rows == ()
     on_a_terminal(group_report(simulated({}, events=())), 80)
+
+
+def test_an_outage_has_a_mark_of_its_own() -> None:
+    text = as_plain(
+        group_report(simulated({"broker-a 0": "aaa######bbb", "broker-a 1": "aaaa.....bbb"})).only(("timeline",))
+    )
+    assert "# outage" in text
+    row = next(line for line in text.splitlines() if line.startswith("broker-a        0"))
+    assert "#" in row
+    assert "." not in row
+    assert "#" not in as_plain(group_report(simulated({"broker-a 0": "aa  bb"})).only(("timeline",)))
+
+
+@pytest.mark.parametrize(("strip", "shown"), [("a#a", "#"), ("#.a", "#"), ("# a", " "), ("#!a", "!")])
+def test_an_outage_is_worse_than_gone_and_less_bad_than_a_gap(strip: str, shown: str) -> None:
+    report = simulated({"broker-a 0": f"{strip}{'a' * 60}"})
+    assert strip_of(drawn(report, 25))[0] == shown

@@ -338,3 +338,36 @@ def test_a_group_of_nothing_is_shown_too() -> None:
     for section in report.sections:
         as_csv(section)
     as_plain(report)
+
+
+def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
+    lines = group_report(simulated({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"})).facts
+    assert lines[0] == "group g: join b@3s; 1 of 2 queues cannot be read for up to 4s; settled 1s after it"
+    assert (
+        lines[1]
+        == "longest outage: T broker-a 0 for 4s from 2s on; 1 of 2 queues at some time, 4s of queue-time in all"
+    )
+    assert lines[2].startswith("longest without owner: T broker-a 0 for 2s from 6s on; 1 of 2 queues")
+    assert "no queue is taken over: no message is delivered again; a message waits at most 4s to be read" in lines
+    over = trials(longest_outage_us=(1e6, 2e6, 3e6))
+    assert "longest in a trial: outage 95 % within 2s, worst 3s" in group_report(simulated(TWO), trials=over).facts
+
+
+def test_an_outage_that_is_not_over_has_no_length() -> None:
+    text = "\n".join(group_report(simulated({"broker-a 0": "aa####", "broker-a 1": "bbbb##"})).facts)
+    assert "2 of 2 queues cannot be read for up to 4s and more: 2 still cannot at the end" in text
+    assert "every queue has an owner outside of outages" in text
+    assert "nobody reads 2 of 2 queues at the end: messages there wait on" in text
+
+
+def test_outages_are_windows_with_columns_of_their_own() -> None:
+    report = group_report(simulated({"broker-a 0": "aa####  bb"}))
+    found = [(row["state"], row["lengthMs"], row["owners"]) for row in rows(report, "windows")]
+    assert found == [("outage", "4000", "a"), ("none", "2000", "")]
+    (queue,) = rows(report, "queues")
+    assert (queue["outageMs"], queue["longestOutageMs"], queue["unreadMs"]) == ("4000", "4000", "4000")
+    shown = as_plain(report.only(("windows",)))
+    assert "windows without owner or with several, and outages" in shown
+    assert "outage" not in as_plain(group_report(simulated(TWO)).only(("windows", "queues")))
+    (line,) = json.loads(json.dumps(report.data))["queues"]
+    assert (line["outageMs"], line["longestOutageMs"], line["intervals"][1]["state"]) == (4000, 4000, "outage")

@@ -274,3 +274,11 @@ def test_a_simulation_of_nothing_is_drawn_too() -> None:
     empty = [title.removesuffix(": none") for title in page.texts["h2"] if title.endswith(": none")]
     assert len(empty) == len(page.texts["h2"]) - 1
     assert page.tags.count("table") == 1, "the summary, which is never empty"
+
+
+def test_an_outage_is_crossed_and_its_tooltip_says_so() -> None:
+    picture = svg_picture(simulated({"broker-a 0": "aa####  bb"}))
+    assert 'fill="url(#outage)"' in picture
+    assert "T broker-a 0: outage, owned by a from 2s to 6s, 4s" in picture
+    assert "1 of 1 queues cannot be read" in picture
+    assert 'fill="url(#outage)"' not in svg_picture(simulated({"broker-a 0": "aa..  bb"}))

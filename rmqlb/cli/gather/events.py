@@ -104,6 +104,7 @@ class _Reading:
             )
         for name in self._new_brokers:
             yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
+        yield from self._slaves()
         lost = {event.subject for event in self._events if event.kind in ("broker-down", "broker-loss")}
         for route in self._routes:
             mapping = route.topic_queue_mapping_by_broker or {}
@@ -112,8 +113,20 @@ class _Reading:
                 yield Finding(
                     "static-queues",
                     f"topic {route.topic} is static: its queues keep their owners when {', '.join(sorted(holders))} is "
-                    "lost, and those that it holds, which nobody can read then, are shown like the others",
+                    "lost, and those that it holds are in an outage until it is back",
                 )
+
+    def _slaves(self) -> Iterator[Finding]:
+        """A master is lost, and its slaves are not."""
+        alone = {e.subject for e in self._events if e.kind in ("broker-down", "broker-loss") and not e.with_slaves}
+        brokers = (broker for route in self._routes for broker in route.broker_datas)
+        names = {b.broker_name for b in brokers if b.has_master and len(b.broker_addrs) > 1 and b.broker_name in alone}
+        if names:
+            yield Finding(
+                "slaves-go-on",
+                f"only the master of {', '.join(sorted(names))} is lost: consumers read from its slaves once they have "
+                "the new route; ', with slaves' after the time takes those down as well",
+            )
 
     def _join(self, asked: AskedEvent) -> Iterator[Event]:
         strategy = asked.others.get("strategy")
@@ -146,7 +159,15 @@ class _Reading:
                     self._new_brokers.append(name)
             fitting = fitting or [name]
         for broker in fitting:
-            yield Event(kind, asked.at_us, broker, asked.text, read_queues=reads, write_queues=writes)
+            yield Event(
+                kind,
+                asked.at_us,
+                broker,
+                asked.text,
+                read_queues=reads,
+                write_queues=writes,
+                with_slaves=asked.with_slaves,
+            )
             if asked.to_us is not None:
                 yield Event("broker-up", asked.to_us, broker, asked.text)
 

@@ -23,8 +23,8 @@ QUALIFIERS: Mapping[str, tuple[str, ...]] = {
     "leave": (),
     "crash": (),
     "host-loss": (),
-    "broker-down": (),
-    "broker-loss": (),
+    "broker-down": ("with",),
+    "broker-loss": ("with",),
     "broker-up": (),
     "route-change": (),
     "pull-stall": (),
@@ -64,6 +64,7 @@ _SAID = {
     "ids": "new ids or same ids",
     "order": "order ID ID …",
     "strategy": "strategy NAME",
+    "with": "with slaves",
 }
 
 
@@ -82,6 +83,7 @@ class AskedEvent(Struct, frozen=True):
         by: how each ends: leave or crash.
         ids: new or same, when said.
         others: the qualifiers as, strategy and order, when said.
+        with_slaves: a broker's slaves are meant as well.
     """
 
     text: str
@@ -95,6 +97,7 @@ class AskedEvent(Struct, frozen=True):
     by: str = "leave"
     ids: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+    with_slaves: bool = False
 
     @property
     def option(self) -> str:
@@ -141,9 +144,10 @@ def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
         every_us=_time(said.get("every", "0"), asked),
         down_us=_time(said["down"], asked, zero=False) if "down" in said else 0,
         at_once=_at_once(said.get("at once", "1"), asked),
-        by=_one_of(said.get("by", "leave"), ("leave", "crash"), asked),
+        by=_one_of("by", said.get("by", "leave"), ("leave", "crash"), asked),
         ids=said.get("ids"),
         others={name: value for name, value in said.items() if name in ("as", "strategy", "order")},
+        with_slaves=bool(_one_of("with", said["with"], ("slaves",), asked)) if "with" in said else False,
     )
 
 
@@ -208,7 +212,7 @@ def _at_once(text: str, asked: AskedEvent) -> int:
     return int(text)
 
 
-def _one_of(text: str, names: tuple[str, ...], asked: AskedEvent) -> str:
+def _one_of(what: str, text: str, names: tuple[str, ...], asked: AskedEvent) -> str:
     if not re.fullmatch("|".join(names), text.lower()):
-        raise asked.wrong(f"by {text}?", f"write by {' or by '.join(names)}")
+        raise asked.wrong(f"{what} {text}?", f"write {what} {f' or {what} '.join(names)}")
     return text.lower()

@@ -121,6 +121,7 @@ class Client:
     def lose_broker(self, broker: Broker) -> None:
         """The connection to a broker is gone."""
         self.connections.connected.pop(broker, None)
+        self.queues.pause(broker)
 
     def notice(self, broker: Broker) -> None:
         """`ClientRemotingProcessor.notifyConsumerIdsChanged`."""
@@ -133,9 +134,14 @@ class Client:
         """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop up."""
         self._bell.ring()
 
-    def pulls_again(self, broker: Broker) -> None:
-        """A broker is back whose queues it still pulls; its retries are a second apart."""
-        self._do(self._pull_again(broker), self.draws.below(_PULL_RETRY_US))
+    def pulls_again(self, name: str) -> None:
+        """A broker is back, or another process of it is known, whose queues it pulls: it retries once a second."""
+        broker = self.connections.pulled_from(name)
+        if broker is None or not broker.up:
+            return
+        paused = self.queues.paused(name)
+        self.world.record.resuming.update(paused)
+        self._do(self._pull_again(broker, paused), self.draws.below(_PULL_RETRY_US))
 
     def calls(self) -> Collection[Broker]:
         """The brokers that it sends heartbeats to."""
@@ -241,10 +247,13 @@ class Client:
             self._learn(view)
 
     def _learn(self, view: TopicView) -> None:
-        self.connections.learn(view)
+        changed = self.connections.learn(view)
         self.views[view.topic] = view
         self.settled = False
         self.world.note_change()
+        for name in changed:
+            if self.queues.paused(name):
+                self.pulls_again(name)
 
     def _beats(self) -> Steps:
         clock, every = self.world.clock, self.world.timers.heartbeat_us
@@ -253,8 +262,11 @@ class Client:
             yield from self.connections.heartbeats()
             yield until_next_tick(begin, every, clock.now)
 
-    def _pull_again(self, broker: Broker) -> Steps:
-        yield from self.connections.request(broker)
+    def _pull_again(self, broker: Broker, paused: list[Hold]) -> Steps:
+        arrived = yield from self.connections.request(broker)
+        self.world.record.resuming.difference_update(paused)
+        if arrived:
+            self.queues.resume(paused)
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
         """When the broker last reads from or writes to the connection; a pull that it holds is still answered.

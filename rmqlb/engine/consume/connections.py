@@ -14,6 +14,7 @@ from rmqlb.engine.consume.shares import MemberList, TopicView
 from rmqlb.engine.consume.world import World
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
@@ -24,7 +25,7 @@ class Connections:
         beating: a heartbeat is under way (`lockHeartbeat`).
     """
 
-    __slots__ = ("_addresses", "_channel", "_draws", "_opened", "_views", "_world", "beating", "connected")
+    __slots__ = ("_addresses", "_channel", "_draws", "_ids", "_opened", "_views", "_world", "beating", "connected")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Connections:
         opened: Callable[[Broker], None],
     ) -> None:
         self._addresses: dict[Broker, None] | None = None
+        self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
         self.connected: dict[Broker, None] = {}
         self.beating = False
@@ -48,19 +50,35 @@ class Connections:
         """The brokers of the routes that it knows (`brokerAddrTable`)."""
         if self._addresses is None:
             names = dict.fromkeys(name for view in self._views.values() for name in view.brokers)
-            self._addresses = dict.fromkeys(self._world.addresses(names))
+            self._addresses = dict.fromkeys(self._world.addresses({name: self._ids[name] for name in names}))
         return self._addresses.keys()
 
-    def learn(self, view: TopicView) -> None:
-        """A route that the member has not known, or another one than it has known, is about to be kept."""
-        if view.topic in self._views:
+    def learn(self, view: TopicView) -> list[str]:
+        """A route that the member has not known, or another one than it has known, is about to be kept.
+
+        Returns:
+            The brokers of which it has known other processes, or none.
+        """
+        changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
+        if view.topic in self._views or any(name in self._ids for name in changed):
             self._addresses = None
         elif self._addresses is not None:
-            self._addresses.update(dict.fromkeys(self._world.addresses(view.brokers)))
+            self._addresses.update(dict.fromkeys(self._world.addresses(view.addresses)))
+        self._ids |= view.addresses
+        return changed
 
     def have_stood(self) -> None:
         """They have been there since before the start."""
         self.connected.update(dict.fromkeys(self.addresses))
+
+    def asked_about(self, name: str) -> Broker | None:
+        """Who is asked for the offsets of a broker's queues; None when no address is known."""
+        return self._world.first_of(name, self._ids.get(name))
+
+    def pulled_from(self, name: str) -> Broker | None:
+        """Who is pulled from; of queues that need the lock of a master nobody else, who would not be consumed."""
+        broker = self.asked_about(name)
+        return None if broker is None or (self._world.locks and broker.broker_id != MASTER_ID) else broker
 
     def request(self, broker: Broker) -> Generator[int, None, bool]:
         """The way of a request to a broker; True when it arrives, False when it has failed."""
@@ -110,7 +128,8 @@ class Connections:
         Returns:
             The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
         """
-        broker = self._world.any_of(view.brokers[self._draws.below(len(view.brokers))], self._draws)
+        name = view.brokers[self._draws.below(len(view.brokers))]
+        broker = self._world.any_of(name, view.addresses[name], self._draws)
         if broker is None or not (yield from self.request(broker)):
             return broker, None
         members = broker.members

@@ -53,8 +53,8 @@ class Member(Channel, Protocol):
     def lose_broker(self, broker: Broker) -> None:
         """The connection to a broker is gone."""
 
-    def pulls_again(self, broker: Broker) -> None:
-        """A broker is back whose queues it still pulls."""
+    def pulls_again(self, name: str) -> None:
+        """A broker is back, or another process of it is known, whose queues it still pulls."""
 
     def rebalance_immediately(self) -> None:
         """Wake the rebalance loop up."""

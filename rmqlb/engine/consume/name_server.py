@@ -6,7 +6,7 @@ registration is too old (`RouteInfoManager.scanNotActiveBroker`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ class NameServer:
     def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
         self._view_of = view_of
         self._whole = {route.topic: route for route in routes}
-        self._gone: set[str] = set()
+        self._gone: dict[str, frozenset[int] | None] = {}
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
 
@@ -37,15 +37,20 @@ class NameServer:
         """All brokers that are known."""
         return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
 
-    def drop(self, broker_name: str) -> None:
-        """A broker is lost: its queues leave every route."""
-        self._gone.add(broker_name)
+    def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
+        """Processes of a broker are lost: when none is left, its queues leave every route.
+
+        Args:
+            broker_name: whose.
+            ids: of all its processes that do not run; None when none does.
+        """
+        self._gone[broker_name] = None if ids is None else frozenset(ids)
         self._tell(self._having(broker_name))
 
     def add(self, event: Event) -> None:
         """A broker is there again, or for the first time (event broker-up)."""
         name = event.subject
-        self._gone.discard(name)
+        self._gone.pop(name, None)
         if not self._having(name):
             new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
             self._whole = {topic: _if_plain(route, new) for topic, route in self._whole.items()}
@@ -83,11 +88,23 @@ class NameServer:
     def _now(self, route: TopicRouteData) -> TopicRouteData:
         if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
+        left = {name: self._left(route, name) for name in self._gone}
         return replace(
             route,
-            queue_datas=tuple(data for data in route.queue_datas if data.broker_name not in self._gone),
-            broker_datas=tuple(data for data in route.broker_datas if data.broker_name not in self._gone),
+            queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
+            broker_datas=tuple(
+                replace(data, broker_addrs=left[data.broker_name]) if data.broker_name in left else data
+                for data in route.broker_datas
+                if left.get(data.broker_name, True)
+            ),
         )
+
+    def _left(self, route: TopicRouteData, name: str) -> dict[int, str]:
+        """The addresses that the route still has of a broker of which processes are lost."""
+        broker, gone = route.broker(name), self._gone[name]
+        if broker is None or gone is None:
+            return {}
+        return {number: address for number, address in broker.broker_addrs.items() if number not in gone}
 
 
 def _if_plain(route: TopicRouteData, changes: Changes) -> TopicRouteData:

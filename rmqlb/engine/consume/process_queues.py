@@ -6,7 +6,7 @@ its offset asked for, one after the other; all first pulls are sent together at 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Steps
@@ -89,6 +89,29 @@ class ProcessQueues:
         for held in self._table.values():
             if held.hold.stalled_us is None:
                 held.hold.stalled_us = self._world.clock.now
+
+    def pause(self, broker: Broker) -> None:
+        """This broker answers no pull any more."""
+        for held in self._table.values():
+            name = self._world.broker_name(held.queue)
+            if name == broker.name and not held.dropped and self._connections.pulled_from(name) in (broker, None):
+                held.hold.pause(self._world.clock.now)
+
+    def paused(self, name: str) -> list[Hold]:
+        """The queues of a broker that it owns and cannot pull."""
+        return [
+            held.hold
+            for held in self._table.values()
+            if held.hold.is_paused and not held.dropped and self._world.broker_name(held.queue) == name
+        ]
+
+    def resume(self, holds: Iterable[Hold]) -> None:
+        """A pull has arrived: those that are still owned are read again."""
+        again = [hold for hold in holds if hold.is_paused and hold.to_us is None]
+        for hold in again:
+            hold.resume(self._world.clock.now)
+        if again and self._world.record.explain:
+            self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
         """Its queues are these; a topic whose strategy throws, or that it does not know, stays as it is."""
@@ -252,7 +275,7 @@ class ProcessQueues:
 
     def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`computePullFromWhere`: without an answer the queue is not taken in this pass."""
-        broker = self._world.broker_of(queue, self._client.draws)
+        broker = self._connections.asked_about(self._world.broker_name(queue))
         if broker is None:  # no address is known, as for a logical queue that no broker names
             yield 2 * self._world.one_way(self._client.draws)
             return True
@@ -276,6 +299,9 @@ class ProcessQueues:
         pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
         for held in pulled:
             held.hold.reads_from_us = world.clock.now
+            broker = self._connections.pulled_from(world.broker_name(held.queue))
+            if broker is not None and not broker.up:
+                held.hold.pause(world.clock.now)
         if pulled and world.record.explain:
             self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
 
@@ -292,7 +318,7 @@ class ProcessQueues:
         self._world.say(self._client.client_id, what, text, queues)
 
 
-def _queues(held: list[ProcessQueue]) -> str:
+def _queues(held: Sequence[ProcessQueue | Hold]) -> str:
     """`broker-a:0, broker-a:1`, or a number of many."""
     if len(held) > 8:
         return f"{len(held)} queues"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from rmqlb.model.group_report import Step
 from rmqlb.model.message_queue import MessageQueue
@@ -17,6 +17,7 @@ class Hold:
         from_us: when it was taken; negative when that was before the start.
         reads_from_us: its first pull, or None.
         stalled_us: since when its pulls are lost, or None.
+        pauses: the stretches of time in which its broker answered no pull; the last may be without an end.
         to_us: when it was dropped, or None.
         persisted: the offset was stored when it was dropped.
         persisted_before: a time → when the member's timer last stored its offsets at or before it; None before the
@@ -26,6 +27,7 @@ class Hold:
     __slots__ = (
         "client_id",
         "from_us",
+        "pauses",
         "persisted",
         "persisted_before",
         "queue",
@@ -42,9 +44,61 @@ class Hold:
         self.from_us = from_us
         self.reads_from_us: int | None = None
         self.stalled_us: int | None = None
+        self.pauses: list[tuple[int, int | None]] = []
         self.to_us: int | None = None
         self.persisted = False
         self.persisted_before = persisted_before
+
+    @property
+    def is_paused(self) -> bool:
+        """Its broker answers no pull."""
+        return bool(self.pauses) and self.pauses[-1][1] is None
+
+    def turns(self) -> Iterator[tuple[int, bool]]:
+        """When its pauses begin (True) and end (False) while it is held."""
+        for begin, end in self.pauses:
+            yield begin, True
+            if (over := min((at for at in (end, self.to_us) if at is not None), default=None)) is not None:
+                yield over, False
+
+    def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
+        """From when to when it is read, none of them empty.
+
+        Args:
+            end_us: when the simulation ends.
+        """
+        if self.reads_from_us is None:
+            return
+        last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
+        begin = self.reads_from_us
+        for pause, resumed in self.pauses:
+            if begin < min(pause, last):
+                yield begin, min(pause, last)
+            begin = last if resumed is None else max(begin, resumed)
+        if begin < last:
+            yield begin, last
+
+    def read_until(self, end_us: int) -> int | None:
+        """When it is last read; None when it never is."""
+        return max((end for _, end in self.reads(end_us)), default=None)
+
+    def stored_before(self, at_us: int) -> int | None:
+        """When the member's timer last stored its offset at or before a time; a broker that is away stores none."""
+        tick = self.persisted_before(at_us if self.to_us is None else min(at_us, self.to_us))
+        for begin, end in reversed(self.pauses):
+            if tick is not None and begin < tick and (end is None or tick < end):
+                tick = self.persisted_before(begin)
+        return tick
+
+    def pause(self, at_us: int) -> None:
+        """Its broker answers no pull from now on; nothing when that is so already."""
+        if not self.is_paused:
+            self.pauses.append((at_us, None))
+
+    def resume(self, at_us: int) -> None:
+        """A pull arrives again."""
+        begin, _ = self.pauses.pop()
+        self.pauses.append((begin, at_us))
 
 
 class Record:
@@ -52,23 +106,38 @@ class Record:
 
     Attributes:
         holds: in the order in which queues were taken.
-        there: queue → the times at which it became reachable (True) or was lost (False).
+        there: queue → the times at which it came to be (True) or was removed (False).
+        served: queue → the times at which the last process of its broker went (False) and the first came back (True);
+            a queue without an entry was served all the time.
         steps: what happened; only kept when asked for.
         last_change_us: when a queue was last taken or dropped; −1 before the first time.
         rebalances: how often members went through their queues.
         waiting_pulls: queues taken whose first pull is still to come.
+        resuming: holds whose broker answers again, and whose next pull is still to come.
     """
 
-    __slots__ = ("explain", "holds", "last_change_us", "rebalances", "steps", "there", "waiting_pulls")
+    __slots__ = (
+        "explain",
+        "holds",
+        "last_change_us",
+        "rebalances",
+        "resuming",
+        "served",
+        "steps",
+        "there",
+        "waiting_pulls",
+    )
 
     def __init__(self, *, explain: bool) -> None:
         self.explain = explain
         self.holds: list[Hold] = []
         self.there: dict[MessageQueue, list[tuple[int, bool]]] = {}
+        self.served: dict[MessageQueue, list[tuple[int, bool]]] = {}
         self.steps: list[Step] = []
         self.last_change_us = -1
         self.rebalances = 0
         self.waiting_pulls = 0
+        self.resuming: set[Hold] = set()
 
     def take(self, hold: Hold) -> None:
         """A queue is taken; from 0 on that is a change."""
@@ -78,13 +147,27 @@ class Record:
     def drop(self, hold: Hold, at_us: int, *, persisted: bool) -> None:
         """It is dropped, or its owner ends."""
         hold.to_us = at_us
-        hold.persisted = persisted
+        hold.persisted = persisted and not hold.is_paused
         self.last_change_us = at_us
+        self.resuming.discard(hold)
 
-    def reach(self, queues: Iterable[MessageQueue], at_us: int, *, there: bool) -> None:
-        """Queues can be read from now on, or no longer."""
+    def is_there(self, queue: MessageQueue) -> bool:
+        """The queue is there now."""
+        return queue in self.there and self.there[queue][-1][1]
+
+    def is_served(self, queue: MessageQueue) -> bool:
+        """A process of the queue's broker runs now."""
+        return queue not in self.served or self.served[queue][-1][1]
+
+    def exist(self, queues: Iterable[MessageQueue], at_us: int, *, there: bool) -> None:
+        """Queues are there from now on, or no longer."""
         for queue in queues:
             self.there.setdefault(queue, []).append((at_us, there))
+
+    def serve(self, queues: Iterable[MessageQueue], at_us: int, *, served: bool) -> None:
+        """A process of the queues' broker runs from now on, or none any more."""
+        for queue in queues:
+            self.served.setdefault(queue, []).append((at_us, served))
 
     def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         """Write a step down; callers ask `explain` first where the text costs time."""

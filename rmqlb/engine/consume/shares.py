@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.strategy import Settings, Strategy
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
 
 Share = dict[MessageQueue, None]
 """A set that keeps the clients' order."""
 _MOST_KEPT = 5_000_000
 """Ids and queues kept in memory, some 100 bytes each: more than most groups go through, and a bound for many trials."""
+
+
+_ViewKey = tuple[str, tuple[MessageQueue, ...], tuple[tuple[str, tuple[int, ...]], ...]]
 
 
 class TopicView(Struct, frozen=True, eq=False):
@@ -23,11 +28,18 @@ class TopicView(Struct, frozen=True, eq=False):
         topic: its name.
         queues: the read queues, sorted as clients sort them.
         brokers: names of all brokers of the route, of which one is asked for the members.
+        addresses: broker name → the ids of its processes, sorted.
     """
 
     topic: str
     queues: tuple[MessageQueue, ...]
     brokers: tuple[str, ...]
+    addresses: Mapping[str, tuple[int, ...]]
+
+
+def process_ids(broker: BrokerData) -> tuple[int, ...]:
+    """The ids of a broker's processes, sorted; one that has no address counts as a master."""
+    return tuple(sorted(broker.broker_addrs)) or (MASTER_ID,)
 
 
 class MemberList(Struct, frozen=True, eq=False):
@@ -54,16 +66,19 @@ class Shares:
         self._settings = settings
         self._dealt: dict[tuple[TopicView, str, MemberList], _Dealt] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
-        self._views: dict[tuple[str, tuple[MessageQueue, ...], tuple[str, ...]], TopicView] = {}
+        self._views: dict[_ViewKey, TopicView] = {}
         self._kept = 0
 
     def view_of(self, route: TopicRouteData) -> TopicView:
         """What a client makes of a route; equal routes give the same view."""
-        brokers = tuple(broker.broker_name for broker in route.broker_datas)
-        if not brokers:  # a dump that only knows the queues
-            brokers = tuple(dict.fromkeys(data.broker_name for data in route.queue_datas))
+        addresses = {broker.broker_name: process_ids(broker) for broker in route.broker_datas}
+        if not addresses:  # a dump that only knows the queues
+            addresses = {data.broker_name: (MASTER_ID,) for data in route.queue_datas}
         queues = tuple(route.subscribe_queues())
-        return self._views.setdefault((route.topic, queues, brokers), TopicView(route.topic, queues, brokers))
+        key = route.topic, queues, tuple(addresses.items())
+        if key not in self._views:
+            self._views[key] = TopicView(route.topic, queues, tuple(addresses), addresses)
+        return self._views[key]
 
     def members(self, client_ids: tuple[str, ...]) -> MemberList:
         """The list of these ids: to look a share up by it does not cost the more the more members there are."""

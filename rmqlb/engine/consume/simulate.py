@@ -86,7 +86,13 @@ class GroupSimulation:
             end_us=end,
             timelines=lines,
             steps=tuple(world.record.steps),
-            figures=figures(lines, world.record, self._events[0].at_us if self._events else 0, settled=settled),
+            figures=figures(
+                lines,
+                world.record,
+                self._events[0].at_us if self._events else 0,
+                settled=settled,
+                broadcasting=scenario.broadcasting,
+            ),
         )
 
 

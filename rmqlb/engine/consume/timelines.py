@@ -7,6 +7,7 @@ beyond it is delivered again. A listener's own time counts on top: what it has i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
@@ -14,11 +15,15 @@ from math import ceil
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.starts import is_new
+from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
+
+_COUNTED: tuple[OwnerState, ...] = ("none", "several", "outage")
+"""States that should not be."""
 
 
 def timelines(
@@ -45,12 +50,14 @@ def timelines(
     for hold in record.holds:
         holds.setdefault(hold.queue, []).append(hold)
     return tuple(
-        _timeline(queue, holds.get(queue, []), record.there.get(queue, []), scenario, partial(start, queue), end_us)
+        _timeline(QueueNotes(queue, holds.get(queue, []), record, end_us), scenario, partial(start, queue))
         for queue in sort_queues(record.there.keys() | holds.keys())
     )
 
 
-def figures(lines: Sequence[QueueTimeline], record: Record, first_us: int, *, settled: bool) -> GroupFigures:
+def figures(
+    lines: Sequence[QueueTimeline], record: Record, first_us: int, *, settled: bool, broadcasting: bool = False
+) -> GroupFigures:
     """A simulation in numbers.
 
     Args:
@@ -58,111 +65,128 @@ def figures(lines: Sequence[QueueTimeline], record: Record, first_us: int, *, se
         record: the notes.
         first_us: when the first event was.
         settled: nothing more was to come.
+        broadcasting: several owners are as it should be.
     """
     again = [line.again for line in lines]
+    at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
     return GroupFigures(
         settled_us=max(record.last_change_us - first_us, 0) if settled else None,
         longest_none_us=max((line.longest_none_us for line in lines), default=0),
         none_us=sum(line.none_us for line in lines),
         longest_several_us=max((line.longest_several_us for line in lines), default=0),
         several_us=sum(line.several_us for line in lines),
+        longest_outage_us=max((line.longest_outage_us for line in lines), default=0),
+        total_outage_us=sum(line.outage_us for line in lines),
         unread_us=max((line.unread_us for line in lines), default=0),
         again=None if None in again else sum(number or 0 for number in again),
         queues_none=sum(1 for line in lines if line.none_us),
         queues_several=sum(1 for line in lines if line.several_us),
+        queues_outage=sum(1 for line in lines if line.outage_us),
+        queues_none_at_end=at_end["none"],
+        queues_several_at_end=0 if broadcasting else at_end["several"],
+        queues_outage_at_end=at_end["outage"],
+        queues_unread_at_end=sum(1 for line in lines if line.unread_at_end),
         taken=sum(len(line.takeovers) for line in lines),
         rebalances=record.rebalances,
     )
 
 
-def _timeline(
-    queue: MessageQueue,
-    holds: Sequence[Hold],
-    there: Sequence[tuple[int, bool]],
-    scenario: GroupScenario,
-    start: Callable[..., StartOffset],
-    end_us: int,
-) -> QueueTimeline:
-    intervals = _intervals(holds, there, end_us)
-    lengths: dict[OwnerState, list[int]] = {"none": [], "several": []}
+def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset]) -> QueueTimeline:
+    intervals = _intervals(notes)
+    lengths: dict[OwnerState, list[int]] = {"none": [], "several": [], "outage": []}
     for state_of_it, longest in _stretches(intervals):
         if state_of_it != "several" or not scenario.broadcasting:  # where several are the rule
             lengths[state_of_it].append(longest)
-    takeovers = _takeovers(queue, holds, there, scenario, start, end_us)
+    waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
+    takeovers = _takeovers(notes, scenario, start, waits)
     again = [takeover.again for takeover in takeovers]
     return QueueTimeline(
-        queue=queue,
+        queue=notes.queue,
         intervals=intervals,
         takeovers=takeovers,
         none_us=sum(lengths["none"]),
         longest_none_us=max(lengths["none"], default=0),
         several_us=sum(lengths["several"]),
         longest_several_us=max(lengths["several"], default=0),
-        unread_us=max((takeover.unread_us or 0 for takeover in takeovers), default=0),
+        outage_us=sum(lengths["outage"]),
+        longest_outage_us=max(lengths["outage"], default=0),
+        unread_us=max((end - begin for begin, end in waits), default=0),
+        unread_at_end=any(end == notes.end_us for _, end in waits),
         again=None if None in again else sum(number or 0 for number in again),
     )
 
 
-def _intervals(holds: Sequence[Hold], there: Sequence[tuple[int, bool]], end_us: int) -> tuple[Interval, ...]:
+def _intervals(notes: QueueNotes) -> tuple[Interval, ...]:
     """The time axis cut wherever the owners, or whether the queue can be read, change."""
-    changes: list[tuple[int, str | None, bool]] = [(at, None, up) for at, up in there]
-    for hold in holds:
-        changes.append((max(hold.from_us, 0), hold.client_id, True))
+    changes: list[tuple[int, str, bool, str]] = []
+    changes += [(at, "there", there, "") for at, there in notes.there]
+    changes += [(at, "served", served, "") for at, served in notes.served]
+    for hold in notes.holds:
+        changes.append((max(hold.from_us, 0), "owner", True, hold.client_id))
+        changes += [(at, "pause", pauses, "") for at, pauses in hold.turns()]
         if hold.to_us is not None:
-            changes.append((hold.to_us, hold.client_id, False))
+            changes.append((hold.to_us, "owner", False, hold.client_id))
     changes.sort(key=lambda change: change[0])
     intervals: list[Interval] = []
     owners: list[str] = []
-    up = False
-    since = 0
-    for at, client_id, begins in changes:
-        if at > since and since < end_us:
-            _add(intervals, since, min(at, end_us), owners, up)
+    there, served, paused, since = False, True, 0, 0
+    for at, what, begins, client_id in changes:
+        if at > since and since < notes.end_us:
+            _add(intervals, since, min(at, notes.end_us), owners, _state(there, served, len(owners), paused))
         since = max(since, at)
-        if client_id is None:
-            up = begins
+        if what == "there":
+            there = begins
+        elif what == "served":
+            served = begins
+        elif what == "pause":
+            paused += 1 if begins else -1
         elif begins:
             owners.append(client_id)
         else:
             owners.remove(client_id)
-    if since < end_us:
-        _add(intervals, since, end_us, owners, up)
+    if since < notes.end_us:
+        _add(intervals, since, notes.end_us, owners, _state(there, served, len(owners), paused))
     return tuple(intervals)
 
 
-def _add(intervals: list[Interval], from_us: int, to_us: int, owners: Sequence[str], up: bool) -> None:
+def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
+    """What a queue is in; owners whose pulls nobody answers leave it unread as a dead broker does."""
+    if not there:
+        return "gone"
+    if not served or 0 < owners == paused:
+        return "outage"
+    return "none" if not owners else "one" if owners == 1 else "several"
+
+
+def _add(intervals: list[Interval], from_us: int, to_us: int, owners: Sequence[str], state: OwnerState) -> None:
     """One more stretch, which goes on with the last one when nothing differs."""
     ids = tuple(sort_client_ids(owners))
-    state: OwnerState = "gone" if not up else "none" if not ids else "one" if len(ids) == 1 else "several"
     if intervals and intervals[-1].state == state and intervals[-1].owners == ids:
         from_us = intervals.pop().from_us
     intervals.append(Interval(from_us, to_us, state, ids))
 
 
 def _stretches(intervals: Sequence[Interval]) -> list[tuple[OwnerState, int]]:
-    """How long it was without or with several owners each time, whoever the several were."""
+    """How long it was without owner, with several or in an outage each time, whoever the owners were."""
     lengths: list[tuple[OwnerState, int]] = []
     begin, state = 0, None
     for interval in intervals:
         if interval.state != state:
             begin, state = interval.from_us, interval.state
-            if state in ("none", "several"):
+            if state in _COUNTED:
                 lengths.append((state, 0))
-        if state in ("none", "several"):
+        if state in _COUNTED:
             lengths[-1] = state, interval.to_us - begin
     return lengths
 
 
 def _takeovers(
-    queue: MessageQueue,
-    holds: Sequence[Hold],
-    there: Sequence[tuple[int, bool]],
-    scenario: GroupScenario,
-    start: Callable[..., StartOffset],
-    end_us: int,
+    notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset], waits: Sequence[tuple[int, int]]
 ) -> tuple[Takeover, ...]:
     if scenario.broadcasting:
-        return _own_takeovers(queue, holds)
+        return _own_takeovers(notes)
+    queue, holds, end_us = notes.queue, notes.holds, notes.end_us
+    ends = {end: end - begin for begin, end in waits}
     takeovers: list[Takeover] = []
     positions: list[int | None] = []
     way_us = scenario.latency_us // 2
@@ -174,13 +198,14 @@ def _takeovers(
             continue
         again_us = _again_us(hold, holds[:number], stored, scenario.consume_us, end_us)
         rate = scenario.rates.get(queue)
+        first = next((begin for begin, _ in hold.reads(end_us)), None)
         takeovers.append(
             Takeover(
                 queue=queue,
                 client_id=hold.client_id,
                 at_us=hold.from_us,
                 reads_from_us=hold.reads_from_us,
-                unread_us=None if hold.reads_from_us is None else _unread_us(hold, hold.reads_from_us, holds, there),
+                unread_us=None if first is None else ends.get(first, 0),
                 start=start(stored_since=any(_persisted(other, hold.from_us, way_us) for other, _ in earlier)),
                 again_us=again_us,
                 again=0 if again_us == 0 else None if rate is None else ceil(rate * again_us / SECOND_US),
@@ -189,21 +214,21 @@ def _takeovers(
     return tuple(takeovers)
 
 
-def _own_takeovers(queue: MessageQueue, holds: Sequence[Hold]) -> tuple[Takeover, ...]:
+def _own_takeovers(notes: QueueNotes) -> tuple[Takeover, ...]:
     """BROADCASTING: nobody takes anything from anybody, and each member keeps its offsets in a file of its own."""
     start = StartOffset("unknown", None, "each member keeps its offsets in a file of its own")
     return tuple(
         Takeover(
-            queue=queue,
+            queue=notes.queue,
             client_id=hold.client_id,
             at_us=hold.from_us,
             reads_from_us=hold.reads_from_us,
-            unread_us=None if hold.reads_from_us is None else hold.reads_from_us - hold.from_us,
+            unread_us=next((begin - hold.from_us for begin, _ in hold.reads(notes.end_us)), None),
             start=start,
             again_us=0,
             again=0,
         )
-        for hold in holds
+        for hold in notes.holds
         if hold.from_us >= 0
     )
 
@@ -221,7 +246,7 @@ def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int)
 def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
     """The positions that the owner has stored by then: by its timer, and when it gave the queue up."""
     known = []
-    tick = hold.persisted_before(at_us if hold.to_us is None else min(at_us, hold.to_us))
+    tick = hold.stored_before(at_us)
     if tick is not None and tick >= hold.from_us:
         known.append(tick)
     if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
@@ -231,27 +256,8 @@ def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
 
 def _again_us(hold: Hold, earlier: Sequence[Hold], stored: int | None, consume_us: int, end_us: int) -> int:
     """How much both this owner and one before it deliver, as a length of time."""
-    readers = [other for other in earlier if other.reads_from_us is not None]
-    if stored is None or not readers or hold.reads_from_us is None:
+    readers = [end for other in earlier if (end := other.read_until(end_us)) is not None]
+    own_end = hold.read_until(end_us)
+    if stored is None or not readers or own_end is None:
         return 0
-    own_end = _read_end(hold, end_us)
-    return max(max(min(_read_end(other, end_us), own_end) for other in readers) - stored, 0) + consume_us
-
-
-def _read_end(hold: Hold, end_us: int) -> int:
-    """Until when it was read."""
-    ends = [end for end in (hold.stalled_us, hold.to_us) if end is not None]
-    return min(ends, default=end_us)
-
-
-def _unread_us(hold: Hold, at_us: int, holds: Sequence[Hold], there: Sequence[tuple[int, bool]]) -> int:
-    """For how long nobody had read the queue when this owner's first pull came."""
-    last = max((at for at, up in there if up and at <= at_us), default=0)
-    for other in holds:
-        if other is hold or other.reads_from_us is None or other.reads_from_us > at_us:
-            continue
-        end = _read_end(other, at_us)
-        if end >= at_us:
-            return 0
-        last = max(last, end)
-    return at_us - last
+    return max(max(min(end, own_end) for end in readers) - stored, 0) + consume_us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Clock
@@ -10,7 +10,7 @@ from rmqlb.engine.consume.member import Member, ids_of
 from rmqlb.engine.consume.name_server import NameServer
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.record import Record
-from rmqlb.engine.consume.shares import MemberList, Shares
+from rmqlb.engine.consume.shares import MemberList, Shares, process_ids
 from rmqlb.engine.randomness import Draws, stream_key
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -114,10 +114,10 @@ class World:
         self._final: MemberList | None = None
         for route in routes:
             for broker in route.broker_datas:
-                self._add_broker(broker.broker_name, sorted(broker.broker_addrs) or [MASTER_ID])
+                self._add_broker(broker.broker_name, process_ids(broker))
             for data in route.queue_datas:
                 self._add_broker(data.broker_name, [MASTER_ID])
-        self.record.reach(self.name_server.queues(), 0, there=True)
+        self.record.exist(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
         """The random numbers of the member that came as number so-and-so."""
@@ -133,9 +133,11 @@ class World:
         """Note what somebody does now."""
         self.record.say(self.clock.now, who, what, text, queues)
 
-    def addresses(self, names: Iterable[str]) -> tuple[Broker, ...]:
-        """The processes of these broker names, masters first in each (`brokerAddrTable`)."""
-        return tuple(broker for name in names for broker in self._brokers.get(name, ()))
+    def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
+        """The processes with these ids of these broker names, masters first in each (`brokerAddrTable`)."""
+        return tuple(
+            broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
+        )
 
     def brokers(self) -> Iterable[Broker]:
         """All of them."""
@@ -150,39 +152,56 @@ class World:
         brokers = self._brokers.get(self.broker_name(queue))
         return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
 
-    def broker_of(self, queue: MessageQueue, draws: Draws) -> Broker | None:
-        """Who is asked about a queue: likewise, and without a master any of the slaves."""
-        return self.any_of(self.broker_name(queue), draws)
+    def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
+        """Who is asked of the processes with these ids of a broker name (`BrokerData.selectBrokerAddr`).
 
-    def any_of(self, name: str, draws: Draws) -> Broker | None:
-        """Who of a broker name is asked: the master, else any of its slaves; None when the route has neither."""
-        brokers = self._brokers.get(name)
+        Returns:
+            The master, whether it is up or not, else any of the slaves; None when there is neither.
+        """
+        brokers = self.addresses({name: ids})
         if not brokers:
             return None
         return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
 
+    def first_of(self, name: str, ids: Collection[int] | None) -> Broker | None:
+        """Likewise for pulls and offsets (`MQClientInstance.findBrokerAddressInSubscribe`): the one with the lowest id.
+
+        Args:
+            name: the broker name.
+            ids: those that the client knows; None when no route of its topics names the broker.
+        """
+        brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})
+        return brokers[0] if brokers else None
+
     def bring_up(self, event: Event) -> None:
         """A broker is back or new: its queues are there, its memory is empty, and the NameServers know at once."""
-        name = event.subject
+        name, now = event.subject, self.clock.now
         for broker in self._brokers.get(name, ()):
-            broker.back()
+            if not broker.up:
+                broker.back()
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
-        self.record.reach(self._queues_of(name), self.clock.now, there=True)
-        for broker in self._brokers[name]:
-            for client in self.clients:
-                if client.alive and any(self.broker_name(queue) == name for queue in client.queues.working()):
-                    client.pulls_again(broker)
+        its_queues = self._queues_of(name)
+        self.record.exist([queue for queue in its_queues if not self.record.is_there(queue)], now, there=True)
+        self.record.serve([queue for queue in its_queues if not self.record.is_served(queue)], now, served=True)
+        for client in self.clients:
+            if client.alive and any(self.broker_name(queue) == name for queue in client.queues.working()):
+                client.pulls_again(name)
         self.truth_changed()
 
     def take_down(self, event: Event) -> None:
-        """A broker ends, or its machine falls silent."""
-        name, silent = event.subject, event.kind == "broker-loss"
-        for broker in self._brokers[name]:
+        """A broker's process ends, or its machine falls silent; its slaves go on unless they are meant as well."""
+        name, silent, now = event.subject, event.kind == "broker-loss", self.clock.now
+        brokers = self._brokers[name]
+        alone = brokers[0].broker_id == MASTER_ID and not event.with_slaves and not event.for_good
+        for broker in brokers[:1] if alone else brokers:
             broker.stop(silent=silent)
             for client in self.clients:
                 client.lose_broker(broker)
-        self.record.reach(self._queues_of(name), self.clock.now, there=False)
+        if event.for_good:
+            self.record.exist(self._queues_of(name), now, there=False)
+        elif not self._runs(name):
+            self.record.serve(self._queues_of(name), now, served=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
         self.truth_changed()
 
@@ -191,8 +210,12 @@ class World:
         before = self.name_server.queues()
         self.name_server.change(event)
         after = self.name_server.queues()
-        self.record.reach(sort_queues(after - before), self.clock.now, there=True)
-        self.record.reach(sort_queues(before - after), self.clock.now, there=False)
+        now, new = self.clock.now, sort_queues(after - before)
+        self.record.exist(new, now, there=True)
+        self.record.exist(sort_queues(before - after), now, there=False)
+        for queue in new:
+            if self.record.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
+                self.record.serve([queue], now, served=runs)
         self.truth_changed()
 
     def truth_changed(self) -> None:
@@ -238,11 +261,9 @@ class World:
         return not self.events_left and self.is_at_rest()
 
     def is_at_rest(self) -> bool:
-        """Until the next event nothing changes an owner."""
-        return not self._unsettled and not self.record.waiting_pulls and self._brokers_agree()
-
-    def _queues_of(self, name: str) -> list[MessageQueue]:
-        return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)
+        """Until the next event nothing changes an owner, or whether a queue can be read."""
+        waiting = self.record.waiting_pulls or self.record.resuming
+        return not self._unsettled and not waiting and self._brokers_agree()
 
     def _brokers_agree(self) -> bool:
         """Each broker names exactly those that send it heartbeats; one that is lost is asked by nobody any more."""
@@ -299,8 +320,18 @@ class World:
         return expiry + draws.below(self.timers.nameserver_scan_us)
 
     def _drop_from_routes(self, name: str) -> None:
-        """The NameServers drop a broker, unless it is back by then."""
-        if not any(broker.up for broker in self.addresses([name])):
-            self.name_server.drop(name)
-            self.say("NameServer", "route", f"drops broker {name} from its routes")
+        """The NameServers drop what is down of a broker, unless it is back by then."""
+        lost = [broker for broker in self._brokers[name] if not broker.up]
+        if lost:
+            self.name_server.drop(name, {broker.broker_id for broker in lost})
+            what = str(lost[0]) if self._runs(name) else f"broker {name}"
+            self.say("NameServer", "route", f"drops {what} from its routes")
             self.truth_changed()
+
+    def _runs(self, name: str) -> bool:
+        """A process of the broker is up."""
+        return any(broker.up for broker in self._brokers.get(name, ()))
+
+    def _queues_of(self, name: str) -> list[MessageQueue]:
+        """All read queues that a broker has, whether it runs or not."""
+        return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)

@@ -99,6 +99,7 @@ def _event(event: Event) -> asked.EventData:
         "brokerName": event.broker_name,
         "readQueueNums": event.read_queues,
         "writeQueueNums": event.write_queues,
+        "withSlaves": event.with_slaves,
         "text": event.text,
     }
 
@@ -110,6 +111,8 @@ def _timeline(timeline: QueueTimeline) -> shapes.QueueTimelineData:
         "longestNoneMs": milliseconds(timeline.longest_none_us),
         "severalMs": milliseconds(timeline.several_us),
         "longestSeveralMs": milliseconds(timeline.longest_several_us),
+        "outageMs": milliseconds(timeline.outage_us),
+        "longestOutageMs": milliseconds(timeline.longest_outage_us),
         "unreadMs": milliseconds(timeline.unread_us),
         "again": timeline.again,
         "intervals": [_interval(interval) for interval in timeline.intervals],

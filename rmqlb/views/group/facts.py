@@ -16,6 +16,12 @@ from rmqlb.views.group.windows import Window, longest, windows
 from rmqlb.views.report import duration, milliseconds
 
 _MOST_NAMES = 3
+_LONGEST = (
+    ("outage", "longest_outage_us"),
+    ("without owner", "longest_none_us"),
+    ("with several owners", "longest_several_us"),
+)
+"""What a figure of trials is called, and its field."""
 _DEFAULTS = Timers()
 
 
@@ -23,7 +29,8 @@ def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, .
     """What happened, how bad it was, what came of it for messages, and by whose rules."""
     found = windows(report)
     return (
-        f"{_group(report)}: {_events(report)}; {_settled(report)}",
+        "; ".join((f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), _settled(report))),
+        *_outage(report, found),
         _nobody(report, found),
         *(() if report.scenario.broadcasting else (_several(report, found),)),
         _messages(report),
@@ -74,13 +81,31 @@ def _settled(report: GroupReport) -> str:
     return f"settled {time(settled)} after {since}"
 
 
+def _cannot_be_read(report: GroupReport) -> Iterable[str]:
+    f = report.figures
+    if f.queues_outage:
+        left = f.queues_outage_at_end
+        rest = f" and more: {'it' if f.queues_outage == 1 else left} still cannot at the end" if left else ""
+        yield f"{_of(f.queues_outage, report)} cannot be read for up to {time(f.longest_outage_us)}{rest}"
+
+
+def _outage(report: GroupReport, found: Sequence[Window]) -> Iterable[str]:
+    window, f = longest(found, "outage"), report.figures
+    if window is not None:
+        yield (
+            f"longest outage: {_window(window)}; {_of(f.queues_outage, report)} at some time, "
+            f"{time(f.total_outage_us)} of queue-time in all"
+        )
+
+
 def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
     left = sum(1 for one in report.timelines if one.intervals and one.intervals[-1].state == "none")
     at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
     window, f = longest(found, "none"), report.figures
     if window is None:
         gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
-        return f"every queue has an owner {'as long as it is there' if gone else 'all the time'}"
+        when = "as long as it is there" if gone else "outside of outages" if f.queues_outage else "all the time"
+        return f"every queue has an owner {when}"
     return (
         f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
         f"{time(f.none_us)} of queue-time in all{at_end}"
@@ -108,7 +133,8 @@ def _window(window: Window) -> str:
 def _messages(report: GroupReport) -> str:
     f = report.figures
     if not f.taken:
-        return "no queue is taken over: no message is delivered again or waits"
+        again = "no queue is taken over: no message is delivered again"
+        return f"{again}; {_waits(report)}" if f.unread_us else f"{again} or waits"
     behind = max((takeover.again_us for one in report.timelines for takeover in one.takeovers), default=0)
     if f.again is not None:
         again = f"at most {counted(f.again, 'message')} delivered again"
@@ -116,8 +142,16 @@ def _messages(report: GroupReport) -> str:
         again = f"delivered again: at most a queue's last {time(behind)}, how many messages is unknown without --rate"
     else:
         again = "no message delivered again"
-    waits = f"a message waits at most {time(f.unread_us)}" if f.unread_us else "no message waits"
-    return f"{again}; {waits} for a new owner"
+    return f"{again}; {_waits(report)}"
+
+
+def _waits(report: GroupReport) -> str:
+    f = report.figures
+    if f.queues_unread_at_end:
+        return f"nobody reads {_of(f.queues_unread_at_end, report)} at the end: messages there wait on"
+    if not f.unread_us:
+        return "no message waits for a new owner"
+    return f"a message waits at most {time(f.unread_us)} " + ("to be read" if f.queues_outage else "for a new owner")
 
 
 def _over_trials(trials: GroupTrials) -> Iterable[str]:
@@ -134,8 +168,8 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
         )
     parts = [
         f"{what} 95 % within {shown_figure(field, s[field].p95)}, worst {shown_figure(field, s[field].worst)}"
-        for what, field in (("without owner", "longest_none_us"), ("with several owners", "longest_several_us"))
-        if field in s
+        for what, field in _LONGEST
+        if field in s and (field != "longest_outage_us" or s[field].worst)
     ]
     if parts:
         yield f"longest in a trial: {'; '.join(parts)}"

@@ -31,8 +31,8 @@ class Run(Struct, frozen=True):
     shown: Interval
 
     def is_bad(self, *, broadcasting: bool) -> bool:
-        """Nobody owns the queue, or several do and should not."""
-        return self.shown.state == "none" or (self.shown.state == "several" and not broadcasting)
+        """Nobody owns the queue, or several do and should not, or its broker cannot be read."""
+        return self.shown.state in ("none", "outage") or (self.shown.state == "several" and not broadcasting)
 
 
 def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
@@ -77,5 +77,8 @@ def _owners(shown: Interval) -> str:
         return "no owner"
     if shown.state == "gone":
         return "gone"
+    if shown.state == "outage" and not shown.owners:
+        return "outage, no owner"
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
-    return ", ".join(shown.owners[:_MOST_NAMED]) + more
+    owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
+    return f"outage, owned by {owners}" if shown.state == "outage" else owners

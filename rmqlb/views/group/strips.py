@@ -1,7 +1,8 @@
 """Queues as strips: the time cut into slices, what each slice of a queue shows, and which queues may share a strip.
 
 Rule of this file: a slice shows the worst that is in it, so that nothing bad is too short to be seen. Several owners
-are worse than none, none is worse than a queue that is gone, that is worse than one owner; of equals the last shows.
+are worse than none, none is worse than an outage, that is worse than a queue that is gone, and that than one owner; of
+equals the last shows.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from rmqlb.model.group_scenario import Event
 
 SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""
-_STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "gone": "."}
-_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "none": 2, "several": 3}
+_STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "outage": "#", "gone": "."}
+_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "outage": 2, "none": 3, "several": 4}
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LEAD = 12
 """What stands before the first event is this part of what comes after it."""
@@ -45,8 +46,8 @@ class Strip(Struct, frozen=True):
 
     @property
     def badness(self) -> int:
-        """The longest time in microseconds that one of the queues had no owner or several."""
-        return max(max(one.longest_none_us, one.longest_several_us) for one in self.timelines)
+        """The longest time in microseconds that one of the queues had no owner, or several, or was in an outage."""
+        return max(max(one.longest_none_us, one.longest_several_us, one.longest_outage_us) for one in self.timelines)
 
 
 def symbols(members: Sequence[str]) -> dict[str, str]:
@@ -59,7 +60,7 @@ def symbols(members: Sequence[str]) -> dict[str, str]:
 
 
 def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
-    """What stands for an interval: its owner's letter, a blank for none, `!` for several, `.` for gone.
+    """What stands for an interval: its owner's letter, a blank for none, `!` several, `#` an outage, `.` gone.
 
     Args:
         interval: it.
@@ -140,7 +141,7 @@ def _badness(interval: Interval) -> int:
 
 def _fewness(interval: Interval) -> int:
     """With BROADCASTING: the fewer read a queue, the worse."""
-    return _BADNESS[interval.state] if interval.state in ("none", "gone") else -len(interval.owners)
+    return -len(interval.owners) if interval.state in ("one", "several") else _BADNESS[interval.state]
 
 
 def _slices(

@@ -44,6 +44,7 @@ _STYLE = (
     ".paper{fill:#15181c}.ink{fill:#e3e6ea}.quiet{fill:#9aa4b0}.line{stroke:#3a424c}.event{stroke:#e3e6ea}.bad{stroke:#ff6b6b}}"
 )
 _HATCHED = "several-owners"
+_CROSSED = "outage"
 
 
 class _Plane(Struct, frozen=True):
@@ -80,7 +81,10 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     names = _names(report, shown)
     letters = None if report.scenario.broadcasting else symbols(report.members)
     colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
-    lines = [*(group_facts(report, None)[:3] if headed else ()), *_left_out(len(every) - len(shown))]
+    lines = [
+        *(group_facts(report, None)[: 4 if report.figures.queues_outage else 3] if headed else ()),
+        *_left_out(len(every) - len(shown)),
+    ]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
     bottom = top + _ROW * len(shown)
@@ -114,7 +118,9 @@ def _paper(width: float, height: float) -> ET.Element:
         },
     )
     ET.SubElement(root, "style").text = _STYLE
-    _hatch(ET.SubElement(root, "defs"))
+    patterns = ET.SubElement(root, "defs")
+    _pattern(patterns, _HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2")
+    _pattern(patterns, _CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3")
     _rect(root, 0, 0, width, height, fill=_PAPER, cls="paper")
     return root
 
@@ -139,20 +145,20 @@ def _left_out(rows: int) -> list[str]:
 def _legend(letters: Mapping[str, str] | None) -> list[str]:
     """What the picture means, and whose letter is whose as long as that is a help."""
     if letters is None:
-        return ["a number: how many own the queue; red frame: nobody; grey: the queue is gone"]
-    lines = ["a letter: its owner; red frame: no owner; hatched: several owners; grey: the queue is gone"]
+        return ["a number: how many own the queue; red frame: nobody; red crosses: outage; grey: the queue is gone"]
+    lines = ["a letter: its owner; red frame: no owner; hatched: several owners; red crosses: outage; grey: it is gone"]
     if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
         return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
     return [*lines, f"{len(letters)} consumers share the letters; tooltips have the client ids"]
 
 
-def _hatch(defs: ET.Element) -> None:
+def _pattern(defs: ET.Element, name: str, fill: str, stroke: str, path: str) -> None:
     pattern = ET.SubElement(
-        defs, "pattern", {"id": _HATCHED, "width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
+        defs, "pattern", {"id": name, "width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
     )
-    ET.SubElement(pattern, "rect", {"width": "6", "height": "6", "fill": "#222222"})
-    ET.SubElement(pattern, "path", {"d": "M-1 1l2-2M0 6l6-6M5 7l2-2", "stroke": "#ffffff", "stroke-width": "1.4"})
+    ET.SubElement(pattern, "rect", {"width": "6", "height": "6", "fill": fill})
+    ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "1.4"})
 
 
 def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
@@ -186,6 +192,8 @@ def _row(
             _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper bad", stroke=_RED)
         elif state == "several" and bad:
             _rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
+        elif state == "outage":
+            _rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
         elif state == "gone":
             _rect(bar, x, y, width, _BAR, fill=_GONE)
         else:

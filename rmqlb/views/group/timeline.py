@@ -18,8 +18,9 @@ _BETWEEN_TICKS = 9
 _MOST_ROWS = 40
 _MOST_UNFOLDED = 24
 _MOST_NUMBERED = 9
-_LEGEND = "! several, blank none, . gone, else the owner"
-_BROADCAST_LEGEND = "how many own it, + for many, blank none, . gone"
+_LEGEND = "! several, blank none, {}. gone, else the owner"
+_BROADCAST_LEGEND = "how many own it, + for many, blank none, {}. gone"
+_OUTAGE = "# outage, "
 _MINUTE = 60_000_000
 _TICKS = (
     *(step * 10**power for power in range(7) for step in (1, 2, 5)),
@@ -56,7 +57,8 @@ def _drawn(report: GroupReport, length: int) -> Section:
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
     letters = None if report.scenario.broadcasting else symbols(report.members)
-    legend = _BROADCAST_LEGEND if letters is None else _LEGEND
+    outage = any(interval.state == "outage" for strip in drawn for interval in strip.slices)
+    legend = (_BROADCAST_LEGEND if letters is None else _LEGEND).format(_OUTAGE if outage else "")
     rows: list[tuple[Cell, ...]] = [_row(strip, letters) for strip in drawn]
     topics = {timeline.queue.topic for timeline in report.timelines}
     topic = topics.pop() if len(topics) == 1 else ""

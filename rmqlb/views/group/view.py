@@ -78,9 +78,10 @@ def _place(queue: MessageQueue) -> tuple[Cell, ...]:
 
 
 def _windows(report: GroupReport) -> Section:
+    found = windows(report)
     columns = (
         *QUEUE_COLUMNS,
-        Column("owners", "state", shown=False),
+        Column("owners", "state", shown=bool(report.figures.queues_outage)),
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms", shown=False),
         Column("for", "lengthMs", "ms"),
@@ -88,7 +89,6 @@ def _windows(report: GroupReport) -> Section:
         Column("meanwhile", "owners", "clients"),
         Column("after", "ownersAfter", "clients"),
     )
-    found = windows(report)
     rows = tuple(
         (
             *_place(window.queue),
@@ -101,7 +101,8 @@ def _windows(report: GroupReport) -> Section:
         for window in found
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
-    title = "windows without owner" if report.scenario.broadcasting else "windows without owner or with several"
+    several = "" if report.scenario.broadcasting else " or with several"
+    title = f"windows without owner{several}" + (", and outages" if report.figures.queues_outage else "")
     return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
 
 
@@ -127,6 +128,8 @@ def _queues(report: GroupReport) -> Section:
         Column("longest", "longestNoneMs", "ms"),
         Column("several for", "severalMs", "ms"),
         Column("longest", "longestSeveralMs", "ms"),
+        Column("outage for", "outageMs", "ms", shown=bool(report.figures.queues_outage)),
+        Column("longest", "longestOutageMs", "ms", shown=bool(report.figures.queues_outage)),
         Column("unread for", "unreadMs", "ms"),
         Column("taken", "taken", "number"),
         Column("again, at most", "again", "number"),
@@ -137,13 +140,14 @@ def _queues(report: GroupReport) -> Section:
             _owners(one.intervals[0] if one.intervals else None),
             _owners(one.intervals[-1] if one.intervals else None),
             *map(milliseconds, (one.none_us, one.longest_none_us, one.several_us, one.longest_several_us)),
-            milliseconds(one.unread_us),
+            *map(milliseconds, (one.outage_us, one.longest_outage_us, one.unread_us)),
             len(one.takeovers),
             one.again,
         )
         for one in report.timelines
     )
-    brief = worst([max(one.longest_none_us, one.longest_several_us) for one in report.timelines], _MOST_QUEUES)
+    longest = [max(one.longest_none_us, one.longest_several_us, one.longest_outage_us) for one in report.timelines]
+    brief = worst(longest, _MOST_QUEUES)
     return Section("queues", "queues", columns, rows, heads=3, named_only=True, brief=brief)
 
 

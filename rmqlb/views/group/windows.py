@@ -1,4 +1,4 @@
-"""Windows: the stretches of time in which a queue has no owner, or several, whoever the several are."""
+"""Windows: the stretches of time in which a queue has no owner, or several, or its broker cannot be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Window(Struct, frozen=True):
 
     Attributes:
         queue: which.
-        state: none or several.
+        state: none, several or outage.
         from_us: its begin.
         to_us: its end.
         owners: all that own the queue at some time of it, sorted.
@@ -40,7 +40,7 @@ class Window(Struct, frozen=True):
 
 def _bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
     """The states that should not be: with BROADCASTING several owners are as it should be."""
-    return ("none",) if report.scenario.broadcasting else ("none", "several")
+    return ("none", "outage") if report.scenario.broadcasting else ("none", "several", "outage")
 
 
 def windows(report: GroupReport) -> list[Window]:

@@ -18,10 +18,17 @@ class GroupFiguresData(TypedDict):
         noneMs: the sum of it over all queues.
         longestSeveralMs: the longest time that a queue had several owners.
         severalMs: the sum of it over all queues.
-        unreadMs: the longest time until a new owner's first pull.
+        longestOutageMs: the longest time that a queue's broker could not be read.
+        totalOutageMs: the sum of it over all queues.
+        unreadMs: the longest time in which nobody read a queue, outages included: so long a message waits at the most.
         again: bound of the messages that are delivered again; null when a rate that it needs is unknown.
         queuesNone: queues that had no owner at some time.
         queuesSeveral: queues that had several.
+        queuesOutage: queues whose broker could not be read at some time.
+        queuesNoneAtEnd: queues that have no owner when the simulation ends; their times above are not over then.
+        queuesSeveralAtEnd: queues that have several then.
+        queuesOutageAtEnd: queues whose broker cannot be read then.
+        queuesUnreadAtEnd: queues that nobody reads then, for one reason or another.
         taken: how often a queue was taken.
         rebalances: how often members went through their queues.
     """
@@ -31,10 +38,17 @@ class GroupFiguresData(TypedDict):
     noneMs: float
     longestSeveralMs: float
     severalMs: float
+    longestOutageMs: float
+    totalOutageMs: float
     unreadMs: float
     again: int | None
     queuesNone: int
     queuesSeveral: int
+    queuesOutage: int
+    queuesNoneAtEnd: int
+    queuesSeveralAtEnd: int
+    queuesOutageAtEnd: int
+    queuesUnreadAtEnd: int
     taken: int
     rebalances: int
 
@@ -64,10 +78,17 @@ class FigureSpreadsData(TypedDict):
         noneMs: likewise.
         longestSeveralMs: likewise.
         severalMs: likewise.
+        longestOutageMs: likewise.
+        totalOutageMs: likewise.
         unreadMs: likewise.
         again: likewise.
         queuesNone: likewise.
         queuesSeveral: likewise.
+        queuesOutage: likewise.
+        queuesNoneAtEnd: likewise.
+        queuesSeveralAtEnd: likewise.
+        queuesOutageAtEnd: likewise.
+        queuesUnreadAtEnd: likewise.
         taken: likewise.
         rebalances: likewise.
     """
@@ -77,10 +98,17 @@ class FigureSpreadsData(TypedDict):
     noneMs: FigureSpreadData | None
     longestSeveralMs: FigureSpreadData | None
     severalMs: FigureSpreadData | None
+    longestOutageMs: FigureSpreadData | None
+    totalOutageMs: FigureSpreadData | None
     unreadMs: FigureSpreadData | None
     again: FigureSpreadData | None
     queuesNone: FigureSpreadData | None
     queuesSeveral: FigureSpreadData | None
+    queuesOutage: FigureSpreadData | None
+    queuesNoneAtEnd: FigureSpreadData | None
+    queuesSeveralAtEnd: FigureSpreadData | None
+    queuesOutageAtEnd: FigureSpreadData | None
+    queuesUnreadAtEnd: FigureSpreadData | None
     taken: FigureSpreadData | None
     rebalances: FigureSpreadData | None
 
@@ -105,7 +133,8 @@ class IntervalData(TypedDict):
     Attributes:
         fromMs: its begin.
         toMs: its end, which belongs to the next one.
-        state: gone (its broker is down, or no route has it), none, one or several (owners).
+        state: gone (it is not there yet, or was removed), outage (its broker cannot be read), none, one or several
+            (owners).
         owners: client ids; a process that shares its id with another is there twice.
     """
 
@@ -152,7 +181,9 @@ class QueueTimelineData(TopicQueueData):
         longestNoneMs: the longest stretch of it.
         severalMs: in all with several owners.
         longestSeveralMs: the longest stretch of it.
-        unreadMs: the longest time until a new owner's first pull.
+        outageMs: in all with a broker that cannot be read.
+        longestOutageMs: the longest stretch of it.
+        unreadMs: the longest time in which nobody reads it, outages included.
         again: bound of the messages delivered again; null when the rate is unknown.
         intervals: from the start to the end, without gap or overlap.
         takeovers: in the order of time.
@@ -162,6 +193,8 @@ class QueueTimelineData(TopicQueueData):
     longestNoneMs: float
     severalMs: float
     longestSeveralMs: float
+    outageMs: float
+    longestOutageMs: float
     unreadMs: float
     again: int | None
     intervals: list[IntervalData]

@@ -135,6 +135,7 @@ class EventData(TypedDict):
         brokerName: of a route change; null for all brokers of the topic.
         readQueueNums: new number; null for as before.
         writeQueueNums: likewise.
+        withSlaves: the broker's slaves are meant as well.
         text: as typed.
     """
 
@@ -145,4 +146,5 @@ class EventData(TypedDict):
     brokerName: str | None
     readQueueNums: int | None
     writeQueueNums: int | None
+    withSlaves: bool
     text: str

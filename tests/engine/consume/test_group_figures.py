@@ -18,9 +18,25 @@ from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.rollout import Rollout, RolloutChoice
 
 
-def report(settled_us: int | None = 2_500_000, again: int | None = 7) -> GroupReport:
+def report(settled_us: int | None = 2_500_000, again: int | None = 7, **at_end: int) -> GroupReport:
     """A simulation in which every figure is another."""
-    figures = GroupFigures(settled_us, 1_000_000, 4_000_000, 500_000, 1_500_000, 750_000, again, 4, 3, 9, 20)
+    figures = GroupFigures(
+        settled_us,
+        1_000_000,
+        4_000_000,
+        500_000,
+        1_500_000,
+        750_000,
+        again,
+        4,
+        3,
+        9,
+        20,
+        6_000_000,
+        8_000_000,
+        5,
+        **at_end,
+    )
     return GroupReport("g", "AVG", "5.5.0 and newer", GroupScenario(), (), 0, ("a",), 10_000_000, (), (), figures)
 
 
@@ -56,6 +72,11 @@ def test_the_hint_names_each_figure_once() -> None:
         ("queues-none>0", 4),
         ("queues-several>0", 3),
         ("taken>0", 9),
+        ("longest-outage-ms>0", 6000),
+        ("longestOutageMs>0", 6000),
+        ("total-outage-ms>0", 8000),
+        ("totalOutageMs>0", 8000),
+        ("queues-outage>0", 5),
     ],
 )
 def test_every_figure_is_in_its_unit(text: str, value: float) -> None:
@@ -69,6 +90,27 @@ def test_a_group_that_does_not_settle_takes_longer_than_anything() -> None:
     for text, met in (("settled-ms>999999999", True), ("settled-ms<=999999999", False), ("settled-ms=5", False)):
         tried = try_on_group(parse_condition(text, GROUP_FIGURES), never)
         assert (tried.value, tried.met) == (None, met)
+
+
+@pytest.mark.parametrize(
+    ("field", "names"),
+    [
+        ("queues_none_at_end", ["longest-none-ms", "none-ms"]),
+        ("queues_several_at_end", ["longest-several-ms", "several-ms"]),
+        ("queues_outage_at_end", ["longest-outage-ms", "total-outage-ms"]),
+        ("queues_unread_at_end", ["unread-ms"]),
+    ],
+)
+def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, names: list[str]) -> None:
+    timed = [name for name in GROUP_FIGURES.names if name.endswith("-ms") and name != "settled-ms"]
+    for name in timed:
+        condition = parse_condition(f"{name}>999999999", GROUP_FIGURES)
+        assert try_on_group(condition, report(**{field: 1})).met is (name in names)
+        known = name.replace("-ms", "_us").replace("-", "_")
+        of_all = GroupTrials(100, 100, {known: FigureSpread(1, 2, 3, 0), field: FigureSpread(0, 0, 1, 0)})
+        assert try_on_group_trials(condition, of_all).met is (name in names)
+    name = field.replace("_", "-")
+    assert try_on_group(parse_condition(f"{name}=3", GROUP_FIGURES), report(**{field: 3})).met is True
 
 
 def test_an_unknown_rate_leaves_the_condition_open() -> None:

@@ -230,7 +230,7 @@ TRIO = Members(("c1", "c2", "c3"), "AVG")
 def test_a_broker_that_comes_back_is_taken_up_again() -> None:
     report = simulate("c1 c2 c3", at("broker-down", "a", 10), at("broker-up", "a", 90))
     states = [(interval.state, interval.owners) for interval in line(report, "a", 0).intervals]
-    assert states[:4] == [("one", ("c1",)), ("gone", ("c1",)), ("gone", ()), ("none", ())]
+    assert states[:4] == [("one", ("c1",)), ("outage", ("c1",)), ("outage", ()), ("none", ())]
     assert states[-1] == ("one", ("c1",))
     assert owners_at_the_end(report) == {
         f"{queue.broker_name}{queue.queue_id}": ids for queue, ids in assign(route(a=4, b=4), TRIO).owners.items()

@@ -1,0 +1,76 @@
+"""For how long nobody reads a queue: so long a message in it waits at the most.
+
+A queue is not read when nobody owns it, before an owner's first pull, while its broker is away, when pulls are lost.
+A wait that has no end yet lasts until the end of the simulation; one that ends because the queue is removed is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.model.message_queue import MessageQueue
+
+Span = tuple[int, int]
+"""From when to when, in microseconds."""
+
+
+class QueueNotes:
+    """What was noted of one queue.
+
+    Args:
+        queue: which.
+        holds: of it, in the order in which it was taken.
+        record: the notes of all.
+        end_us: where the time axis ends.
+    """
+
+    def __init__(self, queue: MessageQueue, holds: Sequence[Hold], record: Record, end_us: int) -> None:
+        self.queue = queue
+        self.holds = holds
+        self.there = tuple(record.there.get(queue, ()))
+        self.served = tuple(record.served.get(queue, ()))
+        self.end_us = end_us
+
+
+def waits_of(notes: QueueNotes) -> list[Span]:
+    """The stretches in which nobody reads the queue."""
+    reads = sorted(span for hold in notes.holds for span in hold.reads(notes.end_us))
+    return [wait for span in _there(notes) for wait in _between(reads, span, notes.end_us)]
+
+
+def own_waits(notes: QueueNotes) -> list[Span]:
+    """Likewise with BROADCASTING, where each member has messages of its own to wait for."""
+    return [
+        wait
+        for hold in notes.holds
+        for span in _there(notes)
+        for wait in _between(hold.reads(notes.end_us), _within(hold, span, notes.end_us), notes.end_us)
+    ]
+
+
+def _there(notes: QueueNotes) -> Iterator[Span]:
+    begin: int | None = None
+    for at, there in notes.there:
+        if there and begin is None:
+            begin = at
+        elif not there and begin is not None:
+            yield begin, at
+            begin = None
+    if begin is not None:
+        yield begin, notes.end_us
+
+
+def _within(hold: Hold, span: Span, end_us: int) -> Span:
+    return max(span[0], hold.from_us, 0), min(span[1], end_us if hold.to_us is None else hold.to_us)
+
+
+def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
+    """What lies between reads in a span of time; behind the last one only when the span goes on to the end."""
+    at, last = span
+    for begin, end in reads:
+        if at < begin < last:
+            yield at, begin
+        at = max(at, end)
+    if at < last == end_us:
+        yield at, last
