@@ -13,6 +13,7 @@ from rmqlb.version import __version__
 
 if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
+    from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assign import Members
     from rmqlb.engine.consume.simulate import simulate_group
     from rmqlb.engine.consume.trials import simulate_group_trials
@@ -59,6 +60,7 @@ _HOMES = {
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",
+    "check_strategy": "rmqlb.engine.allocate.conformance",
     "parse_route": "rmqlb.sources.formats.from_documents",
     "select_by_hash": "rmqlb.engine.send.selectors",
     "select_by_machine_room": "rmqlb.engine.send.selectors",
@@ -99,6 +101,7 @@ __all__ = [
     "__version__",
     "allocate",
     "allocate_for",
+    "check_strategy",
     "parse_route",
     "select_by_hash",
     "select_by_machine_room",

@@ -33,11 +33,15 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
 """Fields that not every value of their type fits."""
 
 
+def a_function(*_: object) -> None:
+    """What stands for a function that a user wrote."""
+
+
 def any_of(kind: Any, depth: int = 0) -> st.SearchStrategy[Any]:
     """Any value of a type: of our Structs, and of what their fields are made of."""
     origin, args = get_origin(kind), get_args(kind)
-    if kind in _SIMPLE:
-        return _SIMPLE[kind]
+    if kind in _SIMPLE or origin is collections.abc.Callable:
+        return _SIMPLE.get(kind, st.just(a_function))
     if origin is Annotated:
         return any_of(args[0], depth)
     if origin is Literal:

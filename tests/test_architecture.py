@@ -119,6 +119,7 @@ def test_the_public_names_are_these() -> None:
         "__version__",
         "allocate",
         "allocate_for",
+        "check_strategy",
         "parse_route",
         "select_by_hash",
         "select_by_machine_room",

@@ -60,7 +60,7 @@ def test_there_are_seven_worked_examples() -> None:
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     first, *others = blocks("python")
-    assert len(others) == 2
+    assert len(others) == 3
     exec(compile(first + "".join(others), "README.md", "exec"), {})
 
 

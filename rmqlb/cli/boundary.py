@@ -40,8 +40,8 @@ class BoundedGroup(TyperGroup):
                 code = super().main(arguments, *rest, **extra)
                 sys.stdout.flush()
         except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - the last place where it can be
-            if "--debug" in arguments and _is_unexpected(error):
-                _show_trace(error)
+            if "--debug" in arguments:
+                _show_traces(error)
             _end_with(error, arguments)
         sys.exit(code if isinstance(code, int) else ExitCode.OK)
 
@@ -70,6 +70,14 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
             _end(text, None, OUTPUT_LOST, ExitCode.UNEXPECTED, arguments)
     hint = "this is a bug in rmqlb; --debug shows where it comes from"
     _end(f"unexpected {type(error).__name__}: {error}", hint, RmqlbError.code, ExitCode.UNEXPECTED, arguments)
+
+
+def _show_traces(error: BaseException) -> None:
+    """Of an unexpected error its own; of one of ours that of what a user's own code raised, where that is the cause."""
+    if _is_unexpected(error):
+        _show_trace(error)
+    elif isinstance(error, RmqlbError) and error.__cause__ is not None:
+        _show_trace(error.__cause__)
 
 
 def _is_unexpected(error: BaseException) -> bool:

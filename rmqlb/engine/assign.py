@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
-from rmqlb.engine.allocate import full_name, prepare, unset_options
-from rmqlb.engine.allocate.strategy import Settings, Strategy
+from rmqlb.engine.allocate import custom_inside, full_name, prepare, unset_options
+from rmqlb.engine.allocate.custom import with_function
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction
 from rmqlb.engine.balance import Owners
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
@@ -23,26 +24,47 @@ class Members(Struct, frozen=True):
 
     Attributes:
         client_ids: in any order; an id that two processes share stands twice.
-        strategy: name of the strategy.
+        strategy: name of the strategy, or a function (group, client id, queues, client ids) → queues; a function goes
+            into the settings, and its name stays here.
         settings: what the strategy objects were constructed with.
-        strategy_of: client id → its own strategy, where it differs from the group's.
+        strategy_of: client id → its own strategy, likewise, where it differs from the group's.
         subscribed: client id → the topics it subscribes to, where that is known.
     """
 
     client_ids: tuple[str, ...]
-    strategy: str
+    strategy: str | StrategyFunction
     settings: Settings = Settings()
-    strategy_of: Mapping[str, str] = field(default_factory=dict)
+    strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
     subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Functions become names.
+
+        Raises:
+            UsageError: something is neither a name nor a function with the arguments of a strategy.
+        """
+        if isinstance(self.strategy, str) and all(isinstance(each, str) for each in self.strategy_of.values()):
+            return
+        strategy, settings = with_function(self.strategy, self.settings)
+        strategy_of = {}
+        for client_id, each in self.strategy_of.items():
+            strategy_of[client_id], settings = with_function(each, settings)
+        for field_, value in (("strategy", strategy), ("settings", settings), ("strategy_of", strategy_of)):
+            force_setattr(self, field_, value)
 
     @property
     def name(self) -> str:
         """RocketMQ's name of the strategy, a wrapper's with the inner one's."""
-        return full_name(self.strategy, self.settings.inner)
+        return full_name(self.group_strategy, self.settings)
+
+    @property
+    def group_strategy(self) -> str:
+        """Name of the strategy of those members that have none of their own, as given: of a wrapper perhaps alone."""
+        return str(self.strategy)
 
     def strategy_for(self, client_id: str) -> str:
         """Name of the strategy that this member runs."""
-        return self.strategy_of.get(client_id, self.strategy)
+        return str(self.strategy_of.get(client_id, self.strategy))
 
 
 def under(members: Members, strategy: str) -> Members:
@@ -89,13 +111,13 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     strategies = _strategies(queues, ids, members) if queues else {}
     owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
     idle: dict[str, str] = {}
-    failures: dict[str, str] = {}
+    failures: dict[str, AllocationError] = {}
     for client_id in dict.fromkeys(ids) if queues else ():
         strategy = strategies[members.strategy_for(client_id)]
         try:
             share = [queue for queue in strategy.share(client_id) if queue.topic == route.topic]
         except AllocationError as error:
-            failures[client_id] = str(error)
+            failures[client_id] = error
             continue
         if not share:
             idle[client_id] = strategy.why_idle(client_id)
@@ -105,10 +127,8 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
             for queue in share:
                 owners.setdefault(queue, []).append(client_id)
     if failures and len(failures) == len(set(ids)):
-        raise AllocationError(
-            f"topic {route.topic}: {next(iter(failures.values()))}",
-            hint=_hint(members),
-        )
+        first = next(iter(failures.values()))
+        raise AllocationError(f"topic {route.topic}: {first}", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, "the topic has no readable queue")
     sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
@@ -120,12 +140,12 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         owners=sorted_owners,
         reasons=_reasons(queues, sorted_owners, members, strategies, set(ids) - failures.keys()) if explain else {},
         idle=idle,
-        failures=failures,
+        failures={client_id: str(error) for client_id, error in failures.items()},
     )
 
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> dict[str, Strategy]:
-    names = {members.strategy, *map(members.strategy_for, ids)}
+    names = {members.group_strategy, *map(members.strategy_for, ids)}
     try:
         return {name: prepare(name, queues, ids, members.settings) for name in names}
     except AllocationError as error:
@@ -133,9 +153,11 @@ def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) ->
 
 
 def _hint(members: Members) -> str:
-    missing = unset_options(members.strategy, members.settings)
+    missing = unset_options(members.group_strategy, members.settings)
     if missing is not None:
         return f"say with {missing[1]} what the application constructs {missing[0]} with"
+    if custom_inside(members.group_strategy, members.settings) is not None:
+        return "real clients would log this and keep their queues; --debug shows where it comes from"
     return f"{members.name} cannot run with these settings; real clients would log this and keep their queues"
 
 

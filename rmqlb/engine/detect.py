@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS, unset_options
+from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS, custom_inside, unset_options
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies
@@ -60,14 +60,15 @@ def detect_strategy(
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
     if given is not None:
-        return Detected(given, "given", findings=tuple(_contradiction(given, names)))
+        is_custom = custom_inside(given, members.settings) is not None
+        return Detected(given, "given", findings=tuple(_contradiction(given, names, is_custom=is_custom)))
     if not names:
         return _from_owners(group, routes, members)
     unknown = sorted(name for name in names if name not in NAMES)
     if unknown:
         raise DataError(
             f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
-            hint="say what to predict with: --strategy NAME",
+            hint="say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION",
             code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
@@ -140,9 +141,10 @@ def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, state
     return tuple(name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed))
 
 
-def _contradiction(given: str, names: Counter[str]) -> Iterator[Finding]:
+def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Iterator[Finding]:
     base = _outer(given)
-    others = [name for name in names if name != base]
+    # A function stands in for a class of the application's own, whatever that is called.
+    others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
     if others and base != "PIN":
         yield Finding("strategy-differs", f"the plan uses {given}, but members report {', '.join(others)}")
 

@@ -5,7 +5,7 @@ Rule of this file: times are whole microseconds (`_us`) since the start of the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -40,7 +40,8 @@ class Event(Struct, frozen=True):
         at_us: when.
         subject: the client id; of broker events the broker's name; of route-change the topic.
         text: the event as the user wrote it.
-        strategy: join only: the strategy that this process runs, or None for the group's.
+        strategy: join only: the strategy that this process runs, by name or as a function (group, client id, queues,
+            client ids) → queues, or None for the group's.
         broker_name: route-change only: the broker whose numbers change, or None for all of the topic's.
         read_queues: broker-up of a new broker and route-change: number of read queues, or None for as before.
         write_queues: likewise.
@@ -53,12 +54,19 @@ class Event(Struct, frozen=True):
     at_us: int
     subject: str
     text: str = ""
-    strategy: str | None = None
+    strategy: str | Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]] | None = None
     broker_name: str | None = None
     read_queues: int | None = None
     write_queues: int | None = None
     with_slaves: bool = False
     for_good: bool = False
+
+    @property
+    def strategy_name(self) -> str | None:
+        """The strategy by name."""
+        if self.strategy is None or isinstance(self.strategy, str):
+            return self.strategy
+        return str(getattr(self.strategy, "__name__", type(self.strategy).__name__))
 
 
 class Timers(Struct, frozen=True):

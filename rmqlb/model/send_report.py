@@ -219,16 +219,16 @@ class HotKey(Struct, frozen=True):
     Attributes:
         key: the key.
         messages: how many have it.
-        queue: where the hash sends them while the queue list is whole.
+        queue: where the selector sends them while the queue list is whole; None when it sends them nowhere.
     """
 
     key: str
     messages: int
-    queue: MessageQueue
+    queue: MessageQueue | None
 
 
 class KeySpread(Struct, frozen=True):
-    """The keys that a hash selector was given.
+    """The keys that a selector was given.
 
     Attributes:
         distinct: how many different ones.

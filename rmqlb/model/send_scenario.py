@@ -6,11 +6,12 @@ the 45th.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from rmqlb.model.message_queue import MessageQueue
 
@@ -90,19 +91,34 @@ ASSUMED_LATENCY = Latency("1ms", (1000,))
 """What a broker's latency is taken for when nothing is said about it."""
 
 
+SelectorFunction = Callable[[list[MessageQueue], Any], MessageQueue | None]
+"""A selector that a user writes: the queue of a key, as `MessageQueueSelector.select` of `mqs` and `arg`."""
+
+
 class Selector(Struct, frozen=True):
     """How an application picks the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
 
     Attributes:
-        kind: hash, random, machine-room, or queue, which is one queue by name.
+        kind: hash, random, machine-room, queue, which is one queue by name, or function, which a user wrote.
         key_hashes: `hashCode()` of the key of each message in turn, for hash; from the first again when there are
             fewer keys than messages.
         queue: for the kind of that name.
+        function: for the kind of that name: (queues, key) → queue.
+        keys: what that function is given with each message in turn, likewise; the message's number when there are none.
+        text: what results call that function; empty is by its own name.
     """
 
-    kind: Literal["hash", "random", "machine-room", "queue"]
+    kind: Literal["hash", "random", "machine-room", "queue", "function"]
     key_hashes: tuple[int, ...] = ()
     queue: MessageQueue | None = None
+    function: SelectorFunction | None = None
+    keys: tuple[str | int, ...] = ()
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return self.text or (self.kind if self.function is None else getattr(self.function, "__name__", "function"))
 
 
 class SendScenario(Struct, frozen=True):
@@ -134,7 +150,8 @@ class SendScenario(Struct, frozen=True):
         latency_max: thresholds in ms instead of the version's, or None.
         not_available_duration: isolations in ms instead of the version's, or None.
         overshoot_us: how much longer than its budget a timed-out SYNC attempt takes, or None for what was measured.
-        selector: the application picks the queue itself, or None.
+        selector: the application picks the queue itself, or None. A function (queues, key) → queue is given each
+            message's number as its key.
     """
 
     client_version: str = NEWEST
@@ -160,4 +177,14 @@ class SendScenario(Struct, frozen=True):
     latency_max: tuple[int, ...] | None = None
     not_available_duration: tuple[int, ...] | None = None
     overshoot_us: int | None = None
-    selector: Selector | None = None
+    selector: Selector | SelectorFunction | None = None
+
+    def __post_init__(self) -> None:
+        """A function becomes a selector."""
+        if self.selector is not None and not isinstance(self.selector, Selector):
+            force_setattr(self, "selector", Selector("function", function=self.selector))
+
+    @property
+    def chosen_by(self) -> Selector | None:
+        """The selector, or None."""
+        return self.selector if isinstance(self.selector, Selector) else None

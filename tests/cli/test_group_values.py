@@ -14,6 +14,7 @@ from rmqlb.cli.values import group as group_values
 from rmqlb.cli.values import rollout as rollout_values
 from rmqlb.cli.values import shared as values
 from rmqlb.cli.values.events import EXAMPLES, QUALIFIERS
+from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
@@ -387,7 +388,7 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
         (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
         (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
         (lambda: rollout_values.numbers("0" * 5000 + "1"), "1 is not a number of consumers"),
-        (lambda: values.strategy("AVGE", "AVG"), "unknown strategy AVGE"),
+        (lambda: Strategies("AVG").name("AVGE"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
         (lambda: rollout_values.order("x,,y"), "a client id is empty"),
         (lambda: rollout_values.becomes((B,), IDS, "new"), "the application chose"),

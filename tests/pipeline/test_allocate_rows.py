@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.user_code import STRATEGY, FromFile
 from rmqlb.errors import AllocationError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
@@ -92,7 +94,7 @@ def fleets(draw: st.DrawFn) -> list[Group]:
 def expected(fleet: list[Group], strategy: str, with_: Settings) -> tuple[list[Any], list[Any]]:
     """What the engine says: rows of ASSIGNMENTS, and of REFUSALS, from the group's name on."""
     rows, refused = [], []
-    name = full_name(strategy, with_.inner)
+    name = full_name(strategy, with_)
     for group in fleet:
         for topic in group.topics:
             datas = tuple(QueueData(broker, number, number, 6) for broker, number in topic.brokers.items())
@@ -135,3 +137,25 @@ def test_a_config_entry_without_a_topic_is_meant_for_each() -> None:
     config = Settings(config={"x": [MessageQueue(EVERY_TOPIC, "a", 1)]})
     rows = [(row[1], row[3], row[5]) for row in written(_assignments, fleet, "CONFIG", config)]
     assert rows == [("T0", 0, None), ("T0", 1, "x"), ("T1", 0, None), ("T1", 1, "x")]
+
+
+CIRCLE = """
+def circle(group, client_id, queues, client_ids):
+    assert group == "g0", group
+    if not client_id or not queues:
+        raise ValueError("nothing to share")
+    return queues[client_ids.index(client_id) :: len(client_ids)]
+"""
+
+
+@settings(max_examples=60)
+@given(fleet=fleets())
+def test_a_strategy_that_a_user_wrote_goes_to_executors_as_its_text(fleet: list[Group]) -> None:
+    name = "circle (rules.py)"
+    own = pickle.loads(pickle.dumps(Settings(custom={name: FromFile(CIRCLE, "rules.py", "circle", STRATEGY)})))
+    ours = written(_assignments, fleet[:1], name, own)
+    javas = written(_assignments, fleet[:1], "AVG_BY_CIRCLE", Settings())
+    assert [(*row[:4], *row[5:]) for row in ours] == [(*row[:4], *row[5:]) for row in javas]
+    assert {row[4] for row in ours} <= {name}
+    for row in written(_refusals, fleet[:1], name, own):
+        assert row[3] == "ValueError: nothing to share (rules.py:5)"

@@ -61,7 +61,8 @@ def check(
     4 incomplete, 5 endpoint unreachable.
     """
     from rmqlb.cli.values import amounts
-    from rmqlb.engine.allocate import NAMES, full_name
+    from rmqlb.cli.values.strategies import Strategies
+    from rmqlb.engine.allocate import NAMES
     from rmqlb.engine.check.check import check_policy
     from rmqlb.model.policy import SEVERITIES
     from rmqlb.model.snapshot import suggestion
@@ -75,7 +76,7 @@ def check(
         )
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
-    full_name(strategy_options.inner.upper())
+    strategies = Strategies(strategy_options.inner)
     day = _today() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
     snapshot = fetch(source, rules.wanted, terminal)
@@ -84,7 +85,7 @@ def check(
             snapshot,
             rules,
             day,
-            settings=settings(strategy_options, list(snapshot.routes)),
+            settings=settings(strategy_options, list(snapshot.routes), strategies),
             fail_from=lowest,
             progress=progress,
         )

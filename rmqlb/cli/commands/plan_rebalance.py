@@ -15,12 +15,14 @@ from rmqlb.cli.output.look import Look
 from rmqlb.cli.output.looking import check_watch, show
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import shared as values
+from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.changes import Changes
 from rmqlb.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.rebalance import Side
     from rmqlb.model.finding import Finding
@@ -39,7 +41,10 @@ def plan_rebalance(
     watching: WatchOptions,
     strategy: Annotated[
         str | None,
-        Option(metavar="STRATEGY|all", help="Default: what the members report or show, else AVG; all compares."),
+        Option(
+            metavar="STRATEGY|all",
+            help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
+        ),
     ] = None,
     add: Annotated[
         list[str] | None, Option(metavar="N|ID", help="Add N consumers or this one.", rich_help_panel=_MEMBERS)
@@ -53,7 +58,8 @@ def plan_rebalance(
         Option("--replace", metavar="OLD=NEW", help="One id goes, another comes.", rich_help_panel=_MEMBERS),
     ] = None,
     to_strategy: Annotated[
-        str | None, Option(metavar="STRATEGY", help="The strategy afterwards.", rich_help_panel=_MEMBERS)
+        str | None,
+        Option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.", rich_help_panel=_MEMBERS),
     ] = None,
     add_broker: Annotated[
         list[str] | None,
@@ -98,17 +104,18 @@ def plan_rebalance(
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
     check_watch(watching, source, which.consumers, terminal)
     asked = conditions(fail_on or (), PLAN_FIGURES)
+    strategies = Strategies(strategy_options.inner)
     changes = Changes(
         add=tuple(values.count_or_id(text, "--add") for text in add or ()),
         remove=tuple(values.count_or_id(text, "--remove") for text in remove or ()),
         replace=tuple(values.pair(text, "--replace") for text in replace_ or ()),
-        to_strategy=to_strategy.upper() if to_strategy else None,
+        to_strategy=strategies.optional(to_strategy, "--to-strategy"),
         add_brokers=tuple(values.new_broker(text) for text in add_broker or ()),
         remove_brokers=tuple(remove_broker or ()),
         read_queues=values.queue_counts(read_queues or (), "--read-queues"),
         write_queues=values.queue_counts(write_queues or (), "--write-queues"),
     )
-    given = _strategy(strategy, changes, strategy_options)
+    given = _strategy(strategy, changes, strategies)
     wanted = wanted_for(source, which)
     read = reader(source, terminal)
 
@@ -117,7 +124,8 @@ def plan_rebalance(
         found = group_on_topics(snapshot, which)
         with terminal.progress(verb="planning") as progress:
             progress(found.title, 0, 0)
-            plan = _plan(found, changes, given, strategy_options, which.explain)
+            own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+            plan = _plan(found, changes, given, own, which.explain)
         plan, told = start_where(plan, found, read)
         plan = replace(plan, findings=(*plan.findings, *told))
         tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
@@ -127,28 +135,21 @@ def plan_rebalance(
     show(look, watching, terminal)
 
 
-def _strategy(strategy: str | None, changes: Changes, options: StrategyOptions) -> str | None:
+def _strategy(strategy: str | None, changes: Changes, strategies: Strategies) -> str | None:
     """The strategy as typed, in RocketMQ's spelling.
 
     Raises:
         UsageError: there is no such strategy, or two options contradict each other.
     """
-    from rmqlb.engine.allocate import full_name
-
-    inner = options.inner.upper()
-    given = strategy.upper() if strategy else None
-    for name in (given, changes.to_strategy):
-        if name and name != ALL:
-            full_name(name, inner)
+    given = ALL if strategy and strategy.upper() == ALL else strategies.optional(strategy or None)
     if given == ALL and changes.to_strategy:
         raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
     return given
 
 
-def _plan(
-    found: GroupOnTopics, changes: Changes, given: str | None, options: StrategyOptions, explain: bool
-) -> "RebalancePlan":
+def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool) -> "RebalancePlan":
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
+    from rmqlb.engine.allocate.conformance import custom_findings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_routes, describe
     from rmqlb.engine.detect import detect_strategy, drift, must_be_set
@@ -156,7 +157,6 @@ def _plan(
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
     group = found.group
-    own = settings(options, [route.topic for route in found.routes])
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
     detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
@@ -185,8 +185,11 @@ def _plan(
     joiners = sorted(invented - set(found.made_up))
     if joiners:
         findings.append(made_up_finding(moves_by_place(before, after, joiners)))
+    for side in (before, after):
+        queues = [queue for route in side.routes for queue in route.subscribe_queues()]
+        findings += custom_findings([side.members.name], queues, side.members.client_ids, side.members.settings)
     findings += _more_findings(found, before, after, explain)
-    return replace(plan, findings=tuple(findings), strategy_origin=detected.origin)
+    return replace(plan, findings=tuple(dict.fromkeys(findings)), strategy_origin=detected.origin)
 
 
 def _over_time(

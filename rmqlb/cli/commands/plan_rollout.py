@@ -22,7 +22,8 @@ def plan_rollout(
     strategy_options: StrategyOptions,
     output: OutputOptions,
     strategy: Annotated[
-        str | None, Option(metavar="STRATEGY", help="Default: what the members report or show, else AVG.")
+        str | None,
+        Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."),
     ] = None,
     restart: Annotated[
         list[str] | None,
@@ -33,7 +34,8 @@ def plan_rollout(
         ),
     ] = None,
     to_strategy: Annotated[
-        str | None, Option(metavar="STRATEGY", help="The strategy that they come back with.", rich_help_panel=_ROLLOUT)
+        str | None,
+        Option(metavar="STRATEGY", help="What they come back with; or FILE.py:NAME.", rich_help_panel=_ROLLOUT),
     ] = None,
     down: Annotated[str, Option(metavar="TIME", help="How long each is away.", rich_help_panel=_ROLLOUT)] = "15s",
     pause: Annotated[
@@ -76,7 +78,7 @@ def plan_rollout(
     from rmqlb.cli.output.judging import conditions, judge, require_known
     from rmqlb.cli.values import rollout as values
     from rmqlb.cli.values.amounts import count, duration_us
-    from rmqlb.cli.values.shared import strategy as parse_strategy
+    from rmqlb.cli.values.strategies import Strategies
     from rmqlb.engine.figures.group import ROLLOUT_FIGURES, try_on_rollout
     from rmqlb.engine.rollout.plan import plan_rollout as plan
     from rmqlb.views.rollout_view import rollout_report
@@ -87,11 +89,13 @@ def plan_rollout(
     pauses = values.pauses(pause)
     together = values.numbers(at_once)
     number = count(trials, "--trials", most=MOST_TRIALS, least=2)
-    strategy_after = parse_strategy(to_strategy, strategy_options.inner)
+    strategies = Strategies(strategy_options.inner)
+    strategy_after = strategies.optional(to_strategy, "--to-strategy")
     found = gather(
         source,
         which,
-        strategy,
+        strategies.optional(strategy),
+        strategies,
         strategy_options,
         None,
         configured,

@@ -24,7 +24,7 @@ def show_owners(
     watching: WatchOptions,
     strategy: Annotated[
         list[str] | None,
-        Option(metavar="STRATEGY", help="Repeatable; default: all that need no settings."),
+        Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."),
     ] = None,
 ) -> None:
     """Show which consumer owns each queue under each strategy, beside who owns it now.
@@ -36,7 +36,9 @@ def show_owners(
 
     Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
     """
-    from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+    from rmqlb.cli.values.strategies import Strategies
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS
+    from rmqlb.engine.allocate.conformance import custom_findings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.detect import not_shown
     from rmqlb.engine.members import sort_findings
@@ -46,9 +48,8 @@ def show_owners(
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
     check_watch(watching, source, which.consumers, terminal)
-    names = list(dict.fromkeys(name.upper() for name in strategy or WITHOUT_SETTINGS))
-    for name in names:
-        full_name(name, strategy_options.inner.upper())
+    strategies = Strategies(strategy_options.inner)
+    names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
     wanted = wanted_for(source, which)
     read = reader(source, terminal)
 
@@ -61,7 +62,7 @@ def show_owners(
                 hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
                 code="no-members",
             )
-        own = settings(strategy_options, [route.topic for route in found.routes])
+        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
         members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
         states = found.group.queues if found.group else {}
         with terminal.progress(verb="dealing out") as progress:
@@ -70,6 +71,7 @@ def show_owners(
             shown = owners_report(report)
         findings = [
             *found.findings,
+            *custom_findings(names, report.queues, found.client_ids, own),
             *(not_shown(found.group, names) if found.group and not found.assumed and not strategy else ()),
         ]
         if which.explain:

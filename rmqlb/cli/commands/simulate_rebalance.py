@@ -29,7 +29,8 @@ def simulate_rebalance(
     strategy_options: StrategyOptions,
     output: OutputOptions,
     strategy: Annotated[
-        str | None, Option(metavar="STRATEGY", help="Default: what the members report or show, else AVG.")
+        str | None,
+        Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."),
     ] = None,
     svg: Annotated[
         str | None,
@@ -84,6 +85,7 @@ def simulate_rebalance(
     """
     from rmqlb.cli.gather.group import RATE_HINT, gather, trials_of
     from rmqlb.cli.output.judging import conditions, judge, require_known
+    from rmqlb.cli.values.strategies import Strategies
     from rmqlb.engine.figures.group import GROUP_FIGURES, try_on_group, try_on_group_trials
     from rmqlb.views.group.view import group_report
 
@@ -96,7 +98,9 @@ def simulate_rebalance(
         raise UsageError(
             "nothing happens to the group", hint="say what does: --event 'join 1@30s', or --all-new for its start"
         )
-    found = gather(source, which, strategy, strategy_options, happens, configured, dice.seed, terminal)
+    strategies = Strategies(strategy_options.inner)
+    given = strategies.optional(strategy)
+    found = gather(source, which, given, strategies, strategy_options, happens, configured, dice.seed, terminal)
     report, spread = _simulated(found, trials, trial, terminal, explain=which.explain)
     tried = [
         try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from rmqlb.cli.gather.shared import made_up_finding
 from rmqlb.cli.values.events import AskedEvent, parse_event
-from rmqlb.engine.allocate import full_name
+from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.changes import made_up
 from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.errors import UsageError
@@ -32,7 +32,10 @@ _ENDS = ("leave", "crash", "host-loss")
 
 
 def events(
-    texts: Sequence[str], client_ids: Sequence[str], routes: Sequence[TopicRouteData], inner: str = "AVG"
+    texts: Sequence[str],
+    client_ids: Sequence[str],
+    routes: Sequence[TopicRouteData],
+    strategies: Strategies | None = None,
 ) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
     """`--event`, each taken apart into what happens to single members and brokers.
 
@@ -40,7 +43,7 @@ def events(
         texts: as typed.
         client_ids: the members of the beginning; an id that two processes share stands twice.
         routes: the topics.
-        inner: the strategy inside a wrapper that an event names.
+        strategies: those that options name, and the strategy inside a wrapper that an event names alone.
 
     Returns:
         The events in the order in which they were typed, and what is worth a warning about them.
@@ -50,7 +53,7 @@ def events(
     """
     known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
     asked = [parse_event(text, known) for text in texts]
-    reading = _Reading(client_ids, routes, inner, asked)
+    reading = _Reading(client_ids, routes, strategies or Strategies("AVG"), asked)
     places = sorted(range(len(asked)), key=lambda place: asked[place].at_us)
     found = {place: reading.take(asked[place]) for place in places}
     return tuple(event for place in range(len(asked)) for event in found[place]), tuple(reading.findings())
@@ -60,12 +63,16 @@ class _Reading:
     """The events read so far, and who is there because of them."""
 
     def __init__(
-        self, client_ids: Sequence[str], routes: Sequence[TopicRouteData], inner: str, asked: Iterable[AskedEvent]
+        self,
+        client_ids: Sequence[str],
+        routes: Sequence[TopicRouteData],
+        strategies: Strategies,
+        asked: Iterable[AskedEvent],
     ) -> None:
         self._beginning = client_ids
         self._labelled = sort_client_ids(set(client_ids))
         self._routes = routes
-        self._inner = inner
+        self._strategies = strategies
         self._brokers = list(dict.fromkeys(data.broker_name for route in routes for data in route.broker_datas))
         self._ids = {*client_ids, *(each.subject for each in asked if each.verb == "join")}
         self._events: list[Event] = []
@@ -248,10 +255,9 @@ class _Reading:
 
     def _strategy(self, text: str, asked: AskedEvent) -> str:
         try:
-            full_name(text.upper(), self._inner)
+            return self._strategies.name(text, asked.option)
         except UsageError as error:
-            raise asked.wrong(error.message, error.hint) from None
-        return text.upper()
+            raise asked.wrong(error.message.removeprefix(f"{asked.option} "), error.hint) from error.__cause__
 
     def _members(self, names: Sequence[str], asked: AskedEvent) -> list[str]:
         """Those that are meant, in the order of the names; an id that nobody has stays, for the check of all events."""

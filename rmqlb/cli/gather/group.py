@@ -14,7 +14,9 @@ from rmqlb.cli.options.shared import SourceOptions, StrategyOptions
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import group as values
 from rmqlb.cli.values.amounts import count, duration_us
-from rmqlb.cli.values.shared import strategy as parse_strategy
+from rmqlb.cli.values.strategies import Strategies
+from rmqlb.engine.allocate.conformance import custom_findings
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.profile import consumer_profile_of
@@ -68,7 +70,8 @@ class Gathered(Struct, frozen=True):
 def gather(
     source: SourceOptions,
     which: GroupOverTimeOptions,
-    strategy: str | None,
+    given: str | None,
+    strategies: Strategies,
     strategy_options: StrategyOptions,
     happens: EventOptions | None,
     configured: MemberOptions,
@@ -82,7 +85,8 @@ def gather(
     Args:
         source: which source.
         which: which group, topics and members.
-        strategy: the members' strategy as typed, or None.
+        given: the members' strategy, or None.
+        strategies: those that the options name; events may name more.
         strategy_options: what the strategy objects were constructed with.
         happens: the events; None of a command that makes its own.
         configured: how the members are configured.
@@ -95,7 +99,6 @@ def gather(
         DataError: the source does not hold the group, its members or a topic.
         EndpointError: the source cannot be reached.
     """
-    given = parse_strategy(strategy, strategy_options.inner)
     joins, happens = happens is not None, happens or EventOptions()
     scenario = _scenario(configured, seed)
     until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
@@ -105,10 +108,11 @@ def gather(
     found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
     group = found.group
     broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
+    events, more = read_events(happens.event or (), found.client_ids, found.routes, strategies)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
-        members, told = _members(found, given, strategy_options, broadcasting=broadcasting)
-    events, more = read_events(happens.event or (), found.client_ids, found.routes, strategy_options.inner.upper())
+        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+        members, told = _members(found, given, own, broadcasting=broadcasting)
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):
         raise DataError(
@@ -127,7 +131,9 @@ def gather(
         until_us=until_us,
         all_new=happens.all_new,
     )
-    return Gathered(snapshot, found, members, scenario, (*found.findings, *told, *of_version, *more))
+    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
+    checked = () if broadcasting else custom_findings(own.custom, queues, found.client_ids, own)
+    return Gathered(snapshot, found, members, scenario, (*found.findings, *told, *of_version, *more, *checked))
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:
@@ -158,9 +164,8 @@ def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
 
 
 def _members(
-    found: GroupOnTopics, given: str | None, options: StrategyOptions, *, broadcasting: bool
+    found: GroupOnTopics, given: str | None, own: Settings, *, broadcasting: bool
 ) -> tuple[Members, list[Finding]]:
-    own = settings(options, [route.topic for route in found.routes])
     members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
     if broadcasting:
         text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli.gather.selectors import selector_of
 from rmqlb.cli.gather.shared import fetch, source_findings
 from rmqlb.cli.options.send import FailureOptions, LoadOptions, ProducerOptions
 from rmqlb.cli.options.shared import SourceOptions
@@ -16,25 +15,18 @@ from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as values
 from rmqlb.cli.values.amounts import byte_count
-from rmqlb.cli.values.shared import lines_of
-from rmqlb.engine.java_map import hash_code, long_hash_code
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
-from rmqlb.engine.send.selectors import hash_position
 from rmqlb.engine.send.simulate import check, check_brokers, no_queues, rules
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import HotKey, KeySpread
-from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, Selector, SendScenario
+from rmqlb.model.send_report import KeySpread
+from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
-from rmqlb.sources.written.send_inputs import read_text
 
 _DEFAULT_MESSAGES = 1000
-_HOT_KEYS = 10
-_KEY_TYPES = ("string", "int", "long")
 
 
 class Gathered(Struct, frozen=True):
@@ -45,7 +37,7 @@ class Gathered(Struct, frozen=True):
         route: the topic's route.
         scenario: what is simulated.
         findings: what is worth a warning so far.
-        keys: those that a hash selector is given, or None.
+        keys: those that a selector is given, or None.
     """
 
     snapshot: ClusterSnapshot
@@ -83,7 +75,7 @@ def gather(
             )
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
-    selector, keys = _selector(producer.selector, load, queues, max_bytes)
+    selector, keys = selector_of(producer.selector, load, queues, max_bytes)
     poll = amounts.duration_us(failing.route_poll, "--route-poll")
     scenario = SendScenario(
         client_version=producer.client,
@@ -191,57 +183,3 @@ def _first_poll(text: str | None, poll_us: int) -> int | None:
 
 def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
     return None if text is None else amounts.milliseconds(text, option)
-
-
-def _selector(
-    text: str | None, load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int
-) -> tuple[Selector | None, KeySpread | None]:
-    if load.key_type not in _KEY_TYPES:
-        raise UsageError(f"--key-type {load.key_type}: write string, int or long")
-    if load.keys is not None and text != "hash":
-        raise UsageError("--keys goes with --selector hash")
-    if text is None:
-        return None, None
-    if text == "hash":
-        if load.keys is None:
-            raise UsageError("--selector hash needs keys", hint="name a file with one key a line: --keys FILE, or -")
-        return _hashed(load, queues, max_bytes)
-    if text in ("random", "machine-room"):
-        return Selector(text), None  # type: ignore[arg-type]
-    if ":" not in text:
-        hint = suggestion("selectors", text, ("hash", "random", "machine-room"))
-        raise UsageError(f"--selector {text}: neither a selector nor BROKER:QUEUE", hint=hint)
-    if not queues:
-        return Selector("machine-room"), None
-    return Selector("queue", queue=queues[values.queue_of(text, queues, "--selector")]), None
-
-
-def _hashed(load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int) -> tuple[Selector, KeySpread]:
-    """The keys' hashes in turn, and the most frequent keys."""
-    option = f"--keys {load.keys}"
-    keys = lines_of(read_text(load.keys or "-", "--keys", max_bytes))
-    if not keys:
-        raise DataError(f"{option}: there is no key in it")
-    known: dict[str, int] = {}
-    for number, key in enumerate(keys, start=1):
-        if key not in known:
-            known[key] = _hash_of(key, load.key_type, f"{option}: line {number}")
-    counts = Counter(keys)
-    hottest = tuple(
-        HotKey(key, number, queues[hash_position(known[key], len(queues))])
-        for key, number in counts.most_common(_HOT_KEYS)
-        if queues
-    )
-    return Selector("hash", tuple(known[key] for key in keys)), KeySpread(len(known), len(keys), hottest)
-
-
-def _hash_of(key: str, kind: str, where: str) -> int:
-    if kind == "string":
-        return hash_code(key)
-    try:
-        value = int(key) if len(key) < 30 and "_" not in key else None
-    except ValueError:
-        value = None
-    if value is None or not -(2**63) <= value < 2**63 or (kind == "int" and not -(2**31) <= value < 2**31):
-        raise DataError(f"{where}: {key[:40]!r} is not {'an int' if kind == 'int' else 'a long'} of Java")
-    return value if kind == "int" else long_hash_code(value)

@@ -14,7 +14,7 @@ from rmqlb.cli.options.shared import GroupOptions, SourceOptions, StrategyOption
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import shared as values
-from rmqlb.engine.allocate import full_name
+from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
@@ -246,31 +246,35 @@ def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
     return findings
 
 
-def settings(options: StrategyOptions, topics: Sequence[str]) -> Settings:
+def settings(
+    options: StrategyOptions, topics: Sequence[str], strategies: Strategies, group: str | None = None
+) -> Settings:
     """The strategies' settings from the options.
 
     Args:
         options: what the members' strategy objects were constructed with.
         topics: those that a CONFIG entry without a topic stands for.
+        strategies: those that the options name.
+        group: the group's name, or None.
 
     Raises:
-        UsageError: an option is malformed, its file cannot be read, or there is no strategy of the name of `--inner`.
+        UsageError: an option is malformed, or its file cannot be read.
         DataError: the file's content is malformed.
     """
-    full_name(options.inner.upper())  # a name that is wrong is told even when no wrapper is asked
     config = None
     if options.config is not None:
         from rmqlb.sources.written.config_lists import read_config_lists
 
         config = read_config_lists(options.config, topics)
-    return Settings(
+    return replace(
+        strategies.settings,
         virtual_nodes=options.virtual_nodes,
         consumer_idcs=frozenset(options.idc) if options.idc else None,
         config=config,
-        inner=options.inner.upper(),
         broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
         client_zones=values.zones(options.client_zone or (), "--client-zone"),
         hosts=frozenset(options.host) if options.host else None,
+        group=group or "",
     )
 
 

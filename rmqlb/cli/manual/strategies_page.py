@@ -109,6 +109,23 @@ def strategies_page() -> Page:
     page.heading("Strategies")
     for name in sorted(NAMES, key=list(CASES).index):
         _strategy(page, name)
+    page.heading("A strategy of one's own")
+    page.paragraph(
+        "Where a name of a strategy is asked for, `FILE.py:NAME` names a function in a file. rmqlb runs the file, as "
+        "Python does, so name only files that you trust. The function has the arguments of "
+        "`AllocateMessageQueueStrategy.allocate`:"
+    )
+    page.verbatim(["def NAME(group, client_id, queues, client_ids):", "    return queues[...]"])
+    page.paragraph(
+        "`queues` is a list of MessageQueue (topic, broker_name, queue_id), `client_ids` one of texts, both sorted as "
+        "clients sort them. It returns a list of some of the queues, [] for none. It is asked once for each member. "
+        "What it raises is what the client's strategy throws: the member keeps what it holds. A class or an object "
+        "with a method `allocate` does as well."
+    )
+    page.paragraph(
+        "Warnings say when it leaves queues unassigned, gives a queue to several members, answers differently when it "
+        "is asked again, or when its lists come in another order."
+    )
     page.heading("Which one does a group run?")
     page.paragraph(
         "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 "

@@ -75,7 +75,11 @@ class LoadOptions(Struct, frozen=True):
     seed: Annotated[int, Option(help="Of everything random.", rich_help_panel=LOAD)] = 1
     keys: Annotated[
         str | None,
-        Option(metavar="FILE|-", help="Message keys, one a line, for --selector hash.", rich_help_panel=LOAD),
+        Option(
+            metavar="FILE|-",
+            help="Message keys, one a line, for --selector hash, FILE.py:NAME and expr:…",
+            rich_help_panel=LOAD,
+        ),
     ] = None
     key_type: Annotated[
         str,
@@ -112,8 +116,9 @@ class ProducerOptions(Struct, frozen=True):
     selector: Annotated[
         str | None,
         Option(
-            metavar="hash|random|machine-room|BROKER:QUEUE",
-            help="The application picks the queue: one attempt, no retry.",
+            metavar="hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME|expr:E",
+            help="The application picks the queue: one attempt, no retry. FILE.py is run; NAME(queues, key) returns "
+            "one. E is Java's arithmetic of arg (the key, else the message's number) and n queues: expr:arg % n.",
             rich_help_panel=PRODUCER,
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Option values as typed, parsed: strategies, members, brokers, zones. Each error names the option."""
+"""Option values as typed, parsed: members, brokers, zones. Each error names the option."""
 
 from __future__ import annotations
 
@@ -14,24 +14,6 @@ from rmqlb.errors import UsageError
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_MADE_UP = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
-
-
-def strategy(text: str | None, inner: str) -> str | None:
-    """A strategy's name in RocketMQ's spelling; None stays None.
-
-    Args:
-        text: as typed, or None.
-        inner: the strategy inside, as typed, of a wrapper's name alone.
-
-    Raises:
-        UsageError: there is no such strategy.
-    """
-    if text is None:
-        return None
-    from rmqlb.engine.allocate import full_name
-
-    full_name(text.upper(), inner.upper())
-    return text.upper()
 
 
 def count_or_id(text: str, option: str) -> int | str:

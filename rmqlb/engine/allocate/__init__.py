@@ -12,6 +12,7 @@ from rmqlb.engine.allocate.avg import Averagely
 from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
 from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash
+from rmqlb.engine.allocate.custom import CustomStrategy, with_function
 from rmqlb.engine.allocate.machine_room import ByMachineRoom
 from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
 from rmqlb.engine.allocate.pin import Pin
@@ -21,6 +22,7 @@ from rmqlb.engine.allocate.strategy import (
     Settings,
     Strategy,
     StrategyClass,
+    StrategyFunction,
     Zones,
 )
 from rmqlb.errors import UsageError
@@ -47,35 +49,55 @@ JAVA_CLASSES = {
 }
 
 
-def full_name(strategy: str, inner: str = "AVG") -> str:
+def full_name(strategy: str, settings: Settings | None = None) -> str:
     """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's.
 
-    >>> full_name("MACHINE_ROOM_NEARBY", "AVG_BY_CIRCLE"), full_name("AVG")
+    >>> full_name("MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE")), full_name("AVG")
     ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
+
+    Args:
+        strategy: a strategy's name, or `WRAPPER-INNER`.
+        settings: the strategy inside a bare wrapper, and the strategies that users wrote.
 
     Raises:
         UsageError: there is no such strategy.
     """
-    if strategy in WRAPPERS:
-        return f"{strategy}-{full_name(inner)}"
-    strategy_class(strategy)
-    return strategy
+    strategy_class(strategy, settings)
+    return "-".join(_nested(strategy, settings or Settings()))
 
 
-def strategy_class(name: str, inner: str = "AVG") -> StrategyClass:
-    """The class behind a strategy's name, or behind `WRAPPER-INNER`; `inner` is for a bare wrapper's name.
+def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass:
+    """The class behind a strategy's name, or behind `WRAPPER-INNER`.
+
+    Args:
+        name: of the strategy.
+        settings: the strategy inside a bare wrapper, and the strategies that users wrote.
 
     Raises:
         UsageError: there is no such strategy, or more wrappers are nested than anybody writes.
     """
-    if name in SIMPLE:
-        return SIMPLE[name]
-    outer, dash, rest = name.partition("-")
-    if outer not in WRAPPERS:
-        raise UsageError(f"unknown strategy {name}", hint=_similar(name), code="unknown-strategy")
-    if name.count("-") > _MOST_WRAPPERS:
+    settings = settings or Settings()
+    *outer, innermost = _nested(name, settings)
+    if innermost in settings.custom:
+        found: StrategyClass = CustomStrategy(innermost, settings.custom[innermost])
+    elif innermost in SIMPLE:
+        found = SIMPLE[innermost]
+    else:
+        raise UsageError(f"unknown strategy {innermost}", hint=_similar(innermost), code="unknown-strategy")
+    if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
-    return WRAPPERS[outer](strategy_class(rest if dash else inner))
+    for wrapper in reversed(outer):
+        found = WRAPPERS[wrapper](found)
+    return found
+
+
+def _nested(strategy: str, settings: Settings) -> list[str]:
+    """The names from the outermost wrapper to the strategy inside all of them."""
+    names, inner = [], settings.inner
+    while strategy not in settings.custom and (parts := strategy.partition("-"))[0] in WRAPPERS:
+        names.append(parts[0])
+        strategy, inner = (parts[2] if parts[1] else inner), "AVG"
+    return [*names, strategy]
 
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
@@ -101,13 +123,17 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
         ),
         "PIN": ("--host", settings.hosts),
     }
-    outer, dash, rest = strategy.partition("-")
-    inside = (rest if dash else settings.inner).split("-") if outer in WRAPPERS else ()
-    for name in (outer, *inside):
+    for name in _nested(strategy, settings):
         options, given = needed.get(name, ("", True))
         if given is None:
             return name, options
     return None
+
+
+def custom_inside(strategy: str, settings: Settings) -> str | None:
+    """The name of the strategy that a user wrote, where it is one or stands inside a wrapper."""
+    innermost = _nested(strategy, settings)[-1]
+    return innermost if innermost in settings.custom else None
 
 
 def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
@@ -117,11 +143,11 @@ def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[
         AllocationError: the strategy object cannot be constructed.
         UsageError: there is no such strategy.
     """
-    return strategy_class(strategy, settings.inner)(queues, client_ids, settings)
+    return strategy_class(strategy, settings)(queues, client_ids, settings)
 
 
 def allocate(
-    strategy: str,
+    strategy: str | StrategyFunction,
     queues: Iterable[MessageQueue],
     client_ids: Iterable[str],
     *,
@@ -129,35 +155,39 @@ def allocate(
     virtual_nodes: int = DEFAULT_VIRTUAL_NODES,
     consumer_idcs: Iterable[str] | None = None,
     config: ConfigLists | None = None,
-    inner: str = "AVG",
+    inner: str | StrategyFunction = "AVG",
     broker_zones: Zones | None = None,
     client_zones: Zones | None = None,
     hosts: Iterable[str] | None = None,
+    group: str = "",
 ) -> dict[str, list[MessageQueue]]:
     """Who owns which queue once every member of the group has run its strategy.
 
     Args:
         strategy: RocketMQ's name: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, MACHINE_ROOM_NEARBY, CONSISTENT_HASH;
-            or PIN. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`.
+            or PIN. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`. Or a function
+            (group, client id, queues, client ids) → queues, as `AllocateMessageQueueStrategy.allocate`.
         queues: the read queues of one topic, in any order.
         client_ids: the group's members, in any order; an id that two processes share stands twice.
         presorted: take both lists as they stand instead of sorting them as clients do.
         virtual_nodes: CONSISTENT_HASH, ring entries a member.
         consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken.
         config: CONFIG, one list for all members, or a list by client id.
-        inner: the strategy inside MACHINE_ROOM_NEARBY or PIN.
+        inner: the strategy inside MACHINE_ROOM_NEARBY or PIN, by name or as a function.
         broker_zones: MACHINE_ROOM_NEARBY, broker name → zone: a mapping, a function, or a pattern with one group.
         client_zones: MACHINE_ROOM_NEARBY, client id → zone, likewise.
         hosts: PIN, the machines that take part, as they stand before the `@` of a client id.
+        group: what a function is given as the group's name.
 
     Returns:
         Client id → its queues, for each distinct id, in the order of the sorted ids.
 
     Raises:
         AllocationError: a member's client throws; the text is RocketMQ's.
+        DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy.
     """
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts)
+    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, group)
     prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings)
     if not ids:
         prepared.share("nobody")  # every client would throw; so does this
@@ -166,7 +196,7 @@ def allocate(
 
 def allocate_for(
     client_id: str,
-    strategy: str,
+    strategy: str | StrategyFunction,
     queues: Iterable[MessageQueue],
     client_ids: Iterable[str],
     *,
@@ -174,10 +204,11 @@ def allocate_for(
     virtual_nodes: int = DEFAULT_VIRTUAL_NODES,
     consumer_idcs: Iterable[str] | None = None,
     config: ConfigLists | None = None,
-    inner: str = "AVG",
+    inner: str | StrategyFunction = "AVG",
     broker_zones: Zones | None = None,
     client_zones: Zones | None = None,
     hosts: Iterable[str] | None = None,
+    group: str = "",
 ) -> list[MessageQueue]:
     """One member's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
@@ -185,30 +216,38 @@ def allocate_for(
 
     Raises:
         AllocationError: this member's client throws; the text is RocketMQ's.
+        DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy.
     """
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts)
+    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, group)
     prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings)
     return list(prepared.share(client_id))
 
 
 def _prepared(
-    strategy: str, queues: Iterable[MessageQueue], client_ids: Iterable[str], presorted: bool, settings: Settings
+    strategy: str | StrategyFunction,
+    queues: Iterable[MessageQueue],
+    client_ids: Iterable[str],
+    presorted: bool,
+    settings: Settings,
 ) -> tuple[Strategy, list[str]]:
+    name, settings = with_function(strategy, settings)
     ordered = list(queues) if presorted else sort_queues(queues)
     ids = list(client_ids) if presorted else sort_client_ids(client_ids)
-    return prepare(strategy, ordered, ids, settings), ids
+    return prepare(name, ordered, ids, settings), ids
 
 
 def _settings(
     virtual_nodes: int,
     consumer_idcs: Iterable[str] | None,
     config: ConfigLists | None,
-    inner: str,
+    inner: str | StrategyFunction,
     broker_zones: Zones | None,
     client_zones: Zones | None,
     hosts: Iterable[str] | None,
+    group: str,
 ) -> Settings:
+    inner, own = with_function(inner, Settings())
     return Settings(
         virtual_nodes=virtual_nodes,
         consumer_idcs=None if consumer_idcs is None else frozenset(consumer_idcs),
@@ -217,6 +256,8 @@ def _settings(
         broker_zones=broker_zones,
         client_zones=client_zones,
         hosts=None if hosts is None else frozenset(hosts),
+        custom=own.custom,
+        group=group,
     )
 
 

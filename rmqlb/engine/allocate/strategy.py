@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
@@ -20,6 +20,13 @@ ConfigLists = Sequence[MessageQueue] | Mapping[str, Sequence[MessageQueue]]
 """What CONFIG was given: one list for every member, or a list by client id."""
 
 
+StrategyFunction = Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]]
+"""A strategy that a user writes: of the group, the own client id, all queues and all client ids, the own queues.
+
+The arguments are those of `AllocateMessageQueueStrategy.allocate`, both lists sorted as clients sort them.
+"""
+
+
 class Settings(Struct, frozen=True):
     """What the members' strategy objects were constructed with.
 
@@ -31,6 +38,8 @@ class Settings(Struct, frozen=True):
         broker_zones: MACHINE_ROOM_NEARBY, broker name → zone.
         client_zones: MACHINE_ROOM_NEARBY, client id → zone.
         hosts: PIN, the machines that take part, as they stand before the `@` of a client id.
+        custom: name → the function behind it, of strategies that users write.
+        group: the group's name, which such a function is given.
     """
 
     virtual_nodes: int = DEFAULT_VIRTUAL_NODES
@@ -40,6 +49,8 @@ class Settings(Struct, frozen=True):
     broker_zones: Zones | None = None
     client_zones: Zones | None = None
     hosts: frozenset[str] | None = None
+    custom: Mapping[str, StrategyFunction] = field(default_factory=dict)
+    group: str = ""
 
 
 class Strategy(Protocol):

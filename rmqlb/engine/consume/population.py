@@ -89,7 +89,7 @@ class Population:
 
     def _befall(self, event: Event) -> None:
         if event.kind == "join":
-            self._add(event.subject, event.strategy, self._world.clock.now).start()
+            self._add(event.subject, event.strategy_name, self._world.clock.now).start()
             return
         client = next(each for each in self._clients if each.alive and each.client_id == event.subject)
         if event.kind == "leave":

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
 from rmqlb.engine.consume.population import Population
@@ -43,6 +46,7 @@ class GroupSimulation:
                 makes no sense, or a version is unknown.
         """
         _check(scenario)
+        members, scenario = _named(group, members, scenario)
         self._group = group
         self._members = members
         self._routes = tuple(routes)
@@ -125,6 +129,18 @@ def simulate_group(
             unknown.
     """
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
+
+
+def _named(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:
+    """Both with functions in the settings and names in their place, and with the group that functions are given."""
+    settings = replace(members.settings, group=members.settings.group or group or "")
+    events = []
+    for event in scenario.events:
+        if event.strategy is not None:
+            name, settings = with_function(event.strategy, settings)
+            event = replace(event, strategy=name)  # noqa: PLW2901 - the same event
+        events.append(event)
+    return replace(members, settings=settings), replace(scenario, events=tuple(events))
 
 
 def _check(scenario: GroupScenario) -> None:

@@ -39,7 +39,7 @@ class Restarting(Struct, frozen=True):
         """RocketMQ's name of the strategy afterwards."""
         if self.to_strategy is None:
             return self.members.name
-        return full_name(self.to_strategy, self.members.settings.inner)
+        return full_name(self.to_strategy, self.members.settings)
 
 
 def restarting(
@@ -163,7 +163,7 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
         raise UsageError("no member is to restart")
     if to_strategy is None:
         return list(named)
-    after = full_name(to_strategy, members.settings.inner)
+    after = full_name(to_strategy, members.settings)
     others = [client_id for client_id in named if _strategy(members, client_id) != after]
     if not others or (restart is not None and len(others) < len(named)):
         already = next(client_id for client_id in named if client_id not in others)
@@ -175,7 +175,7 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
 
 
 def _strategy(members: Members, client_id: str) -> str:
-    return full_name(members.strategy_for(client_id), members.settings.inner)
+    return full_name(members.strategy_for(client_id), members.settings)
 
 
 def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:

@@ -20,6 +20,7 @@ NO_ROUTE = "no route"
 CALL_TIMEOUT = "call timeout"
 UNNOTICED = "lost unnoticed"
 RETURNED_NULL = "select message queue return null"
+THREW = "select message queue threw exception"
 """Reasons of a loss that are no attempt's outcome."""
 CLIENT, BROKER = "MQClientException", "MQBrokerException"
 CONNECT, TIMED_OUT = "RemotingConnectException", "RemotingTimeoutException"
@@ -59,7 +60,7 @@ class Exceptions:
     def _exception(self, thread: Thread, now: int, reason: str) -> MessageException | None:
         if reason == UNNOTICED:
             return None
-        if self._scenario.selector is not None:
+        if self._scenario.chosen_by is not None:
             return self._of_selector(thread, reason)
         if reason == NO_ROUTE:
             return self._client(f"No route info of this topic: {self._topic}", code=_NO_ROUTE_CODE, see=True)
@@ -114,8 +115,8 @@ class Exceptions:
         """The only attempt's own."""
         if reason == NO_ROUTE:
             return self._client(f"No route info for this topic, {self._topic}")
-        if reason == RETURNED_NULL:
-            return self._client("select message queue return null.")
+        if reason in (RETURNED_NULL, THREW):
+            return self._client(f"{reason}.")
         outcome, broker_name = thread.outcome, thread.queue.broker_name
         if outcome.fate == "code":
             return MessageException(BROKER, response_code=outcome.code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rmqlb.engine.send.exceptions import THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
@@ -11,11 +12,23 @@ from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure
 
 
-def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding]:
-    """Warnings, the gravest first."""
+def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
+    """Warnings, the gravest first.
+
+    Args:
+        report: of the run.
+        route: of its topic.
+        selector_threw: what the user's selector threw first; empty when it threw nothing.
+    """
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
+    if selector_threw and scenario.chosen_by is not None:
+        yield Finding(
+            "selector-throws",
+            f"selector {scenario.chosen_by.name} throws for {totals.lost_by[THREW]} of {totals.messages} messages, "
+            f"which are lost without a retry; the first: {selector_threw}",
+        )
     for failed in report.failures:
         if failed.began_ms is None:
             yield Finding(
@@ -23,7 +36,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
                 f"the failure of {failed.failure.broker_name} never begins: the last message is done after "
                 f"{totals.lasted_ms / 1000:g} s",
             )
-    if scenario.latency_fault and scenario.selector is None:
+    if scenario.latency_fault and scenario.chosen_by is None:
         yield from _skew(report)
     yield from _too_short(report)
     yield from _healthy_isolated(report)
@@ -33,7 +46,7 @@ def send_findings(report: SendReport, route: TopicRouteData) -> Iterator[Finding
             f"{totals.lost_by['call timeout']} messages used up their {scenario.timeout_ms} ms in one attempt: "
             "a timeout leaves no time for a retry",
         )
-    hashed = scenario.selector is not None and scenario.selector.kind == "hash"
+    hashed = scenario.chosen_by is not None and scenario.chosen_by.kind == "hash"
     if hashed and not route.is_order_topic and any(map(_leaves_the_route, scenario.failures)):
         yield Finding("hash-remaps", "when the queue list changes, the hash sends almost every key to another queue")
     if route.is_order_topic:

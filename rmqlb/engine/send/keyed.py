@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.randomness import stream_key
-from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL
+from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL, THREW
+from rmqlb.engine.send.expressions import JavaError
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.tally import PICKS
 from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.user_code import SELECTOR, as_function, kind_of, quietly, shortened, thrown
+from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Selector
 
@@ -37,9 +40,14 @@ class SelectorSender:
         run.begin(thread, now)
         queues = thread.info.queues
         run.surprises += 1
-        queue = self._choose(thread.message, queues) if queues else None
+        lost_by = RETURNED_NULL if queues else NO_ROUTE
+        try:
+            queue = self._choose(thread.message, queues) if queues else None
+        except SelectorError as error:
+            queue, lost_by = None, THREW
+            run.selector_threw = run.selector_threw or str(error)
         if queue is None:
-            run.fail_at_once(thread, now, RETURNED_NULL if queues else NO_ROUTE)
+            run.fail_at_once(thread, now, lost_by)
         else:
             self._try(thread, now, queue)
 
@@ -68,6 +76,42 @@ class SelectorSender:
         run.next_message(thread, now)
 
 
+class SelectorError(Exception):
+    """What a user's selector throws."""
+
+
+class _Asked:
+    """A selector that a user wrote, asked as `sendSelectImpl` asks it: for each message, with a list of its own."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._function = as_function(selector.function, SELECTOR)
+        self._keys = selector.keys
+        self._name = selector.name
+
+    def queue_of(self, message: int, queues: list[MessageQueue]) -> MessageQueue | None:
+        """The message's queue.
+
+        Raises:
+            SelectorError: it throws.
+            DataError: it returns something else than one of the queues.
+        """
+        key = self._keys[(message - 1) % len(self._keys)] if self._keys else message
+        try:
+            queue: object = quietly(self._function, list(queues), key)
+        except JavaError as error:
+            raise SelectorError(str(error)) from error
+        except (Exception, SystemExit) as error:
+            raise SelectorError(thrown(error, self._function)) from error
+        if queue is None or (isinstance(queue, MessageQueue) and queue in queues):
+            return queue
+        found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
+        raise DataError(
+            f"selector {self._name} returned {found} for key {shortened(repr(key), 40)}",
+            hint=f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null",
+            code="custom-answer",
+        )
+
+
 def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]], MessageQueue | None]:
     """From a message's number and the queue list to its queue."""
     match selector.kind:
@@ -81,5 +125,7 @@ def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]
             return lambda *_: None
         case "queue":
             return lambda *_: selector.queue
+        case "function":
+            return _Asked(selector).queue_of
         case _ as unknown:
             assert_never(unknown)

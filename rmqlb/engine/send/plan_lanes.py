@@ -55,7 +55,7 @@ def lanes_of(run: Run) -> Lanes | None:
         route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
     scenario = run.scenario
-    if scenario.mode != "sync" or scenario.selector is not None or not _by_time(scenario.failures):
+    if scenario.mode != "sync" or scenario.chosen_by is not None or not _by_time(scenario.failures):
         return None
     if scenario.first_poll_us is None and scenario.failures:
         return None

@@ -51,7 +51,7 @@ def report_of(
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
         lost_messages=None if lost_messages is None else tuple(sorted(lost_messages, key=lambda lost: lost.message)),
     )
-    return replace(report, findings=tuple(send_findings(report, route)))
+    return replace(report, findings=tuple(send_findings(report, route, run.selector_threw)))
 
 
 def _queues(run: Run) -> tuple[QueueTally, ...]:

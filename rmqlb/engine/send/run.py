@@ -85,6 +85,7 @@ class Run:
             len(scenario.failures),
         )
         self.publish_queues = tuple(self.world.queues)
+        self.selector_threw = ""
         self.avoidance = Avoidance(self.tally)
         self.timeline = Timeline(self.tally, self._slice_width())
         self.limit = NEVER if scenario.messages is None else scenario.messages

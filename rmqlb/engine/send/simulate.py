@@ -15,6 +15,7 @@ from rmqlb.engine.send.run import Run, Sink
 from rmqlb.engine.send.steady import Steady
 from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.user_code import SELECTOR, as_function
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import Attempt, LostMessage, SendReport
@@ -107,8 +108,10 @@ def check(scenario: SendScenario) -> None:
         raise UsageError(
             f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint="give --rate, such as --rate 100"
         )
-    if scenario.selector is not None and scenario.mode != "sync":
+    if scenario.chosen_by is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
+    if scenario.chosen_by is not None and scenario.chosen_by.kind == "function":
+        as_function(scenario.chosen_by.function, SELECTOR)
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
@@ -174,8 +177,8 @@ def play(run: Run, steady: Steady | None, progress: Callable[[int], None] | None
 
 
 def _sender(run: Run) -> Sender:
-    if run.scenario.selector is not None:
-        return SelectorSender(run, run.scenario.selector)
+    if run.scenario.chosen_by is not None:
+        return SelectorSender(run, run.scenario.chosen_by)
     if run.scenario.mode == "async":
         return AsyncSender(run)
     return OnewaySender(run) if run.scenario.mode == "oneway" else SyncSender(run)

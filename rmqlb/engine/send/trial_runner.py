@@ -94,7 +94,7 @@ class TrialRunner:
             raise no_queues(route)
         self.per_ms = run.per_ms
         self.broker_names = list(run.tally.avoided)
-        chosen = None if scenario.selector is None else scenario.selector.queue
+        chosen = None if scenario.chosen_by is None else scenario.chosen_by.queue
         if chosen is not None and chosen.broker_name not in self.broker_names:
             self.broker_names.append(chosen.broker_name)
         self._kernel: SendKernel | None = None

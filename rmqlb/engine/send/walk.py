@@ -64,7 +64,7 @@ class Walk:
         self.possible = (
             scenario.threads == 1
             and scenario.mode == "sync"
-            and scenario.selector is None
+            and scenario.chosen_by is None
             and not scenario.detector
             and run.profile.index_step == "mask"
             and (not scenario.latency_fault or run.profile.only_extends)

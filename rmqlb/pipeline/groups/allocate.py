@@ -53,7 +53,7 @@ def _assignments(
                 {
                     **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
-                    "strategy": all_of(full_name(strategy, settings.inner), len(pairs)),
+                    "strategy": all_of(full_name(strategy, settings), len(pairs)),
                     **columns,
                 },
                 ASSIGNMENTS,
@@ -79,7 +79,7 @@ def _refusals(
                 {
                     **taken(rows, GROUP, batch.group_of[pairs]),
                     "topic": pa.array([batch.topics[pair.pair] for pair in dealt], pa.string()),
-                    "strategy": all_of(full_name(strategy, settings.inner), len(dealt)),
+                    "strategy": all_of(full_name(strategy, settings), len(dealt)),
                     "reason": pa.array([pair.reason for pair in dealt], pa.string()),
                 },
                 REFUSALS,

@@ -74,7 +74,7 @@ def members(batch: GroupBatch, pair: int, strategy: str, settings: Settings) -> 
     return Members(
         client_ids,
         strategy,
-        _on_topic(settings, batch.topics[pair], client_ids),
+        replace(_on_topic(settings, batch.topics[pair], client_ids), group=batch.names[group]),
         subscribed={batch.client_ids[number]: frozenset() for number in absent},
     )
 

@@ -30,7 +30,7 @@ WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
 
 def has_kernel(strategy: str, settings: Settings) -> bool:
     """Whether kernels run the strategy: one that gives a queue to one member, or one wrapper around such a one."""
-    outer, _, inner = full_name(strategy, settings.inner).partition("-")
+    outer, _, inner = full_name(strategy, settings).partition("-")
     if outer not in WRAPPERS:
         return outer in WITH_KERNEL
     return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
@@ -67,7 +67,7 @@ class Dealing:
         Returns:
             Shape (queues of the pairs,).
         """
-        places = self._strategy(full_name(strategy, self._settings.inner))(pairs)
+        places = self._strategy(full_name(strategy, self._settings))(pairs)
         if len(self._absent):
             keys = self._keys(self._pair_of[pairs.rows], self._batch.ids_at(places))
             places = np.where(np.isin(keys, self._absent), -1, places)
@@ -79,7 +79,7 @@ class Dealing:
         Returns:
             Shape (pairs,).
         """
-        name = full_name(strategy, self._settings.inner)
+        name = full_name(strategy, self._settings)
         refused = self._has_only_empty_ids(pairs)
         if name == "MACHINE_ROOM" and self._settings.consumer_idcs is None:
             roomed = np.bincount(numbers(pairs.queues)[self._has_room[pairs.rows]], minlength=len(pairs.queues)) > 0

@@ -26,6 +26,7 @@ class GroupBatch:
 
     Attributes:
         groups: how many.
+        names: their names.
         members: how many each group has; shape (groups,).
         ids: the members' client ids by number; shape (sum of members,).
         client_ids: number → client id.
@@ -43,6 +44,7 @@ class GroupBatch:
     """
 
     groups: int
+    names: Sequence[str]
     members: Ints
     ids: Ints
     client_ids: Sequence[str]
@@ -118,6 +120,7 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
     seen[at] = True
     return GroupBatch(
         groups=batch.num_rows,
+        names=batch.column("group").to_pylist(),
         members=_lengths(members),
         ids=ids,
         client_ids=client_ids,

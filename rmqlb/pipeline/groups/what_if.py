@@ -87,7 +87,7 @@ def _total(column: str) -> Column:
 def _sweep(
     strategies: Sequence[str], settings: Settings, members: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    names = [full_name(name, settings.inner) for name in strategies if has_kernel(name, settings)]
+    names = [full_name(name, settings) for name in strategies if has_kernel(name, settings)]
     for rows in batches:
         yield from _Swept(rows, names, settings, members).results()
 

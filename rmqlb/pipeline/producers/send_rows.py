@@ -95,7 +95,7 @@ def check_schedule(schedule: SendSchedule) -> None:
         raise UsageError(f"{schedule.trials} trials: at least 2 are needed to tell how much they vary")
     if scenario.mode != "sync":
         raise UsageError(f"the pipeline simulates SYNC sends, not {scenario.mode.upper()}")
-    if scenario.selector is not None and scenario.selector.queue is not None:
+    if scenario.chosen_by is not None and scenario.chosen_by.queue is not None:
         raise UsageError("a selector of one queue is about one topic", hint="simulate that topic with simulate-send")
     if scenario.failures:
         raise UsageError("failures belong to the schedule, not to its scenario")

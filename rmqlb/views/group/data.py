@@ -95,7 +95,7 @@ def _event(event: Event) -> asked.EventData:
         "atMs": milliseconds(event.at_us),
         "kind": event.kind,
         "subject": event.subject,
-        "strategy": event.strategy,
+        "strategy": event.strategy_name,
         "brokerName": event.broker_name,
         "readQueueNums": event.read_queues,
         "writeQueueNums": event.write_queues,

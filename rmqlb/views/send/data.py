@@ -93,7 +93,7 @@ def _scenario_data(report: SendReport) -> SendScenarioData:
         "retryNotStoreOk": s.retry_not_store_ok,
         "latency": {"default": s.latency.text, **{name: latency.text for name, latency in s.latencies.items()}},
         "exclude": sorted(s.exclude),
-        "selector": None if s.selector is None else s.selector.kind,
+        "selector": None if s.chosen_by is None else s.chosen_by.name,
         "seed": s.seed,
         "firstPollMs": report.first_poll_ms,
         "pollMs": s.poll_us / 1000,
@@ -191,7 +191,12 @@ def _keys_data(keys: KeySpread) -> shapes.KeysData:
         "distinct": keys.distinct,
         "messages": keys.messages,
         "hottest": [
-            {"key": h.key, "messages": h.messages, "brokerName": h.queue.broker_name, "queueId": h.queue.queue_id}
+            {
+                "key": h.key,
+                "messages": h.messages,
+                "brokerName": None if h.queue is None else h.queue.broker_name,
+                "queueId": None if h.queue is None else h.queue.queue_id,
+            }
             for h in keys.hottest
         ],
     }

@@ -61,7 +61,7 @@ def send_report(
         trials: what many trials say.
         conditions: what the user asked to be told about.
         trace: people see each attempt.
-        keys: what the hash selector was given.
+        keys: what the selector was given.
     """
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
@@ -93,8 +93,8 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     names = len({queue.broker_name for queue in report.publish_queues})
     threads = counted(scenario.threads, "thread")
     rate = "back to back" if scenario.rate is None else f"{_rate(scenario.rate)} a second"
-    how = scenario.mode.upper() if scenario.selector is None else f"selector {scenario.selector.kind}"
-    once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.selector is not None
+    how = scenario.mode.upper() if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
+    once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.chosen_by is not None
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
     queues = f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}"
     facts = [
@@ -121,7 +121,7 @@ def _client_fact(report: SendReport) -> str:
     ]
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
     on = "on" if scenario.latency_fault else "off"
-    if scenario.selector is not None:
+    if scenario.chosen_by is not None:
         return f"client {scenario.client_version} (rules of {report.profile}); selectors know no latency fault"
     return (
         f"client {scenario.client_version} (rules of {report.profile}); latency fault {on}, its table{own}: "
@@ -268,7 +268,13 @@ def _keys(keys: KeySpread) -> Section:
         Column("queue", "queueId", "number"),
     )
     rows = tuple(
-        (hot.key, hot.messages, hot.messages / keys.messages, hot.queue.broker_name, hot.queue.queue_id)
+        (
+            hot.key,
+            hot.messages,
+            hot.messages / keys.messages,
+            None if hot.queue is None else hot.queue.broker_name,
+            None if hot.queue is None else hot.queue.queue_id,
+        )
         for hot in keys.hottest
     )
     return Section("keys", f"hottest of {keys.distinct} keys", columns, rows, heads=1)

@@ -200,14 +200,14 @@ class HotKeyData(TypedDict):
     Attributes:
         key: the key.
         messages: with it.
-        brokerName: the broker of its queue.
-        queueId: its queue's number there.
+        brokerName: the broker of its queue; null when the selector throws, or returns none.
+        queueId: its queue's number there, likewise.
     """
 
     key: str
     messages: int
-    brokerName: str
-    queueId: int
+    brokerName: str | None
+    queueId: int | None
 
 
 class KeysData(TypedDict):

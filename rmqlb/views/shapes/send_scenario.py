@@ -27,7 +27,7 @@ class SendScenarioData(TypedDict):
         retryNotStoreOk: retryAnotherBrokerWhenNotStoreOK.
         latency: broker name → its latency as text; default is that of the others.
         exclude: brokers whose queues the producer leaves out.
-        selector: kind of the queue selector; null without one.
+        selector: kind of the queue selector, of a function its name; null without one.
         seed: of everything random.
         firstPollMs: when the route is asked for again first.
         pollMs: how often then.

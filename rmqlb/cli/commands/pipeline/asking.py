@@ -18,6 +18,7 @@ from rmqlb.cli.options.shared import StrategyOptions
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as send_values
 from rmqlb.cli.values.shared import must_differ
+from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import Failure
@@ -64,13 +65,14 @@ def plan_for(
 
 def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:
     """The strategies by full name, each once, with what they are constructed with."""
-    inner = options.inner.upper()
-    names = tuple(dict.fromkeys(full_name(name.upper(), inner) for name in which.strategy or WITHOUT_SETTINGS))
+    asked = Strategies(options.inner)
+    named = [asked.name(name) for name in which.strategy or WITHOUT_SETTINGS]
+    names = tuple(dict.fromkeys(full_name(name, asked.settings) for name in named))
     nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
     if nearby and not (options.broker_zone and options.client_zone):
         raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
-    own = settings(options, [EVERY_TOPIC])
-    return {"strategies": names, "settings": own, "settings_text": repr((options, own.config))}
+    own = settings(options, [EVERY_TOPIC], asked)
+    return {"strategies": names, "settings": own, "settings_text": repr((options, own.config, asked.sources))}
 
 
 def _schedule(options: ScheduleOptions) -> SendSchedule:

@@ -89,7 +89,7 @@ class StrategiesOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             metavar="STRATEGY",
-            help="Repeatable; default: all that need no settings.",
+            help="Or FILE.py:NAME, which is run; repeatable; default: those without settings.",
             rich_help_panel=WHICH,
         ),
     ] = None

@@ -1,0 +1,207 @@
+"""Whether a strategy does what a group needs: each queue to one member, the same answer to the same question.
+
+Rule of this file: the strategy is asked as clients ask theirs, never looked into. Any strategy can be checked; commands
+check those that users wrote.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate import custom_inside, prepare
+from rmqlb.engine.allocate.custom import with_function
+from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
+from rmqlb.errors import AllocationError
+from rmqlb.model.finding import Finding
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+
+_Item = TypeVar("_Item")
+_SHUFFLES = 2
+_MOST_WORK = 2_000_000
+"""Members × queues of a topic up to which every member is asked again with the lists in other orders."""
+_SAMPLE = 20
+Answers = dict[str, tuple[MessageQueue, ...] | None]
+"""Client id → its queues, sorted; None where the strategy throws."""
+
+
+class Checked(Struct, frozen=True):
+    """What a strategy does with one topic.
+
+    Attributes:
+        unassigned: those that it gives to nobody.
+        several: those that it gives to several members.
+        throws: client id → what it throws.
+        order: the lists whose order changes the answer: queues, client ids.
+        varies: it answers differently when asked the same again.
+    """
+
+    unassigned: tuple[MessageQueue, ...]
+    several: tuple[MessageQueue, ...]
+    throws: dict[str, str]
+    order: tuple[str, ...]
+    varies: bool
+
+
+def check_strategy(
+    strategy: str | StrategyFunction,
+    queues: Iterable[MessageQueue],
+    client_ids: Iterable[str],
+    *,
+    group: str = "",
+    settings: Settings | None = None,
+) -> tuple[Finding, ...]:
+    """What is wrong with a strategy, as far as these queues and members show it; () when it is as it should be.
+
+    Each member is asked for its queues, then again, and again with the lists in other orders. The findings have these
+    codes: `custom-unassigned` (queues that nobody gets), `custom-duplicate-owners` (queues that several members get),
+    `custom-throws` (members whose client throws), `custom-order` (the answer depends on the order of the lists, which
+    clients sort), `custom-varies` (the answer to the same question differs).
+
+    Args:
+        strategy: a name, or a function (group, client id, queues, client ids) → queues.
+        queues: of one or several topics, in any order; clients ask for each topic alone.
+        client_ids: the members; an id that several processes share counts once, as no strategy can tell them apart.
+        group: what a function is given as the group's name.
+        settings: what strategies with settings are constructed with.
+
+    Raises:
+        DataError: a function returns something else than a list of the queues.
+        UsageError: there is no such strategy.
+    """
+    name, own = with_function(strategy, replace(settings or Settings(), group=group))
+    topics: dict[str, list[MessageQueue]] = {}
+    for queue in sort_queues(queues):
+        topics.setdefault(queue.topic, []).append(queue)
+    ids = sort_client_ids(set(client_ids))
+    checked = {topic: _check(name, its_queues, ids, own) for topic, its_queues in topics.items() if ids}
+    return tuple(_findings(name, checked, len(ids)))
+
+
+def custom_findings(
+    strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+) -> tuple[Finding, ...]:
+    """What `check_strategy` says of those strategies that users wrote, whatever they stand inside of.
+
+    Args:
+        strategies: names of strategies.
+        queues: of all topics.
+        client_ids: the members.
+        settings: those of the strategies.
+
+    Raises:
+        DataError: a function returns something else than a list of the queues.
+    """
+    names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
+    return tuple(
+        finding
+        for name in names
+        for finding in check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
+    )
+
+
+def _check(strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings) -> Checked:
+    throws: dict[str, str] = {}
+    answers = _answers(strategy, queues, ids, ids, settings, throws)
+    owners = Counter(queue for answer in answers.values() for queue in answer or ())
+    asked = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
+    told = {client_id: answers[client_id] for client_id in asked}
+
+    def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
+        return _answers(strategy, queues_, ids_, asked, settings, {}) != told
+
+    varies = differs(queues, ids)
+    order = []
+    if not varies:
+        if any(differs(other, ids) for other in _orders(queues)):
+            order.append("queues")
+        if any(differs(queues, other) for other in _orders(ids)):
+            order.append("client ids")
+    return Checked(
+        unassigned=tuple(queue for queue in queues if not owners[queue]),
+        several=tuple(queue for queue in queues if owners[queue] > 1),
+        throws=throws,
+        order=tuple(order),
+        varies=varies,
+    )
+
+
+def _answers(
+    strategy: str,
+    queues: list[MessageQueue],
+    ids: list[str],
+    asked: Iterable[str],
+    settings: Settings,
+    throws: dict[str, str],
+) -> Answers:
+    """What each member gets; what it throws instead goes into the last argument."""
+    found: Answers = {}
+    for client_id in asked:
+        try:
+            # Made anew for each member: every client has a strategy object of its own.
+            share = prepare(strategy, queues, ids, settings).share(client_id)
+            found[client_id] = tuple(sort_queues(share))
+        except AllocationError as error:
+            found[client_id] = None
+            throws[client_id] = str(error)
+    return found
+
+
+def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
+    """The list backwards, and shuffled a few times, always in the same way."""
+    yield items[::-1]
+    for seed in range(_SHUFFLES):
+        other = list(items)
+        random.Random(seed).shuffle(other)  # noqa: S311 - no secret
+        yield other
+
+
+def _findings(name: str, checked: Mapping[str, Checked], members: int) -> Iterator[Finding]:
+    results = checked.values()
+    throws = {client_id: text for each in results for client_id, text in each.throws.items()}
+    if throws:
+        client_id, text = next(iter(throws.items()))
+        yield Finding(
+            "custom-throws",
+            f"strategy {name} throws for {len(throws)} of {members} consumers, which keep what they hold; "
+            f"first {client_id}: {text}",
+        )
+    unassigned = [queue for each in results for queue in each.unassigned]
+    if unassigned and not throws:
+        yield Finding(
+            "custom-unassigned",
+            f"strategy {name} leaves {_told(unassigned)} unassigned: no consumer reads {_them(unassigned)}",
+        )
+    several = [queue for each in results for queue in each.several]
+    if several:
+        yield Finding(
+            "custom-duplicate-owners",
+            f"strategy {name} gives {_told(several)} to several consumers, which all read {_them(several)}",
+        )
+    if any(each.varies for each in results):
+        yield Finding(
+            "custom-varies",
+            f"strategy {name} answers differently when it is asked the same again: such consumers drop and take queues "
+            "with every rebalance, and what is shown here is one of its answers",
+        )
+    order = dict.fromkeys(kind for each in results for kind in each.order)
+    if order:
+        yield Finding(
+            "custom-order",
+            f"strategy {name} depends on the order of the {' and of the '.join(order)}: clients sort both lists by "
+            "character before they call it, as is done here",
+        )
+
+
+def _told(queues: Sequence[MessageQueue]) -> str:
+    first = f"{queues[0].broker_name}:{queues[0].queue_id} of {queues[0].topic}"
+    return f"1 queue ({first})" if len(queues) == 1 else f"{len(queues)} queues (first {first})"
+
+
+def _them(queues: Sequence[MessageQueue]) -> str:
+    return "it" if len(queues) == 1 else "them"

@@ -1,0 +1,115 @@
+"""Strategies that users write: a Python function with the arguments of `AllocateMessageQueueStrategy.allocate`.
+
+Rules of this file:
+- A function is asked as a client asks its strategy object: once for each member and each time anew, with lists of its
+  own. It decides everything itself, checks of empty lists included.
+- What it raises is what a client's strategy throws. What it returns wrongly is a mistake in its file, and an error of
+  its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
+from rmqlb.engine.user_code import STRATEGY, as_function, kind_of, name_for, quietly, shortened, thrown
+from rmqlb.errors import AllocationError, DataError
+from rmqlb.model.message_queue import MessageQueue
+
+_MOST_TIMES = 10
+
+
+class CustomStrategy:
+    """The strategy class that a function stands for.
+
+    >>> def every_other(group, client_id, queues, client_ids):
+    ...     return queues[client_ids.index(client_id) :: len(client_ids)]
+    >>> queues = [MessageQueue("T", "a", i) for i in range(3)]
+    >>> strategy = CustomStrategy("every_other", every_other)(queues, ["x", "y"], Settings())
+    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y")]
+    [[0, 2], [1]]
+    """
+
+    def __init__(self, name: str, function: StrategyFunction) -> None:
+        self._name = name
+        self._function = function
+
+    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Custom:
+        return _Custom(self._name, self._function, queues, client_ids, settings.group)
+
+
+class _Custom:
+    def __init__(
+        self,
+        name: str,
+        function: StrategyFunction,
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+        group: str,
+    ) -> None:
+        self._name = name
+        self._function = function
+        self._queues = queues
+        self._known = frozenset(queues)
+        self._client_ids = client_ids
+        self._group = group
+        self._returned: set[MessageQueue] = set()
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        try:
+            answer: object = quietly(self._function, self._group, client_id, list(self._queues), list(self._client_ids))
+        except (Exception, SystemExit) as error:
+            raise AllocationError(thrown(error, self._function)) from error
+        return self._checked(answer)
+
+    def why(self, queue: MessageQueue) -> str:
+        if queue in self._returned:
+            return f"{self._name} returns it for this consumer"
+        return f"{self._name} returns it for no consumer"
+
+    def why_idle(self, client_id: str) -> str:
+        return f"{self._name} returns no queue for it"
+
+    def _checked(self, answer: object) -> list[MessageQueue]:
+        """The answer as a client keeps it: each queue once."""
+        if answer is None:
+            raise self._wrong(
+                "returned None", "return a list; [] where a Java class returns null, which means the same"
+            )
+        if not isinstance(answer, list | tuple):
+            raise self._wrong(f"returned {kind_of(answer)}", "return a list of some of the queues it is given")
+        if len(answer) > _MOST_TIMES * len(self._queues):
+            raise self._wrong(
+                f"returned {len(answer):,} queues, and was given {len(self._queues):,}", "return each queue once"
+            )
+        for queue in answer:
+            if not isinstance(queue, MessageQueue):
+                raise self._wrong(
+                    f"returned a list with {kind_of(queue)} in it: {shortened(repr(queue), 60)}",
+                    "return some of the queues it is given",
+                )
+            if queue not in self._known:
+                raise self._wrong(
+                    f"returned {queue}, which is none of the {len(self._queues)} queues it was given",
+                    "return some of the queues it is given; for a fixed list there is the strategy CONFIG",
+                )
+        self._returned.update(answer)
+        return list(dict.fromkeys(answer))
+
+    def _wrong(self, what: str, hint: str) -> DataError:
+        return DataError(f"strategy {self._name} {what}", hint=hint, code="custom-answer")
+
+
+def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple[str, Settings]:
+    """The strategy by name, and settings that know the function behind it.
+
+    Raises:
+        UsageError: it is neither a name nor a function with the arguments of a strategy.
+    """
+    if isinstance(strategy, str):
+        return strategy, settings
+    function = as_function(strategy, STRATEGY)
+    name = name_for(strategy, settings.custom, function)
+    return name, replace(settings, custom={**settings.custom, name: function})

@@ -1,0 +1,240 @@
+"""Functions that users write, where RocketMQ's applications give a class of their own: a strategy, a selector.
+
+Rule of this file: a mistake in them is one clear line, with the line of their file where there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from functools import lru_cache
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from msgspec import Struct
+
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
+
+_LONGEST = 300
+
+
+class Kind(Struct, frozen=True):
+    """What a function stands for.
+
+    Attributes:
+        noun: as errors name it.
+        arguments: what it is given, in this order.
+        method: the method of RocketMQ's interface, which a class or an object may have instead.
+    """
+
+    noun: str
+    arguments: tuple[str, ...]
+    method: str
+
+
+STRATEGY = Kind("a strategy", ("group", "client_id", "queues", "client_ids"), "allocate")
+"""`AllocateMessageQueueStrategy.allocate(consumerGroup, currentCID, mqAll, cidAll)`."""
+SELECTOR = Kind("a selector", ("queues", "key"), "select")
+"""`MessageQueueSelector.select(mqs, msg, arg)` without the message, which a simulation does not have."""
+
+
+class FromFile:
+    """A function of the text of a file. It is pickled as that text, for processes that do not see the file.
+
+    Args:
+        source: the text. It is run.
+        path: of the file, for errors.
+        name: of the function, class or object in it.
+        kind: what it is to be.
+
+    Attributes:
+        title: what results call it.
+        file: the path.
+        source: the text.
+
+    Raises:
+        UsageError: the text is no Python, raises something, or has no such function.
+    """
+
+    def __init__(self, source: str, path: str, name: str, kind: Kind) -> None:
+        self.title = f"{name} ({os.path.basename(path)})"
+        self.file = path
+        self.source = source
+        self._name, self._kind = name, kind
+        self._function = as_function(_named(_namespace(source, path), name, path), kind, f"{path}:{name}")
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        return self._function(*arguments)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FromFile) and self._told == other._told
+
+    def __hash__(self) -> int:
+        return hash(self._told)
+
+    def __reduce__(self) -> tuple[type[FromFile], tuple[str, str, str, Kind]]:
+        return FromFile, self._told
+
+    @property
+    def _told(self) -> tuple[str, str, str, Kind]:
+        return self.source, self.file, self._name, self._kind
+
+
+@lru_cache(maxsize=16)
+def _namespace(source: str, path: str) -> Mapping[str, object]:
+    """What the text defines; one that is run already is not run again."""
+    digest = hashlib.sha256(path.encode() + bytes(1) + source.encode()).hexdigest()
+    module = ModuleType(f"rmqlb_user_code_{digest[:16]}")
+    module.__file__ = path
+    try:
+        code = compile(source, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        text = f"{path}:{error.lineno}: {error.msg}" if error.lineno else f"{path}: {error.msg}"
+        hint = f"the line is: {shortened(error.text.strip(), 80)}" if error.text and error.text.strip() else None
+        raise UsageError(text, hint=hint, code="custom-code") from error
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise UsageError(f"{path}: not Python: {error or type(error).__name__}", code="custom-code") from error
+    sys.modules[module.__name__] = module  # where dataclasses and pickle look for it
+    try:
+        quietly(exec, code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"{path} raised {thrown(error, SimpleNamespace(file=path))}",
+            hint=f"python {path} shows the same; what it imports must be installed beside rmqlb",
+            code="custom-code",
+        ) from error
+    return module.__dict__
+
+
+def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
+    if name in namespace:
+        return namespace[name]
+    names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
+    raise UsageError(
+        f"{path} has no function {name}",
+        hint=suggestion("functions", name, names) if names else "it has none",
+        code="custom-code",
+    )
+
+
+def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[..., Any]:
+    """The function of what a user wrote: itself, or the method of an object or of a class without arguments.
+
+    Args:
+        written: what the user gave.
+        kind: what it is to be.
+        where: as errors name it; None is by its kind.
+
+    Raises:
+        UsageError: it cannot be called with the arguments of its kind.
+    """
+    what, wanted = where or kind.noun, f"def {own_name(written)}({', '.join(kind.arguments)})"
+    if inspect.isclass(written) and hasattr(written, kind.method):
+        try:
+            written = quietly(written)
+        except (Exception, SystemExit) as error:
+            text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
+            raise UsageError(text, hint="it is made without arguments", code="custom-code") from error
+    function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
+    if not callable(function) or inspect.isclass(function):
+        raise UsageError(
+            f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}", code="custom-code"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise UsageError(
+            f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}", code="custom-code"
+        )
+    try:
+        inspect.signature(function).bind(*kind.arguments)
+    except TypeError as error:
+        raise UsageError(
+            f"{what}: {own_name(written)} does not take {len(kind.arguments)} arguments ({error})",
+            hint=f"write {wanted}",
+            code="custom-code",
+        ) from None
+    except ValueError:
+        pass  # some that are written in C do not tell
+    return function
+
+
+def quietly(function: Callable[..., Any], *arguments: object) -> Any:
+    """What the function returns; what it prints goes to stderr, because stdout has the result."""
+    with redirect_stdout(sys.stderr):
+        return function(*arguments)
+
+
+def thrown(error: BaseException, function: object) -> str:
+    """One line: the exception, and the line of the function's file that it comes from.
+
+    >>> thrown(ValueError("no"), print)
+    'ValueError: no'
+    """
+    file, trace = file_of(function), error.__traceback__
+    places: list[tuple[str, int]] = []
+    while trace is not None:
+        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    own = [place for place in places if place[0] == file]
+    where = f" ({os.path.basename(own[-1][0])}:{own[-1][1]})" if own else ""
+    text = " ".join(str(error).split())
+    return shortened(f"{type(error).__name__}{': ' if text else ''}{text}", _LONGEST) + where
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, or its beginning.
+
+    >>> shortened("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def name_for(written: object, taken: Mapping[str, object], function: object) -> str:
+    """What a function is called in results: its name, and its file in brackets.
+
+    Args:
+        written: what the user gave.
+        taken: names of others; one that several have is told apart by a number.
+        function: the function of it.
+    """
+    title = getattr(written, "title", None)
+    first = (
+        title if isinstance(title, str) else f"{own_name(written)} ({os.path.basename(file_of(function)) or 'Python'})"
+    )
+    name, number = first, 1
+    while name in taken and taken[name] != function:
+        number += 1
+        name = f"{first} {number}"
+    return name
+
+
+def file_of(function: object) -> str:
+    """The file that a function is from, or an empty text."""
+    file = getattr(function, "file", None)
+    if not isinstance(file, str):
+        code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+        file = getattr(code, "co_filename", "")
+    return file if isinstance(file, str) else ""
+
+
+def own_name(written: object) -> str:
+    """The name of a function or class; of an object that of its class."""
+    return str(getattr(written, "__name__", None) or type(written).__name__)
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words.
+
+    >>> kind_of(5), kind_of([]), kind_of(dict)
+    ('an int', 'a list', 'the class dict')
+    """
+    if inspect.isclass(value):
+        return f"the class {own_name(value)}"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,261 @@
+"""Strategies and selectors of one's own as they are typed: FILE.py:NAME is run, and each mistake is one clear line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, Failed, error_of, run
+
+CODE = '''\
+"""What a user writes."""
+import sys
+
+print("loaded")
+
+
+def circle(group, client_id, queues, client_ids):
+    print("asked", group)
+    return queues[client_ids.index(client_id) :: len(client_ids)]
+
+
+def half(group, client_id, queues, client_ids):
+    return queues[client_ids.index(client_id) :: 2 * len(client_ids)]
+
+
+def throws(group, client_id, queues, client_ids):
+    return queues[len(queues)]
+
+
+def nothing(group, client_id, queues, client_ids):
+    pass
+
+
+def one(group):
+    return []
+
+
+def generates(group, client_id, queues, client_ids):
+    yield from queues
+
+
+def by_key(queues, key):
+    return queues[int(key) % len(queues)]
+
+
+def refuses(queues, key):
+    raise LookupError("no queue\\x1b[31m for " + str(key)) if key == 3 else TypeError
+
+
+def none(queues, key):
+    return None
+
+
+def number(queues, key):
+    return 5
+
+
+SOMETHING = 5
+'''
+ON = ("-s", EXAMPLE, "-g", "bill-svc")
+SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents", "--latency", "1ms")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "my-rules.py"
+    path.write_text(CODE, encoding="utf-8")
+    return str(path)
+
+
+def test_show_owners_has_a_column_of_it_and_stdout_is_the_result_alone(file: str) -> None:
+    ran = run("show-owners", *ON, "--strategy", f"{file}:circle", "--strategy", "AVG_BY_CIRCLE", "-o", "json")
+    assert ran.stderr.startswith("loaded\nasked bill-svc\n")
+    data = json.loads(ran.stdout)["data"]
+    ours, javas = data["strategies"]
+    assert (ours.pop("strategy"), javas.pop("strategy")) == ("circle (my-rules.py)", "AVG_BY_CIRCLE")
+    assert ours == javas
+    for queue in data["queues"]:
+        assert queue["owners"]["circle (my-rules.py)"] == queue["owners"]["AVG_BY_CIRCLE"]
+
+
+def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
+    ran = run("plan-rebalance", *ON, "--strategy", f"{file}:circle", "--to-strategy", f"{file}:half", "-o", "json")
+    data = json.loads(ran.stdout)["data"]
+    assert (data["strategy"], data["strategyAfter"]) == ("circle (my-rules.py)", "half (my-rules.py)")
+    assert data["summary"]["unassigned"] == 4
+    warnings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["warnings"]}
+    assert warnings["custom-unassigned"].startswith(
+        "strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of Skewed)"
+    )
+    assert "custom-order" in warnings
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("simulate-rebalance", "--event", "strategy-change {file}:half@5s, every 5s, down 2s", "--strategy", "AVG"),
+        ("simulate-rebalance", "--event", "join x@5s, strategy {file}:half", "--strategy", "{file}:circle"),
+        ("plan-rollout", "--to-strategy", "{file}:half", "--pause", "5s", "--trials", "2"),
+        ("show-owners", "--strategy", "PIN", "--host", "192.0.2.2", "--inner", "{file}:half"),
+        ("show-owners", "--strategy", "pin-{file}:half", "--host", "192.0.2.2"),
+    ],
+    ids=" ".join,
+)
+def test_it_is_taken_wherever_a_strategy_is(args: tuple[str, ...], file: str) -> None:
+    ran = run(*(arg.format(file=file) for arg in args), *ON, "-o", "json")
+    assert ran.code == ExitCode.OK, ran.stderr
+    assert "half (my-rules.py)" in ran.stdout
+    assert "strategy half (my-rules.py) leaves 4 queues" in ran.stdout
+
+
+def failed(*args: str) -> Failed:
+    ran = run(*args, "-q")
+    assert ran.stdout == ""
+    return error_of(
+        "".join(line for line in ran.stderr.splitlines(keepends=True) if not line.startswith(("loaded", "asked")))
+    )
+
+
+def test_what_cannot_be_loaded_is_a_line_that_says_where(file: str, tmp_path: Path) -> None:
+    def told(text: str, *options: str) -> str:
+        error = failed("show-owners", *ON, *(options or ("--strategy",)), text)
+        assert run("show-owners", *ON, *(options or ("--strategy",)), text).code == ExitCode.USAGE
+        return error.message.replace(str(tmp_path), "")
+
+    def written(name: str, text: str | bytes) -> str:
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return f"{tmp_path / name}:f"
+
+    assert told(f"{tmp_path}/no.py:f") == "--strategy /no.py: No such file or directory"
+    assert told(f"{file}") == "--strategy /my-rules.py: which function of it?"
+    assert told(f"{file}:") == "--strategy /my-rules.py:: which function of it?"
+    assert told(f"{file}:circel") == "/my-rules.py has no function circel"
+    assert told(f"{file}:one") == "/my-rules.py:one: one does not take 4 arguments (too many positional arguments)"
+    assert told(f"{file}:SOMETHING") == "/my-rules.py:SOMETHING: an int cannot be called as one"
+    assert told(f"{file}:generates") == "/my-rules.py:generates: generates is a generator or async"
+    assert told(written("syntax.py", "x = 1\ndef f(:\n")) == "/syntax.py:2: invalid syntax"
+    assert (
+        told(written("raises.py", "x = 1\ny = x[0]\n"))
+        == "/raises.py raised TypeError: 'int' object is not subscriptable (raises.py:2)"
+    )
+    assert told(written("exits.py", "import sys\nsys.exit(3)\n")) == "/exits.py raised SystemExit: 3 (exits.py:2)"
+    assert told(written("import.py", "import no_such_package\n")).startswith(
+        "/import.py raised ModuleNotFoundError: No module named"
+    )
+    assert told(written("deep.py", "(" * 5000 + ")" * 5000)).startswith("/deep.py")
+    assert told(written("latin.py", b"# \xff\n")) == "--strategy /latin.py: line 1 is not UTF-8 text"
+    assert told(written("nul.py", b"x = 1\0\n")).startswith("/nul.py")
+    assert told(written("large.py", b"#" * (1024 * 1024 + 1))) == "--strategy /large.py: larger than 1048576 bytes"
+    assert told(f"{file}:circel", "--inner") == "/my-rules.py has no function circel"
+    assert told(f"{file}/x.py:f") == "--strategy /my-rules.py/x.py: Not a directory"
+    event = f"strategy-change {file}:circel@5s, every 5s, down 2s"
+    error = failed("simulate-rebalance", *ON, "--event", event)
+    assert (error.message, error.code) == (f"--event '{event}': {file} has no function circel", "usage")
+
+
+def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file: str) -> None:
+    throws = failed("show-owners", *ON, "--strategy", f"{file}:throws")
+    assert throws == Failed(
+        "topic Skewed: IndexError: list index out of range (my-rules.py:17)",
+        "allocation",
+        "real clients would log this and keep their queues; --debug shows where it comes from",
+    )
+    assert run("show-owners", *ON, "--strategy", f"{file}:throws").code == ExitCode.DATA
+    nothing = failed("show-owners", *ON, "--strategy", f"{file}:nothing")
+    assert (nothing.message, nothing.code) == ("strategy nothing (my-rules.py) returned None", "custom-answer")
+    assert "Traceback" not in run("show-owners", *ON, "--strategy", f"{file}:throws").stderr
+    traced = run("show-owners", *ON, "--strategy", f"{file}:throws", "--debug").stderr
+    assert f'File "{file}", line 17, in throws' in traced
+
+
+def test_a_strategy_that_stands_for_a_class_of_the_application_contradicts_nobody(file: str, tmp_path: Path) -> None:
+    snapshot = Path(EXAMPLE).read_text(encoding="utf-8").replace("AllocateMessageQueueAveragely", "HouseRule")
+    path = tmp_path / "cluster.json"
+    path.write_text(snapshot, encoding="utf-8")
+    on = ("-s", str(path), "-g", "order-svc", "--add", "x")
+    unknown = failed("plan-rebalance", *on)
+    assert unknown.code == "unknown-strategy-class"
+    assert "--strategy FILE.py:FUNCTION" in (unknown.hint or "")
+    warnings = json.loads(run("plan-rebalance", *on, "--strategy", f"{file}:circle", "-o", "json").stdout)["warnings"]
+    assert "strategy-differs" not in {each["code"] for each in warnings}
+
+
+def totals(*args: str) -> dict[str, int | dict[str, int]]:
+    ran = run(*SEND, *args, "-o", "json")
+    assert ran.code == ExitCode.OK, ran.stderr
+    found: dict[str, int | dict[str, int]] = json.loads(ran.stdout)["data"]["totals"]
+    return found
+
+
+def test_a_selector_of_ones_own_picks_the_queues(file: str, tmp_path: Path) -> None:
+    ran = run(*SEND, "--selector", f"{file}:by_key", "--messages", "32", "-o", "json")
+    data = json.loads(ran.stdout)["data"]
+    assert data["scenario"]["selector"] == "by_key (my-rules.py)"
+    assert [queue["stored"] for queue in data["queues"]] == [2] * 16
+    same = json.loads(run(*SEND, "--selector", "expr:arg % n", "--messages", "32", "-o", "json").stdout)["data"]
+    assert (same["queues"], same["attempts"]) == (data["queues"], data["attempts"])
+    keys = tmp_path / "keys"
+    keys.write_text("16\n16\n3\n", encoding="utf-8")
+    keyed = json.loads(
+        run(*SEND, "--selector", "expr:arg % n", "--keys", str(keys), "--key-type", "long", "-o", "json").stdout
+    )["data"]
+    assert [(hot["key"], hot["brokerName"], hot["queueId"]) for hot in keyed["keys"]["hottest"]] == [
+        ("16", "broker-a", 0),
+        ("3", "broker-a", 3),
+    ]
+    assert [attempt["queueId"] for attempt in keyed["attempts"]] == [0, 0, 3]
+
+
+def test_hash_written_as_an_expression_is_the_hash_selector(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("".join(f"order-{number}\n" for number in range(200)), encoding="utf-8")
+    ours, javas = (
+        json.loads(run(*SEND, "--selector", text, "--keys", str(keys), "-o", "json").stdout)["data"]
+        for text in ("expr:abs(hash(arg)) % n", "hash")
+    )
+    assert (ours["queues"], ours["keys"], ours["attempts"]) == (javas["queues"], javas["keys"], javas["attempts"])
+
+
+def test_a_selector_that_throws_or_returns_null_loses_the_message_without_a_retry(file: str, tmp_path: Path) -> None:
+    lost = totals("--selector", f"{file}:none", "--messages", "5")
+    assert (lost["lost"], lost["attempts"], lost["lostBy"]) == (5, 0, {"select message queue return null": 5})
+    keys = tmp_path / "keys"
+    keys.write_text("-1\n1\n", encoding="utf-8")
+    args = ("--selector", "expr:arg % n", "--keys", str(keys), "--key-type", "int")
+    half = totals(*args, "--messages", "10")
+    assert (half["lost"], half["stored"], half["retried"]) == (5, 5, 0)
+    assert half["lostBy"] == {"select message queue threw exception": 5}
+    warned = run(*SEND, *args).stderr
+    assert (
+        "selector expr:arg % n throws for 1 of 2 messages, which are lost without a retry; the first: IndexOutOfBoundsException: index -1 of 16 queues [selector-throws]"
+        in warned
+    )
+    hottest = json.loads(run(*SEND, *args, "-o", "json").stdout)["data"]["keys"]["hottest"]
+    assert [(hot["key"], hot["queueId"]) for hot in hottest] == [("-1", None), ("1", 1)]
+    raised = run(*SEND, "--selector", f"{file}:refuses", "--messages", "3").stderr
+    assert "the first: TypeError (my-rules.py:37)" in raised
+    assert "\x1b" not in raised
+
+
+def test_a_mistake_in_a_selector_is_one_line(file: str) -> None:
+    assert failed(*SEND, "--selector", f"{file}:number")[:2] == (
+        "selector number (my-rules.py) returned an int for key 1",
+        "custom-answer",
+    )
+    assert (
+        failed(*SEND, "--selector", f"{file}:one").message
+        == f"{file}:one: one does not take 2 arguments (too many positional arguments)"
+    )
+    assert failed(*SEND, "--selector", "expr:arg ** n").code == "usage"
+    assert (
+        failed(*SEND, "--selector", "expr:hash(arg) % n", "--keys", "no-such-file").message
+        == "--keys no-such-file: No such file or directory"
+    )
+    assert (
+        failed(*SEND, "--selector", f"{file}:by_key", "--mode", "async", "--rate", "9").message
+        == "selectors are simulated for SYNC sends, not for ASYNC"
+    )

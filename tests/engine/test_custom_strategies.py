@@ -1,0 +1,365 @@
+"""Strategies that users write: asked as clients ask theirs, and what goes wrong is one clear line."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqlb import (
+    AllocationError,
+    DataError,
+    Event,
+    GroupScenario,
+    Members,
+    MessageQueue,
+    UsageError,
+    allocate,
+    allocate_for,
+    check_strategy,
+    simulate_group,
+)
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assign import assign
+from rmqlb.engine.user_code import STRATEGY, FromFile
+from tests.builders import queues, route
+from tests.vectors import vectors
+
+IDS = ("10.0.0.1@1", "10.0.0.10@1", "10.0.0.9@1")
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "custom.py"
+S = 1_000_000
+
+
+def averagely(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
+    """AVG written anew, with the checks of RocketMQ's base class."""
+    for given, text in (
+        (client_id, "currentCID is empty"),
+        (queues, "mqAll is null or mqAll empty"),
+        (client_ids, "cidAll is null or cidAll empty"),
+    ):
+        if not given:
+            raise ValueError(text)
+    if client_id not in client_ids:
+        return []
+    index, (size, more) = client_ids.index(client_id), divmod(len(queues), len(client_ids))
+    start = index * size + min(index, more)
+    return queues[start : start + size + (index < more)]
+
+
+def test_avg_written_as_a_function_is_avg_on_all_vectors() -> None:
+    seen = 0
+    for vector in vectors("allocate"):
+        if vector["strategy"] != "AVG":
+            continue
+        all_queues = [MessageQueue(*queue) for queue in vector["mqAll"]]
+        for client_id, expected in vector["expected"].items():
+            seen += 1
+            try:
+                found: Any = [
+                    list(queue)
+                    for queue in map(
+                        _plain,
+                        allocate_for(client_id, averagely, all_queues, vector["cidAll"], presorted=not vector["sort"]),
+                    )
+                ]
+            except AllocationError as error:
+                assert str(error).startswith(f"ValueError: {expected['message']} (test_custom_strategies.py:"), vector[
+                    "id"
+                ]
+            else:
+                assert found == expected, vector["id"]
+    assert seen > 500
+
+
+def _plain(queue: MessageQueue) -> tuple[str, str, int]:
+    return queue.topic, queue.broker_name, queue.queue_id
+
+
+def test_a_function_gets_the_group_and_lists_of_its_own_sorted_as_clients_sort() -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def note(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
+        asked.append((group, client_id, list(queues), list(client_ids)))
+        queues.clear()
+        client_ids.clear()
+        return queues
+
+    given = queues(3)
+    assert allocate(note, reversed(given), ["10.0.0.9@1", "10.0.0.10@1"], group="g") == {
+        "10.0.0.10@1": [],
+        "10.0.0.9@1": [],
+    }
+    ids = ["10.0.0.10@1", "10.0.0.9@1"]
+    assert asked == [("g", client_id, given, ids) for client_id in ids]
+
+
+class ByCircle:
+    """A class as users port it from Java."""
+
+    def allocate(
+        self, group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]
+    ) -> list[MessageQueue]:
+        return queues[client_ids.index(client_id) :: len(client_ids)]
+
+
+@pytest.mark.parametrize("strategy", [ByCircle, ByCircle(), ByCircle().allocate], ids=["class", "object", "method"])
+def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
+    assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda queues: None, "returned None"),
+        (iter, "returned a list_iterator"),
+        (lambda queues: (queue for queue in queues), "returned a generator"),
+        (lambda queues: queues[0], "returned a MessageQueue"),
+        (lambda queues: [queues[0].queue_id], "returned a list with an int in it: 0"),
+        (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is none of the 4"),
+        (lambda queues: queues * 1000, "returned 4,000 queues, and was given 4"),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_is_an_error_of_its_own(answer: Callable[[Any], Any], told: str) -> None:
+    def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return answer(queues)
+
+    with pytest.raises(DataError, match=r"wrong \(test_custom_strategies.py\)") as caught:
+        allocate(wrong, queues(4), IDS)
+    assert told in str(caught.value)
+    assert caught.value.code == "custom-answer"
+    assert caught.value.hint
+    assert not isinstance(caught.value, AllocationError)
+
+
+def test_a_queue_that_is_returned_twice_counts_once_as_in_javas_set() -> None:
+    def twice(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return (*queues, *queues)
+
+    assert allocate(twice, queues(4), ["a"]) == {"a": queues(4)}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        (lambda group: [], "<lambda> does not take 4 arguments"),
+        (ByCircle.allocate, "allocate does not take 4 arguments"),
+        (5, "an int cannot be called"),
+        (dict, "the class dict cannot be called"),
+        (None, "a NoneType cannot be called"),
+    ],
+)
+def test_what_is_no_strategy_is_refused(strategy: Any, told: str) -> None:
+    for ask in (lambda: allocate(strategy, queues(4), IDS), lambda: Members(IDS, strategy)):
+        with pytest.raises(UsageError) as caught:
+            ask()
+        assert told in str(caught.value)
+        assert "(group, client_id, queues, client_ids)" in (caught.value.hint or "")
+
+
+def test_an_exception_says_the_line_it_comes_from_and_keeps_its_trace() -> None:
+    def throws(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return {}["no\nsuch"]  # type: ignore[index]
+
+    line = throws.__code__.co_firstlineno + 1
+    with pytest.raises(AllocationError) as caught:
+        allocate(throws, queues(4), IDS)
+    assert str(caught.value) == f"KeyError: 'no\\nsuch' (test_custom_strategies.py:{line})"
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(AllocationError) as all_fail:
+        assign(route(a=4), Members(IDS, throws))
+    assert isinstance(all_fail.value.__cause__, KeyError)
+
+
+def test_sys_exit_in_a_strategy_is_an_exception_like_others() -> None:
+    def leaves(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        raise SystemExit(0)
+
+    with pytest.raises(AllocationError, match="SystemExit: 0"):
+        allocate(leaves, queues(4), IDS)
+
+
+def test_what_it_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    def talks(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        print("hello")
+        return []
+
+    allocate(talks, queues(4), ["a"])
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_members_and_their_strategies_may_be_functions_and_mixed() -> None:
+    mixed = Members(("a", "b", "c"), "AVG", strategy_of={"c": ByCircle})
+    assigned = assign(route(a=6), mixed)
+    by_name = assign(route(a=6), Members(("a", "b", "c"), "AVG", strategy_of={"c": "AVG_BY_CIRCLE"}))
+    assert assigned.owners == by_name.owners
+    assert Members(("a",), averagely).name == "averagely (test_custom_strategies.py)"
+    assert Members(("a",), "PIN", Settings(hosts=frozenset("a"))).name == "PIN-AVG"
+
+
+def test_functions_of_one_name_are_told_apart() -> None:
+    first, second = (_named_alike(number) for number in (1, 2))
+    members = Members(("a", "b"), first, strategy_of={"b": second})
+    assert list(members.settings.custom) == ["alike (test_custom_strategies.py)", "alike (test_custom_strategies.py) 2"]
+    owners = assign(route(a=4), members).owners
+    assert [owners[queue] for queue in queues(4, "a")] == [("a",), ("b",), (), ()]
+
+
+def _named_alike(number: int) -> Any:
+    def alike(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return [queues[number - 1]]
+
+    return alike
+
+
+def test_a_wrapper_takes_one_inside() -> None:
+    hosts = ["10.0.0.9"]
+    assert allocate("PIN", queues(4), IDS, inner=averagely, hosts=hosts) == allocate("PIN", queues(4), IDS, hosts=hosts)
+
+
+def test_a_group_over_time_runs_functions_and_changes_to_them() -> None:
+    def scenario(strategy: Any) -> GroupScenario:
+        events = (Event("leave", 5 * S, IDS[0]), Event("join", 8 * S, IDS[0], strategy=strategy))
+        return GroupScenario(events)
+
+    ours = simulate_group("g", Members(IDS, averagely), [route(a=8)], scenario(ByCircle))
+    javas = simulate_group("g", Members(IDS, "AVG"), [route(a=8)], scenario("AVG_BY_CIRCLE"))
+    assert ours.timelines == javas.timelines
+    assert ours.figures == javas.figures
+    assert ours.events[1].strategy_name == "ByCircle (test_custom_strategies.py)"
+
+
+def test_a_member_whose_strategy_throws_keeps_what_it_holds() -> None:
+    """`RebalanceImpl.rebalanceByTopic` catches the Throwable, and returns without a change."""
+    asked: list[str] = []
+
+    def refuses_three(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        asked.append(group)
+        if len(client_ids) == 3:
+            raise ValueError("three is too many")
+        return queues[client_ids.index(client_id) :: len(client_ids)]
+
+    members = Members(("a", "b"), refuses_three)
+    report = simulate_group("g", members, [route(a=4)], GroupScenario((Event("join", 5 * S, "c"),), until_us=60 * S))
+    ends = [line.intervals[-1].owners for line in report.timelines]
+    assert ends == [("a",), ("b",), ("a",), ("b",)]
+    assert set(asked) == {"g"}
+
+
+def test_a_wrong_answer_ends_a_simulation_too() -> None:
+    def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return None if len(client_ids) == 3 else queues
+
+    with pytest.raises(DataError, match="returned None"):
+        simulate_group("g", Members(("a", "b"), wrong), [route(a=4)], GroupScenario((Event("join", 5 * S, "c"),)))
+
+
+def codes(strategy: Any, number: int = 8, ids: tuple[str, ...] = IDS) -> dict[str, str]:
+    return {finding.code: finding.message for finding in check_strategy(strategy, queues(number), ids, group="g")}
+
+
+def test_a_strategy_that_does_as_it_should_has_no_finding() -> None:
+    def by_hash(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        ids = sorted(client_ids)
+        return [queue for queue in queues if ids[queue.queue_id % len(ids)] == client_id]
+
+    assert codes(by_hash) == {}
+    assert codes("CONSISTENT_HASH") == {}
+
+
+def test_the_order_that_clients_sort_their_lists_to_is_all_that_is_to_say_of_avg() -> None:
+    assert list(codes("AVG")) == list(codes(averagely)) == ["custom-order"]
+    assert "of the queues and of the client ids" in codes(averagely)["custom-order"]
+
+    def by_place_of_queue(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return queues[sorted(client_ids).index(client_id) :: len(client_ids)]
+
+    assert "order of the queues:" in codes(by_place_of_queue)["custom-order"]
+
+
+def test_queues_left_over_and_given_twice_are_named() -> None:
+    def rounds_down(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        ids, size = sorted(client_ids), len(queues) // len(client_ids)
+        mine = range(ids.index(client_id) * size, (ids.index(client_id) + 1) * size)
+        return [queue for queue in queues if queue.queue_id in mine]
+
+    assert codes(rounds_down) == {
+        "custom-unassigned": "strategy rounds_down (test_custom_strategies.py) leaves 2 queues (first broker-a:6 of T) unassigned: no consumer reads them"
+    }
+
+    def first_to_all(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        ids = sorted(client_ids)
+        return [queue for queue in queues if queue.queue_id == 0 or ids[queue.queue_id % len(ids)] == client_id]
+
+    assert codes(first_to_all) == {
+        "custom-duplicate-owners": "strategy first_to_all (test_custom_strategies.py) gives 1 queue (broker-a:0 of T) to several consumers, which all read it"
+    }
+
+
+def test_chance_and_exceptions_are_told() -> None:
+    dice = random.Random(1)
+
+    def by_chance(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        return [queue for queue in queues if dice.random() < 0.5]
+
+    assert "custom-varies" in codes(by_chance)
+    assert "custom-order" not in codes(by_chance)
+
+    def last_throws(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        ids = sorted(client_ids)
+        return [queue for queue in queues if (ids * 9)[queue.queue_id] == client_id] if client_id != ids[-1] else 1 / 0
+
+    found = codes(last_throws)
+    assert list(found) == ["custom-throws"]  # what it does not take, it may hold: that is not unassigned
+    assert (
+        "throws for 1 of 3 consumers, which keep what they hold; first 10.0.0.9@1: ZeroDivisionError"
+        in found["custom-throws"]
+    )
+
+
+def test_each_topic_is_asked_for_alone_and_a_shared_id_counts_once() -> None:
+    sizes = []
+
+    def note(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        sizes.append((len({queue.topic for queue in queues}), len(queues), tuple(client_ids)))
+        return queues if client_id == min(client_ids) else []
+
+    both = [*queues(3, topic="T"), *queues(2, topic="U")]
+    assert check_strategy(note, both, ["b", "a", "a"]) == ()
+    assert {size[:2] for size in sizes} == {(1, 3), (1, 2)}
+    assert {tuple(sorted(size[2])) for size in sizes} == {("a", "b")}
+    assert check_strategy(note, both, []) == ()
+
+
+def test_a_large_group_is_asked_again_by_sample() -> None:
+    asked = []
+
+    def note(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        asked.append(client_id)
+        return []
+
+    ids = [f"c{number}" for number in range(3000)]
+    assert [finding.code for finding in check_strategy(note, queues(1000), ids)] == ["custom-unassigned"]
+    assert 3000 < len(asked) < 3500
+
+
+SOURCE = EXAMPLE.read_text(encoding="utf-8")
+
+
+def test_the_example_gives_every_queue_once_by_weight() -> None:
+    strategy = FromFile(SOURCE, str(EXAMPLE), "weighted", STRATEGY)
+    ids = [f"192.0.2.2@inst{number}" for number in range(4)]
+    shares = allocate(strategy, queues(12), ids)
+    assert [len(shares[client_id]) for client_id in ids] == [6, 2, 2, 2]
+    assert [finding.code for finding in check_strategy(strategy, queues(13), ids)] == ["custom-order"]
+
+
+def test_a_function_of_a_file_is_pickled_as_its_text() -> None:
+    strategy = FromFile(SOURCE, "not/there.py", "weighted", STRATEGY)
+    other = pickle.loads(pickle.dumps(strategy))
+    assert (other, other.title, other.file) == (strategy, "weighted (there.py)", "not/there.py")
+    assert allocate(other, queues(7), IDS) == allocate(strategy, queues(7), IDS)
+    assert b"weighted" in pickle.dumps(Settings(custom={"weighted": strategy}))
