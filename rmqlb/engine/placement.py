@@ -2,38 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement
+from math import comb
 
 from msgspec.structs import replace
 
+from rmqlb.engine.assign import under
 from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.model.group import States
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.plan import Comparison, MovedRange, RebalancePlan, Summary
 
 _BY_PLACE = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM")
 _MOST_WORK = 50_000
 
 
-def moves_by_place(before: Side, after: Side, made_up: Sequence[str]) -> tuple[int, int] | None:
-    """The fewest and the most queues that move, over all places where the new members may sort side by side.
+def over_places(
+    plan: RebalancePlan, before: Side, after: Side, made_up: Sequence[str], states: States | None = None
+) -> RebalancePlan:
+    """The plan with what else may come of it, over the places where the new members may sort.
+
+    Where the ids themselves decide (CONSISTENT_HASH, zones, hosts) that is not known.
 
     Args:
+        plan: of this change.
         before: the group before.
         after: the group afterwards, made-up members included.
         made_up: their ids.
-
-    Returns:
-        Both numbers of queues, or None where the ids themselves decide (CONSISTENT_HASH, zones, hosts) or where the
-        group is so large that trying every place would be felt.
+        states: what was observed of each queue.
     """
+    if not made_up:
+        return plan
+    places, complete = _summaries(before, after, made_up, states)
+    return replace(
+        plan,
+        places=places,
+        summary=replace(plan.summary, moved_range=_range(places, complete)),
+        comparisons=tuple(_compared(each, before, after, made_up) for each in plan.comparisons),
+    )
+
+
+def _compared(comparison: Comparison, before: Side, after: Side, made_up: Sequence[str]) -> Comparison:
+    first, then = before, after
+    if comparison.strategy != before.members.name:
+        first, then = (replace(side, members=under(side.members, comparison.strategy)) for side in (before, after))
+    found = _range(*_summaries(first, then, made_up, None))
+    return replace(comparison, summary=replace(comparison.summary, moved_range=found))
+
+
+def _range(places: Sequence[Summary], complete: bool) -> MovedRange | None:
+    moved = [summary.moved for summary in places]
+    return MovedRange(min(moved), max(moved), complete) if moved else None
+
+
+def _summaries(
+    before: Side, after: Side, made_up: Sequence[str], states: States | None
+) -> tuple[tuple[Summary, ...], bool]:
+    """What comes of each place, and whether that is all of them; none where no place decides."""
+    if any(side.members.name not in _BY_PLACE for side in (before, after)):
+        return (), False
     real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in made_up]
     queues = sum(len(route.subscribe_queues()) for route in after.routes)
-    if after.members.name not in _BY_PLACE or (len(real) + 1) * queues > _MOST_WORK:
-        return None
-    moved = []
-    for place in range(len(real) + 1):
+    number, joiners = len(real) + 1, len(made_up)
+    complete = comb(number + joiners - 1, joiners) * queues <= _MOST_WORK
+    places: Iterable[tuple[int, ...]]
+    if complete:
+        places = combinations_with_replacement(range(number), joiners)
+    elif number * queues <= _MOST_WORK:
+        places = ((place,) * joiners for place in range(number))
+    else:
+        places = ((place,) * joiners for place in (0, number // 2, number - 1))
+    found = []
+    for taken in places:
         # Nothing sorts between an id and the same id with a NUL behind it.
-        left = real[place - 1] if place else ""
-        joiners = tuple(f"{left}\0{index:06d}" for index in range(len(made_up)))
-        members = replace(after.members, client_ids=(*real, *joiners))
-        moved.append(plan_rebalance(None, before, replace(after, members=members)).summary.moved)
-    return min(moved), max(moved)
+        ids = tuple(f"{real[place - 1] if place else ''}\0{index:06d}" for index, place in enumerate(taken))
+        members = replace(after.members, client_ids=(*real, *ids))
+        found.append(plan_rebalance(None, before, replace(after, members=members), states=states).summary)
+    return tuple(dict.fromkeys(found)), complete

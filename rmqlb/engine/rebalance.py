@@ -22,6 +22,8 @@ from rmqlb.model.plan import (
     Comparison,
     ConsumerPlan,
     Move,
+    MovedRange,
+    ObservedOwners,
     RebalancePlan,
     Summary,
     TopicPlan,
@@ -114,6 +116,7 @@ def _summary(
 ) -> Summary:
     changes = Counter(move.change for topic in topics for move in topic.moves)
     ids_before, ids_after = _ids(was), _ids(becomes)
+    moves = [move for topic in topics for move in topic.moves]
     least = [least_moves(old.owners, new.queues, ids_after) for old, new in zip(was, becomes, strict=True)]
     return Summary(
         before=spread(merged(was), ids_before),
@@ -124,9 +127,27 @@ def _summary(
         added=changes[ADDED],
         removed=changes[REMOVED],
         least_moves=None if None in least else sum(number or 0 for number in least),
-        lag_moved=_lag(move for topic in topics for move in topic.moves if move.change == MOVED),
+        lag_moved=_lag(move for move in moves if move.change == MOVED),
         publish_before=publish[0],
         publish_after=publish[1],
+        moved_range=MovedRange(changes[MOVED], changes[MOVED]),
+        lag_unassigned=_lag(move for move in moves if move.owners_after == ()),
+        lag_removed=_lag(move for move in moves if move.change == REMOVED),
+        observed=_observed(moves),
+    )
+
+
+def _observed(moves: Iterable[Move]) -> ObservedOwners | None:
+    """Of queues before the change only: what a CONFIG list invents nobody can have observed."""
+    seen = [move for move in moves if move.observed is not None and move.owners_before is not None]
+    if not seen:
+        return None
+    return ObservedOwners(
+        queues=len(seen),
+        unassigned=sum(not move.observed for move in seen),
+        duplicate_owners=sum(len(move.observed or ()) > 1 for move in seen),
+        mismatches=sum(move.observed != move.owners_before for move in seen),
+        moved=sum(bool(move.observed and move.owners_after) and move.observed != move.owners_after for move in seen),
     )
 
 
@@ -145,6 +166,8 @@ def _consumers(
 ) -> Iterable[ConsumerPlan]:
     ids_before, ids_after = _ids(was), _ids(becomes)
     processes_before, processes_after = Counter(ids_before), Counter(ids_after)
+    seen = [move.observed for topic in topics for move in topic.moves if move.observed is not None]
+    observed = Counter(client_id for owners in seen for client_id in owners)
     queues_before = counts(merged(was), processes_before)
     queues_after = counts(merged(becomes), processes_after)
     gains: dict[str, list[Move]] = {}
@@ -171,4 +194,5 @@ def _consumers(
             lag_lost=_lag(lost),
             made_up=client_id in made_up,
             idle_reason=None if queues_after.get(client_id, 1) else why_idle(client_id, becomes),
+            queues_observed=observed[client_id] if seen else None,
         )

@@ -25,7 +25,7 @@ class Move(Struct, frozen=True):
 
     Attributes:
         queue: the queue.
-        owners_before: client ids, sorted; None when the queue does not exist before.
+        owners_before: the predicted client ids, sorted; None when the queue does not exist before.
         owners_after: likewise.
         observed: the owners that the source saw; None when it did not.
         lag: messages not yet read, or None.
@@ -82,6 +82,7 @@ class ConsumerPlan(Struct, frozen=True):
         processes_after: likewise.
         queues_before: queues it owns.
         queues_after: likewise.
+        queues_observed: queues that it was seen to own before the change; None when no owner was observed.
         gained: queues it owns only after.
         lost: queues it owns only before.
         lag_gained: messages waiting in the queues gained, or None when not known for all of them.
@@ -103,6 +104,7 @@ class ConsumerPlan(Struct, frozen=True):
     lag_lost: int | None
     made_up: bool = False
     idle_reason: str | None = None
+    queues_observed: int | None = None
 
 
 class Spread(Struct, frozen=True):
@@ -144,8 +146,40 @@ class Spread(Struct, frozen=True):
         return self.most * self.consumers / self.held if self.most is not None and self.held else None
 
 
+class MovedRange(Struct, frozen=True):
+    """How many queues move, wherever ids that are not known yet sort among the others.
+
+    Attributes:
+        fewest: queues that move in the best order.
+        most: likewise in the worst.
+        complete: every order was tried; otherwise others may have fewer or more.
+    """
+
+    fewest: int
+    most: int
+    complete: bool = True
+
+
+class ObservedOwners(Struct, frozen=True):
+    """The owners that the source saw, beside the prediction before the change and after it.
+
+    Attributes:
+        queues: queues before the change whose owners were observed.
+        unassigned: those of them that nobody owned.
+        duplicate_owners: those that several client ids owned.
+        mismatches: those whose owners are not the predicted ones.
+        moved: those that had an owner and get another one afterwards.
+    """
+
+    queues: int
+    unassigned: int
+    duplicate_owners: int
+    mismatches: int
+    moved: int
+
+
 class Summary(Struct, frozen=True):
-    """A plan in numbers.
+    """A plan in numbers; but for `observed` all of it is predicted.
 
     Attributes:
         before: the spread before.
@@ -160,6 +194,11 @@ class Summary(Struct, frozen=True):
         lag_moved: messages waiting in the queues that move, or None when not known for all of them.
         publish_before: queues that producers see before.
         publish_after: likewise afterwards.
+        moved_range: `moved` over the orders of ids that are not known yet; None when not their order decides, but they
+            themselves.
+        lag_unassigned: messages waiting in the queues without an owner afterwards, or None when not known for all.
+        lag_removed: messages waiting in the queues that exist only before, likewise.
+        observed: what was observed of the owners; None when nothing was.
     """
 
     before: Spread
@@ -173,6 +212,10 @@ class Summary(Struct, frozen=True):
     lag_moved: int | None
     publish_before: int
     publish_after: int
+    moved_range: MovedRange | None = None
+    lag_unassigned: int | None = None
+    lag_removed: int | None = None
+    observed: ObservedOwners | None = None
 
 
 class Comparison(Struct, frozen=True):
@@ -231,6 +274,7 @@ class RebalancePlan(Struct, frozen=True):
         findings: what is worth a warning.
         explained: reasons were asked for.
         settling: what the members go through in between; None when that was not simulated.
+        places: the summary of each order in which ids that are not known yet were tried; none when all are known.
     """
 
     group: str | None
@@ -247,6 +291,7 @@ class RebalancePlan(Struct, frozen=True):
     explained: bool = False
     strategy_origin: Origin = "given"
     settling: Settling | None = None
+    places: tuple[Summary, ...] = ()
 
 
 class StrategyOwners(Struct, frozen=True):

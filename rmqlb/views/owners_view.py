@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
@@ -22,14 +23,50 @@ def owners_report(report: OwnersReport) -> Report:
         _consumers(report),
         _summary(report),
     )
+    data = _data(report)
+    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
+    return Report("rmqlb/owners", data, (_headline(report),), sections, labels(dict.fromkeys(report.client_ids)), rows)
+
+
+def _headline(report: OwnersReport) -> str:
     group = f"group {report.group}" if report.group else "a group"
     consumers, processes = len(set(report.client_ids)), len(report.client_ids)
     shared = f" ({processes} processes)" if processes > consumers else ""
     queues = f"{counted(len(report.queues), 'queue')} of {', '.join(report.topics)}"
-    facts = (f"{group}, {counted(consumers, 'consumer')}{shared}, {queues}",)
-    data = _data(report)
-    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
-    return Report("rmqlb/owners", data, facts, sections, labels(dict.fromkeys(report.client_ids)), rows)
+    verdict = "; ".join((*_seen(report), *_left(report)))
+    return f"{group}, {counted(consumers, 'consumer')}{shared}, {queues}{': ' if verdict else ''}{verdict}"
+
+
+def _seen(report: OwnersReport) -> Iterator[str]:
+    """What the cluster reported, the bad first, and which strategy deals so."""
+    unassigned = sum(not owners for owners in report.observed.values())
+    several = sum(len(owners) > 1 for owners in report.observed.values())
+    if unassigned:
+        yield f"{unassigned} observed to be unassigned"
+    if several:
+        yield f"{several} observed to have duplicate owners"
+    differs = {s.strategy: s.differs for s in report.strategies if s.differs is not None}
+    if not differs:
+        return
+    fitting = [name for name, number in differs.items() if not number]
+    if fitting:
+        yield f"observed owners are those of {', '.join(fitting)}"
+    else:
+        name = min(differs, key=lambda each: differs[each])
+        others = "" if len(differs) == 1 else ", and no fewer from any other strategy shown"
+        yield f"observed owners of {differs[name]} differ from {name}{others}"
+
+
+def _left(report: OwnersReport) -> Iterator[str]:
+    """What strategies leave unassigned or give to several."""
+    for what, numbers in (
+        ("unassigned", {s.strategy: s.spread.unowned for s in report.strategies}),
+        ("with duplicate owners", {s.strategy: s.spread.multiply_owned for s in report.strategies}),
+        ("read by several processes of one client ID", {s.strategy: s.spread.shared_id for s in report.strategies}),
+    ):
+        bad = [f"{number} under {name}" for name, number in numbers.items() if number]
+        if bad:
+            yield f"predicted to be {what}: {', '.join(bad)}"
 
 
 def _queues(report: OwnersReport) -> Section:

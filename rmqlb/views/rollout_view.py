@@ -54,10 +54,30 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
     best = _best(rollout)
     if best is None:
         return (f"{group}: {what}; no way was tried",)
-    facts = [f"{group}: {what}; best: {_how(best)}", _takes(best), *_costs(best)]
+    facts = [
+        f"{group}: {what}: {_verdict(rollout, best, changes=changes)}",
+        f"best: {_how(best)}",
+        _takes(best),
+        *_costs(best),
+    ]
     if changes:
         facts += [_overlap(rollout, best), *_instead(rollout, best)]
     return (*facts, f"{counted(len(rollout.choices), 'way')} tried, {counted(best.trials.trials, 'trial')} each")
+
+
+def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
+    """What even the best way costs, the worst first."""
+    parts = []
+    if best.takes_us is None:
+        parts.append("does not always settle")
+    if changes and rollout.overlap:
+        summed = f" (summed over {len(rollout.stages)} stages)" if len(rollout.stages) > 1 else ""
+        parts.append(f"mixed strategies leave {counted(rollout.overlap, 'queue')} with several owners or none{summed}")
+    spreads = best.trials.spreads
+    for what, field in (("without owner", "longest_none_us"), ("with several owners", "longest_several_us")):
+        if field in spreads and spreads[field].worst:
+            parts.append(f"a queue is {what} for up to {shown_figure(field, spreads[field].worst)}")
+    return "; ".join(parts) or "every queue has one owner all the time"
 
 
 def _best(rollout: Rollout) -> RolloutChoice | None:

@@ -156,7 +156,7 @@ def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None
 def test_a_condition_is_judged_as_without_watching() -> None:
     done = run("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "--fail-on", "moved>0", "--watch", "1h")
     assert done.code == 3
-    assert done.stderr.splitlines()[-1] == "condition met: moved>0 (it is 5)"
+    assert done.stderr.splitlines()[-1] == "condition met: moved>0 (it is 9)"
 
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:

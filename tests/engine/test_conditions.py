@@ -7,8 +7,10 @@ import pytest
 from rmqlb import UsageError
 from rmqlb.engine.figures.conditions import parse_condition
 from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.placement import over_places
 from rmqlb.engine.rebalance import plan_rebalance
-from tests.builders import route, side
+from rmqlb.model.group import QueueState
+from tests.builders import queues, route, side
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 
@@ -32,6 +34,50 @@ SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x
 def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bool | None) -> None:
     tried = try_on_plan(parse_condition(text, PLAN_FIGURES), SUMMARY)
     assert (tried.value, tried.met) == (value, met)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("moved>2", 3, True),
+        ("moved<3", 2, True),
+        ("moved>3", 3, False),
+        ("moved>=50%", 50, True),
+        ("moved>50%", 50, False),
+    ],
+)
+def test_a_limit_does_not_hold_that_some_order_of_unknown_ids_breaks(text: str, value: float, met: bool) -> None:
+    """A joiner moves 2 or 3 of 6 queues: whichever of them breaks the limit counts."""
+    before, after = side("a c", route(x=6)), side("a c joiner", route(x=6))
+    plan = over_places(plan_rebalance("g", before, after), before, after, ["joiner"])
+    tried = try_on_plan(parse_condition(text, PLAN_FIGURES), plan.summary, plan.places)
+    assert (tried.value, tried.met) == (value, met)
+
+
+OBSERVED = [("a", "a"), ("a", ""), ("b", "a"), ("b", "a b")]
+"""Predicted and observed owners of four queues."""
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("mismatches>0", 3, True),
+        ("mismatches>75%", 75, False),
+        ("observed-unassigned>0", 1, True),
+        ("observed-duplicate-owners>0", 1, True),
+        ("unowned>0", 0, False),
+    ],
+)
+def test_what_was_observed_has_figures_of_its_own(text: str, value: float, met: bool) -> None:
+    states = {
+        queue: QueueState(frozenset(seen.split())) for queue, (_, seen) in zip(queues(4, "x"), OBSERVED, strict=True)
+    }
+    same = side("a b", route(x=4))
+    condition = parse_condition(text, PLAN_FIGURES)
+    tried = try_on_plan(condition, plan_rebalance("g", same, same, states=states).summary)
+    assert (tried.value, tried.met) == (value, met)
+    unseen = try_on_plan(condition, plan_rebalance("g", same, same).summary)
+    assert unseen.met is (False if condition.name == "unowned" else None)
 
 
 def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:

@@ -1,35 +1,67 @@
-"""How many queues a joiner moves, over all the places where its id may sort."""
+"""How many queues joiners move, over all the places where their ids may sort."""
 
 from __future__ import annotations
+
+from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.placement import moves_by_place
-from rmqlb.engine.rebalance import plan_rebalance
+from rmqlb.engine.placement import over_places
+from rmqlb.engine.rebalance import Side, compare, plan_rebalance
+from rmqlb.model.plan import MovedRange, RebalancePlan
 from tests.builders import route, side
 
 
+def placed(before: Side, after: Side, *made_up: str) -> RebalancePlan:
+    return over_places(plan_rebalance(None, before, after), before, after, made_up)
+
+
+def moved_range(before: Side, after: Side, *made_up: str) -> MovedRange | None:
+    return placed(before, after, *made_up).summary.moved_range
+
+
 def test_a_joiner_at_either_end_of_two_members_is_not_a_joiner_between_them() -> None:
-    before, after = side("a c", route(x=6)), side("a c joiner", route(x=6))
-    assert moves_by_place(before, after, ["joiner"]) == (2, 3)
+    assert moved_range(side("a c", route(x=6)), side("a c joiner", route(x=6)), "joiner") == MovedRange(2, 3)
 
 
-@given(st.integers(1, 5), st.integers(1, 12), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
-def test_the_range_holds_every_real_place(members: int, queues: int, strategy: str) -> None:
-    ids = [chr(ord("b") + 2 * i) for i in range(members)]
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 12), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
+def test_the_range_is_that_of_all_real_places(members: int, joiners: int, queues: int, strategy: str) -> None:
+    """Several joiners need not sort side by side: two machines that come are rarely neighbours."""
+    letters = [chr(ord("a") + i) for i in range(members + joiners)]
+    moved = []
+    for new in combinations(letters, joiners):
+        old = " ".join(letter for letter in letters if letter not in new)
+        before = side(old, route(x=queues), strategy=strategy)
+        moved.append(plan_rebalance(None, before, side(" ".join(letters), route(x=queues), strategy=strategy)))
+    ids, made_up = letters[:members], [f"zz{i}" for i in range(joiners)]
     before = side(" ".join(ids), route(x=queues), strategy=strategy)
-    moved = [
-        plan_rebalance(None, before, side(" ".join([*ids, chr(ord("a") + 2 * i)]), route(x=queues), strategy=strategy))
-        for i in range(members + 1)
-    ]
-    found = moves_by_place(before, side(" ".join([*ids, "joiner"]), route(x=queues), strategy=strategy), ["joiner"])
-    assert found == (min(p.summary.moved for p in moved), max(p.summary.moved for p in moved))
+    found = moved_range(before, side(" ".join([*ids, *made_up]), route(x=queues), strategy=strategy), *made_up)
+    assert found == MovedRange(min(p.summary.moved for p in moved), max(p.summary.moved for p in moved))
 
 
 def test_where_ids_themselves_decide_there_is_no_range() -> None:
-    before, after = (
-        side("a", route(x=4), strategy="CONSISTENT_HASH"),
-        side("a j", route(x=4), strategy="CONSISTENT_HASH"),
-    )
-    assert moves_by_place(before, after, ["j"]) is None
+    for before, after in (("CONSISTENT_HASH", "CONSISTENT_HASH"), ("AVG", "CONSISTENT_HASH")):
+        first, then = side("a", route(x=4), strategy=before), side("a j", route(x=4), strategy=after)
+        assert moved_range(first, then, "j") is None
+
+
+def test_ids_that_are_known_have_one_place() -> None:
+    plan = placed(side("a", route(x=4)), side("a b", route(x=4)))
+    assert (plan.summary.moved_range, plan.places) == (MovedRange(2, 2), ())
+
+
+def test_of_a_large_group_some_places_are_tried_and_that_is_told() -> None:
+    ids = " ".join(f"c{index:04d}" for index in range(400))
+    found = moved_range(side(ids, route(x=400)), side(f"{ids} z", route(x=400)), "z")
+    assert found is not None
+    assert (found.fewest <= found.most, found.complete) == (True, False)
+
+
+def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
+    before, after = side("a c", route(x=6)), side("a c j", route(x=6))
+    plan = compare(plan_rebalance(None, before, after), before, after, ["AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+    ranges = [each.summary.moved_range for each in over_places(plan, before, after, ["j"]).comparisons]
+    assert ranges[0] == MovedRange(2, 3)
+    assert ranges[1] is not None
+    assert ranges[2] is None

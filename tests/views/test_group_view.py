@@ -85,7 +85,15 @@ def test_the_worst_windows_are_named_with_queue_time_and_length() -> None:
 
 def test_queues_that_stay_without_owner_are_counted() -> None:
     report = simulated({"broker-a 0": "aaa   ", "broker-a 1": "aaaaaa"})
-    assert group_report(report).facts[1].endswith("; 1 of 2 queues has none at the end")
+    assert "; 1 of 2 queues unassigned at the end; settled" in group_report(report).facts[0]
+
+
+def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
+    report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
+    first = group_report(report).facts[0]
+    assert "; 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; settled" in first
+    everybody = simulated({"broker-a 0": "a!!!"}, scenario=GroupScenario((), broadcasting=True))
+    assert "at the end" not in group_report(everybody).facts[0]
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def plan_rebalance(
             plan = _plan(found, changes, given, own, which.explain)
         plan, told = start_where(plan, found, read)
         plan = replace(plan, findings=(*plan.findings, *told))
-        tried = tuple(try_on_plan(condition, plan.summary) for condition in asked)
+        tried = tuple(try_on_plan(condition, plan.summary, plan.places) for condition in asked)
         require_known(tried, "leave the condition out to see the plan")
         return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
 
@@ -153,7 +153,7 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_routes, describe
     from rmqlb.engine.detect import detect_strategy, drift, must_be_set
-    from rmqlb.engine.placement import moves_by_place
+    from rmqlb.engine.placement import over_places
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 
     group = found.group
@@ -178,13 +178,14 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     )
     if given == ALL:
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
+    joiners = sorted(invented - set(found.made_up))
+    plan = over_places(plan, before, after, joiners, states)
     plan = _over_time(plan, found, before, after, changes)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
-    joiners = sorted(invented - set(found.made_up))
     if joiners:
-        findings.append(made_up_finding(moves_by_place(before, after, joiners)))
+        findings.append(made_up_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
         queues = [queue for route in side.routes for queue in route.subscribe_queues()]
         findings += custom_findings([side.members.name], queues, side.members.client_ids, side.members.settings)

@@ -21,8 +21,10 @@ from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
+from rmqlb.model.plan import MovedRange
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
+from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
 
@@ -218,20 +220,24 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     )
 
 
-def made_up_finding(moves: tuple[int, int] | None = None) -> Finding:
+def made_up_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
     """The warning that goes with invented ids.
 
     Args:
-        moves: the fewest and the most queues that move over all places of the joiners, where that is known.
+        moved: of a plan, how many queues move with the ids in its tables, and with any.
     """
     text = "made-up client ids sort behind IP addresses"
-    if moves is None:
-        text += "; a real process has another id, and other queues may move"
-    elif moves[0] == moves[1]:
-        text += f"; wherever the real ones sort, {moves[0]} queues move"
-    else:
-        text += f"; depending on where the real ones sort, {moves[0]} to {moves[1]} queues move"
-    return Finding("made-up-ids", text)
+    if moved is None:
+        return Finding("made-up-ids", f"{text}; a real process has another id, and other queues may move")
+    shown, over_places = moved
+    if over_places is None:
+        text = "not the order of client ids decides, but their text"
+    elif over_places.fewest == over_places.most and over_places.complete:
+        return Finding("made-up-ids", f"{text}; wherever the real ones sort, {counted(shown, 'queue')} move")
+    moves = counted(shown, "move")
+    return Finding(
+        "made-up-ids", f"{text}: the tables show {moves} with made-up ones; name the real ones with --add ID"
+    )
 
 
 def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:

@@ -1,8 +1,11 @@
-"""The figures of a plan that `--fail-on` can ask about."""
+"""The figures of a plan that `--fail-on` can ask about.
+
+Those of observed owners begin with `observed-`, but for `mismatches`; all others are predicted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rmqlb.engine.figures.conditions import Condition, Figures
 from rmqlb.model.plan import Summary, TriedCondition
@@ -23,6 +26,11 @@ _VALUES: dict[str, _Figure] = {
     "max/mean": lambda s: s.after.max_over_mean,
     "lag-moved": lambda s: s.lag_moved,
     "excess-moves": lambda s: None if s.least_moves is None else s.moved - s.least_moves,
+    "lag-unassigned": lambda s: s.lag_unassigned,
+    "lag-removed": lambda s: s.lag_removed,
+    "mismatches": lambda s: None if s.observed is None else s.observed.mismatches,
+    "observed-unassigned": lambda s: None if s.observed is None else s.observed.unassigned,
+    "observed-duplicate-owners": lambda s: None if s.observed is None else s.observed.duplicate_owners,
 }
 _WHOLES: dict[str, _Figure] = {
     "moved": lambda s: s.before.queues - s.removed,
@@ -32,12 +40,32 @@ _WHOLES: dict[str, _Figure] = {
     "unowned": lambda s: s.after.queues,
     "multiply-owned": lambda s: s.after.queues,
     "shared-id": lambda s: s.after.queues,
+    **dict.fromkeys(
+        ("mismatches", "observed-unassigned", "observed-duplicate-owners"),
+        lambda s: None if s.observed is None else s.observed.queues,
+    ),
 }
 PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))
 """Percentages are of queues, or of consumers for `idle`."""
 
 
-def try_on_plan(condition: Condition, summary: Summary) -> TriedCondition:
-    """Whether the condition is there in a plan."""
+def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary] = ()) -> TriedCondition:
+    """Whether the condition is there in a plan, or in any order of the ids that are not known yet.
+
+    Args:
+        condition: what is asked.
+        summary: the plan's.
+        places: those of the orders that were tried.
+
+    Returns:
+        The largest figure of those that meet it; of all when none does; the unknown one when there is one.
+    """
+    tried = [_try(condition, each) for each in (summary, *places)]
+    met = [each for each in tried if each.met]
+    unknown = [each for each in tried if each.met is None]
+    return max(met or unknown or tried, key=lambda each: -1 if each.value is None else each.value)
+
+
+def _try(condition: Condition, summary: Summary) -> TriedCondition:
     whole = _WHOLES[condition.name](summary) if condition.percent else None
     return condition.try_on(_VALUES[condition.name](summary), whole)

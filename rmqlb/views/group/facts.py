@@ -29,7 +29,9 @@ def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, .
     """What happened, how bad it was, what came of it for messages, and by whose rules."""
     found = windows(report)
     return (
-        "; ".join((f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), _settled(report))),
+        "; ".join(
+            (f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), *_at_end(report), _settled(report))
+        ),
         *_outage(report, found),
         _nobody(report, found),
         *(() if report.scenario.broadcasting else (_several(report, found),)),
@@ -98,9 +100,20 @@ def _outage(report: GroupReport, found: Sequence[Window]) -> Iterable[str]:
         )
 
 
+def _at_end(report: GroupReport) -> Iterable[str]:
+    """What stays bad: a group that is settled may be settled badly. Those that broadcast all own each queue."""
+    last = [one.intervals[-1].state for one in report.timelines if one.intervals]
+    bad = (
+        {"none": "unassigned"}
+        if report.scenario.broadcasting
+        else {"none": "unassigned", "several": "with duplicate owners"}
+    )
+    parts = [f"{_of(last.count(state), report)} {what}" for state, what in bad.items() if state in last]
+    if parts:
+        yield f"{' and '.join(parts)} at the end"
+
+
 def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
-    left = sum(1 for one in report.timelines if one.intervals and one.intervals[-1].state == "none")
-    at_end = f"; {_of(left, report)} {'have' if left > 1 else 'has'} none at the end" if left else ""
     window, f = longest(found, "none"), report.figures
     if window is None:
         gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
@@ -108,7 +121,7 @@ def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
         return f"every queue has an owner {when}"
     return (
         f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
-        f"{time(f.none_us)} of queue-time in all{at_end}"
+        f"{time(f.none_us)} of queue-time in all"
     )
 
 
@@ -123,7 +136,7 @@ def _several(report: GroupReport, found: Sequence[Window]) -> str:
 
 
 def _of(number: int, report: GroupReport) -> str:
-    return f"{number} of {len(report.timelines)} queues"
+    return f"{number} of {counted(len(report.timelines), 'queue')}"
 
 
 def _window(window: Window) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rmqlb.model.plan import Comparison, ConsumerPlan, Move, RebalancePlan, Spread, Summary, TriedCondition
+from rmqlb.model.plan import (
+    Comparison,
+    ConsumerPlan,
+    Move,
+    ObservedOwners,
+    RebalancePlan,
+    Spread,
+    Summary,
+    TriedCondition,
+)
 from rmqlb.views.plan.settling import settling_data
 from rmqlb.views.report import conditions_data
 
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
         ConsumerPlanData,
         EvennessData,
         MoveData,
+        ObservedData,
         PlanData,
         PlanSummaryData,
         SpreadData,
@@ -74,6 +84,7 @@ def _consumer(consumer: ConsumerPlan) -> ConsumerPlanData:
         "processesAfter": consumer.processes_after,
         "madeUp": consumer.made_up,
         "idleReason": consumer.idle_reason,
+        "queuesObserved": consumer.queues_observed,
     }
 
 
@@ -86,6 +97,7 @@ def _comparison(comparison: Comparison) -> ComparisonData:
 
 
 def _summary_data(summary: Summary) -> PlanSummaryData:
+    over = summary.moved_range
     return {
         "moved": summary.moved,
         "leastMoves": summary.least_moves,
@@ -102,6 +114,23 @@ def _summary_data(summary: Summary) -> PlanSummaryData:
         "maxOverMean": summary.after.max_over_mean,
         "before": spread_data(summary.before),
         "after": spread_data(summary.after),
+        "movedRange": None if over is None else {"fewest": over.fewest, "most": over.most, "complete": over.complete},
+        "duplicateOwners": summary.after.multiply_owned,
+        "lagUnassigned": summary.lag_unassigned,
+        "lagRemoved": summary.lag_removed,
+        "observed": _observed(summary.observed),
+    }
+
+
+def _observed(seen: ObservedOwners | None) -> ObservedData | None:
+    if seen is None:
+        return None
+    return {
+        "queues": seen.queues,
+        "unassigned": seen.unassigned,
+        "duplicateOwners": seen.duplicate_owners,
+        "mismatches": seen.mismatches,
+        "moved": seen.moved,
     }
 
 

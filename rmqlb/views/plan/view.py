@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
 from rmqlb.model.words import counted
 from rmqlb.views.plan.data import move_data, plan_data
+from rmqlb.views.plan.headline import headline
 from rmqlb.views.plan.settling import settling_facts
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
-_SUMMARY_COLUMNS = (Column("", "figure"), Column("before", "before", "number"), Column("after", "after", "number"))
 _ALWAYS = (
     "consumers",
     "queues",
@@ -58,15 +58,12 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
     strategy = plan.strategy_before + _ORIGINS[plan.strategy_origin]
     if plan.strategy_after != plan.strategy_before:
         strategy += f", afterwards {plan.strategy_after}"
-    group = f"group {plan.group}" if plan.group else "a group"
     s = plan.summary
-    least = "" if s.least_moves is None else f"; no even plan moves fewer than {s.least_moves}"
-    facts = [
-        f"{group}: {'; '.join(plan.changes) or 'no change'}",
-        f"strategy {strategy}",
-        f"{s.moved} of {counted(s.before.queues - s.removed, 'queue')} move to another consumer{least}",
-        *settling_facts(plan),
-    ]
+    least = [] if s.least_moves is None else [f"minimum for a balanced plan: {counted(s.least_moves, 'move')}"]
+    change = f"change: {'; '.join(plan.changes) or 'none'}"
+    facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *settling_facts(plan)]
+    if s.observed is not None and s.observed.moved != s.moved:
+        facts.append(f"{counted(s.observed.moved, 'queue')} move away from the observed owner")
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
         facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
@@ -79,17 +76,13 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
 
 def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
     moves = [move for topic in plan.topics for move in topic.moves]
+    differs = any(move.observed not in (None, move.owners_before) for move in moves)
     columns = (
         *QUEUE_COLUMNS,
-        Column("before", "ownersBefore", "clients"),
-        Column("after", "ownersAfter", "clients"),
+        Column("predicted before" if differs else "before", "ownersBefore", "clients"),
+        Column("predicted after" if differs else "after", "ownersAfter", "clients"),
         Column("change", "change", "change"),
-        Column(
-            "owner seen",
-            "ownersObserved",
-            "clients",
-            shown=any(move.observed not in (None, move.owners_before) for move in moves),
-        ),
+        Column("owner seen", "ownersObserved", "clients", shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=plan.explained),
@@ -135,6 +128,12 @@ def _consumers(plan: RebalancePlan) -> Section:
         Column("lag gained", "lagGained", "number", shown=known),
         Column("lag lost", "lagLost", "number", shown=known),
         Column("note", "note"),
+        Column(
+            "observed",
+            "queuesObserved",
+            "number",
+            shown=any(c.queues_observed not in (None, c.queues_before) for c in plan.consumers),
+        ),
     )
     rows = tuple(
         (
@@ -147,6 +146,7 @@ def _consumers(plan: RebalancePlan) -> Section:
             c.lag_gained,
             c.lag_lost,
             _note(c),
+            c.queues_observed,
         )
         for index, c in enumerate(plan.consumers)
     )
@@ -170,6 +170,8 @@ def _note(consumer: ConsumerPlan) -> str:
 
 
 def _comparisons(plan: RebalancePlan) -> Section:
+    ranges = [c.summary.moved_range for c in plan.comparisons]
+    ranged = any(each is None or each.fewest < each.most for each in ranges)
     columns = (
         Column("strategy", "strategy"),
         Column("moved", "moved", "number"),
@@ -179,6 +181,8 @@ def _comparisons(plan: RebalancePlan) -> Section:
         Column("multiply owned", "multiplyOwned", "number"),
         Column("max/mean before", "maxOverMeanBefore", "number"),
         Column("max/mean after", "maxOverMeanAfter", "number"),
+        Column("moved, fewest", "movedFewest", "number", shown=ranged),
+        Column("moved, most", "movedMost", "number", shown=ranged),
     )
     rows = tuple(
         (
@@ -190,14 +194,27 @@ def _comparisons(plan: RebalancePlan) -> Section:
             c.summary.after.multiply_owned,
             c.summary.before.max_over_mean,
             c.summary.after.max_over_mean,
+            None if over is None else over.fewest,
+            None if over is None else over.most,
         )
-        for c in plan.comparisons
+        for c, over in zip(plan.comparisons, ranges, strict=True)
     )
     return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
 def _summary(summary: Summary) -> Section:
-    before, after = summary.before, summary.after
+    before, after, seen = summary.before, summary.after, summary.observed
+    columns = (
+        Column("", "figure"),
+        Column("before", "before", "number"),
+        Column("after", "after", "number"),
+        Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
+    )
+    observed: dict[str, int] = {}
+    if seen is not None:
+        observed["queues"] = seen.queues
+        observed["queues without owner"] = seen.unassigned
+        observed["queues with several owners"] = seen.duplicate_owners
     rows: list[tuple[Cell, ...]] = [
         ("consumers", before.consumers, after.consumers),
         ("queues", before.queues, after.queues),
@@ -211,6 +228,5 @@ def _summary(summary: Summary) -> Section:
         ("queues a consumer, most", before.most, after.most),
         ("most / mean", before.max_over_mean, after.max_over_mean),
     ]
-    return Section(
-        "summary", "summary", _SUMMARY_COLUMNS, tuple(row for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
-    )
+    kept = ((*row, observed.get(str(row[0]))) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
+    return Section("summary", "summary", columns, tuple(kept))

@@ -14,7 +14,7 @@ class MoveData(TypedDict):
     Attributes:
         brokerName: its broker.
         queueId: its number there, from 0.
-        ownersBefore: client ids; none when nobody owns it, or when it does not exist before.
+        ownersBefore: predicted client ids; none when nobody owns it, or when it does not exist before.
         ownersAfter: likewise.
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         ownersObserved: the owners that the source saw; null when it saw none for this queue.
@@ -67,6 +67,7 @@ class ConsumerPlanData(TypedDict):
         processesAfter: likewise afterwards.
         madeUp: the id was invented, because only a number was asked for.
         idleReason: why it gets nothing afterwards; null when it gets something or is gone.
+        queuesObserved: number of queues that it was seen to own before the change; null when no owner was seen.
     """
 
     clientId: str
@@ -82,6 +83,7 @@ class ConsumerPlanData(TypedDict):
     processesAfter: int
     madeUp: bool
     idleReason: str | None
+    queuesObserved: int | None
 
 
 class EvennessData(TypedDict):
@@ -129,8 +131,40 @@ class SpreadData(EvennessData):
     consumers: int
 
 
+class MovedRangeData(TypedDict):
+    """How many queues move, wherever client ids that are not known yet sort.
+
+    Attributes:
+        fewest: in the best order.
+        most: in the worst.
+        complete: all orders were tried; otherwise others may have fewer or more.
+    """
+
+    fewest: int
+    most: int
+    complete: bool
+
+
+class ObservedData(TypedDict):
+    """The owners that the source saw before the change.
+
+    Attributes:
+        queues: queues whose owners it saw.
+        unassigned: those of them that nobody owned.
+        duplicateOwners: those with several owners.
+        mismatches: those whose owners are not the predicted ones.
+        moved: those that had an owner and get another one afterwards.
+    """
+
+    queues: int
+    unassigned: int
+    duplicateOwners: int
+    mismatches: int
+    moved: int
+
+
 class PlanSummaryData(TypedDict):
-    """A plan in numbers.
+    """A plan in numbers; but for `observed` all of it is predicted.
 
     Attributes:
         moved: queues that go from one owner to another.
@@ -148,6 +182,11 @@ class PlanSummaryData(TypedDict):
         maxOverMean: of the queues a consumer afterwards.
         before: the spread before.
         after: the spread afterwards.
+        movedRange: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
+        duplicateOwners: queues with several owners afterwards, as multiplyOwned.
+        lagUnassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
+        lagRemoved: likewise in the queues that exist only before.
+        observed: what was seen of the owners; null when nothing was.
     """
 
     moved: int
@@ -165,6 +204,11 @@ class PlanSummaryData(TypedDict):
     maxOverMean: float | None
     before: SpreadData
     after: SpreadData
+    movedRange: MovedRangeData | None
+    duplicateOwners: int
+    lagUnassigned: int | None
+    lagRemoved: int | None
+    observed: ObservedData | None
 
 
 class SettlingData(TypedDict):

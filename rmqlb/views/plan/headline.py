@@ -1,0 +1,96 @@
+"""The first line of a plan: what becomes of the group, the worst first, so that no change looks calmer than it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
+from rmqlb.model.words import counted
+
+
+def headline(plan: RebalancePlan) -> str:
+    """The group, its consumers before and after, and the verdict."""
+    s = plan.summary
+    before, after = s.before.consumers, s.after.consumers
+    consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
+    return f"{f'group {plan.group}' if plan.group else 'a group'}, {consumers}: {'; '.join(_verdicts(s))}"
+
+
+def _verdicts(s: Summary) -> Iterator[str]:
+    yield from _bad(s)
+    kept = s.before.queues - s.removed
+    nothing = s.after.unowned == s.after.queues
+    if not nothing or s.moved:
+        yield moves(s.moved, s.moved_range, kept)
+    if s.assigned:
+        yield f"{counted(s.assigned, 'queue')} that had no owner {'gets' if s.assigned == 1 else 'get'} one"
+    if s.added:
+        yield f"{counted(s.added, 'queue')} {'is' if s.added == 1 else 'are'} added"
+    yield from _observed(s)
+
+
+def _bad(s: Summary) -> Iterator[str]:
+    if s.after.unowned:
+        yield _unassigned(s)
+    if s.after.multiply_owned:
+        verb = "has" if s.after.multiply_owned == 1 else "have"
+        yield f"{_of(s.after.multiply_owned, s.after.queues)} {verb} duplicate owners"
+    if s.after.shared_id:
+        verb = "is" if s.after.shared_id == 1 else "are"
+        yield f"{_of(s.after.shared_id, s.after.queues)} {verb} read by several processes of one client ID"
+    if s.removed:
+        verb = "is" if s.removed == 1 else "are"
+        left = f" with {_messages(s.lag_removed, 'unread ')}" if s.lag_removed else ""
+        yield f"{_of(s.removed, s.before.queues)} {verb} removed{left}"
+
+
+def _unassigned(s: Summary) -> str:
+    """What nobody reads afterwards, and what of it somebody read before."""
+    number, queues = s.after.unowned, s.after.queues
+    whole = f"all {queues} queues" if number == queues > 1 else _of(number, queues)
+    before = s.before.unowned
+    verb = ("becomes" if number == 1 else "become") if not before else ("is" if number == 1 else "are")
+    was = f" ({before} before the change)" if before else ""
+    left = f", {_messages(s.lag_unassigned)} left waiting" if s.lag_unassigned else ""
+    return f"{whole} {verb} unassigned{was}{left}"
+
+
+def moves(moved: int, over_places: MovedRange | None, kept: int) -> str:
+    """How many queues move to another consumer; of ids that are not known yet, over all of their orders."""
+    if over_places is None:
+        return f"{_moving(str(moved), kept)} with made-up client ids, which other ids change"
+    if over_places.fewest == over_places.most:
+        text = _moving(str(moved), kept)
+        return text if over_places.complete else f"{text}, or more or fewer, depending on how the new client ids sort"
+    number = f"{over_places.fewest} to {over_places.most}"
+    more = "" if over_places.complete else ", or more or fewer"
+    return f"{_moving(number, kept)}{more}, depending on how the new client ids sort"
+
+
+def _moving(number: str, kept: int) -> str:
+    if number == "0":
+        return "no queue moves" if kept else "there is no queue that could move"
+    return f"{number} of {counted(kept, 'queue')} move{'s' if number == '1' else ''}"
+
+
+def _observed(s: Summary) -> Iterator[str]:
+    """What the cluster reported, where that is not the prediction."""
+    seen = s.observed
+    if seen is None or not seen.mismatches:
+        return
+    bad = [
+        f"{number} {what}"
+        for number, what in ((seen.unassigned, "unassigned"), (seen.duplicate_owners, "with duplicate owners"))
+        if number
+    ]
+    so = f", {' and '.join(bad)}" if bad else ""
+    verb = "differs" if seen.mismatches == 1 else "differ"
+    yield f"observed owners of {_of(seen.mismatches, seen.queues)} {verb} from the prediction before the change{so}"
+
+
+def _of(number: int, queues: int) -> str:
+    return f"{number} of {counted(queues, 'queue')}"
+
+
+def _messages(number: int, which: str = "") -> str:
+    return f"{number:,} {which}message{'' if number == 1 else 's'}"

@@ -1,0 +1,117 @@
+"""The first line of a plan: the worst of the change stands there, and it agrees with every figure below it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.assign import Members
+from rmqlb.engine.placement import over_places
+from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.model.group import QueueState, States
+from rmqlb.views.plan.headline import headline
+from rmqlb.views.plan.view import plan_report
+from tests.builders import queues, route, side
+
+
+def line(before: Side, after: Side, *made_up: str, states: States | None = None) -> str:
+    plan = over_places(plan_rebalance("g", before, after, states=states), before, after, made_up)
+    assert plan_report(plan).facts[0] == headline(plan)
+    return headline(plan).removeprefix("group g, ")
+
+
+def seen(*owners: str, lag: int = 0) -> dict[object, QueueState]:
+    return {
+        queue: QueueState(frozenset(ids.split()), broker_offset=lag, consumer_offset=0)
+        for queue, ids in zip(queues(len(owners), "x"), owners, strict=True)
+    }
+
+
+NOBODY = Side(Members((), "AVG"), (route(x=4),))
+
+
+def test_a_group_that_loses_all_its_consumers_says_so_first() -> None:
+    assert line(side("a b c", route(x=4)), NOBODY) == "3 → 0 consumers: all 4 queues become unassigned"
+    left = line(side("a b c", route(x=4)), NOBODY, states=seen(*"aabc", lag=301))  # type: ignore[arg-type]
+    assert left == "3 → 0 consumers: all 4 queues become unassigned, 1,204 messages left waiting"
+    assert line(side("a", route(x=1)), replace(NOBODY, routes=(route(x=1),))) == (
+        "1 → 0 consumers: 1 of 1 queue becomes unassigned"
+    )
+
+
+def test_queues_that_no_member_subscribes_to_are_unassigned_though_consumers_are_left() -> None:
+    deaf = Side(Members(("a", "b"), "AVG", subscribed={"b": frozenset({"U"})}), (route(x=4),))
+    assert line(side("a", route(x=4)), deaf) == ("1 → 2 consumers: 2 of 4 queues become unassigned; no queue moves")
+    assert line(deaf, deaf) == "2 consumers: 2 of 4 queues are unassigned (2 before the change); no queue moves"
+
+
+def test_duplicate_owners_and_processes_of_one_id_stand_before_the_moves() -> None:
+    mixed = Side(Members(("a", "b"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"}), (route(x=4),))
+    assert line(side("a b", route(x=4)), mixed).startswith(
+        "2 consumers: 1 of 4 queues becomes unassigned; 1 of 4 queues has duplicate owners; "
+    )
+    shared = line(side("a b", route(x=4)), side("a a b", route(x=4)))
+    assert "2 of 4 queues are read by several processes of one client ID" in shared
+
+
+def test_removed_queues_are_told_with_what_is_left_in_them() -> None:
+    before, after = side("a", route(x=4)), side("a", route(x=3))
+    assert line(before, after) == "1 consumer: 1 of 4 queues is removed; no queue moves"
+    states = seen(*"aaaa", lag=1)
+    assert line(before, after, states=states) == (  # type: ignore[arg-type]
+        "1 consumer: 1 of 4 queues is removed with 1 unread message; no queue moves"
+    )
+
+
+def test_the_moves_over_unknown_ids_are_a_range_and_the_summary_has_the_same() -> None:
+    before, after = side("a c", route(x=6)), side("a c joiner", route(x=6))
+    assert line(before, after, "joiner") == (
+        "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client ids sort"
+    )
+    plan = over_places(plan_rebalance("g", before, after), before, after, ["joiner"])
+    assert plan_report(plan).data["summary"]["movedRange"] == {"fewest": 2, "most": 3, "complete": True}
+    assert line(before, after) in ("2 → 3 consumers: 2 of 6 queues move", "2 → 3 consumers: 3 of 6 queues move")
+
+
+def test_where_ids_themselves_decide_the_number_is_called_one_of_many() -> None:
+    before, after = (side(ids, route(x=6), strategy="CONSISTENT_HASH") for ids in ("a c", "a c j"))
+    assert line(before, after, "j").endswith(" of 6 queues move with made-up client ids, which other ids change")
+
+
+def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() -> None:
+    """The cluster reports two queues without owner: a plan said that none is unassigned."""
+    states = seen("a", "", "", "a b")
+    same = side("a b", route(x=4))
+    plan = plan_rebalance("g", same, same, states=states)  # type: ignore[arg-type]
+    report = plan_report(plan)
+    assert report.facts[0] == (
+        "group g, 2 consumers: no queue moves; observed owners of 3 of 4 queues differ from the prediction before the "
+        "change, 2 unassigned and 1 with duplicate owners"
+    )
+    assert report.data["summary"]["observed"] == {
+        "queues": 4,
+        "unassigned": 2,
+        "duplicateOwners": 1,
+        "mismatches": 3,
+        "moved": 1,
+    }
+    titles = [column.title for column in report.sections[0].columns if column.shown]
+    assert titles[3:7] == ["predicted before", "predicted after", "change", "owner seen"]
+    (summary,) = (section for section in report.sections if section.name == "summary")
+    rows = {row[0]: row[1:] for row in summary.rows}
+    assert rows["queues without owner"] == (0, 0, 2)
+    assert rows["queues with several owners"] == (0, 0, 1)
+    assert {c["clientId"]: (c["queuesBefore"], c["queuesObserved"]) for c in report.data["consumers"]} == {
+        "a": (2, 2),
+        "b": (2, 1),
+    }
+
+
+@pytest.mark.parametrize("owners", ["aabb", None])
+def test_owners_as_predicted_and_owners_that_nobody_saw_add_nothing(owners: str | None) -> None:
+    same = side("a b", route(x=4))
+    plan = plan_rebalance("g", same, same, states=seen(*owners) if owners else None)  # type: ignore[arg-type]
+    report = plan_report(plan)
+    assert report.facts[0] == "group g, 2 consumers: no queue moves"
+    assert (report.data["summary"]["observed"] is None) == (owners is None)
+    assert "owner seen" not in [column.title for column in report.sections[0].columns if column.shown]
