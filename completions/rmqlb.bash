@@ -99,69 +99,69 @@ _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
-        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words queues reasons consumers summary; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
 _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
-        --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words strategies queues consumers summary; return ;;
-        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN all; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --fail-on) _rmqlb_beginnings moved assigned unassigned added removed idle unowned multiply-owned shared-id max min 'max/mean' lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'broker-up ' 'route-change ' 'pull-stall ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
-        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
         --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms longest-outage-ms total-outage-ms unread-ms again queues-none queues-several queues-outage queues-none-at-end queues-several-at-end queues-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
-        --inner|--strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --inner|--strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words choices order stages; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings settled-ms longest-none-ms none-ms longest-several-ms several-ms longest-outage-ms total-outage-ms unread-ms again queues-none queues-several queues-outage queues-none-at-end queues-several-at-end queues-outage-at-end queues-unread-at-end taken takes-ms overlap; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
@@ -188,13 +188,13 @@ _rmqlb_at_check() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--today) :; return ;;
-        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--today) :; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
         --fail-from) _rmqlb_words error warning note; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -238,15 +238,15 @@ _rmqlb_at_pipeline_ingest() {
 _rmqlb_at_pipeline_allocate() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--conf) :; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --as-of|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --config|--log-file) _rmqlb_files; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -265,15 +265,15 @@ _rmqlb_at_pipeline_score() {
 _rmqlb_at_pipeline_what_if() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--conf) :; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --config|--log-file) _rmqlb_files; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -319,10 +319,10 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN; return ;;
+        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --config|--log-file) _rmqlb_files; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -332,7 +332,7 @@ _rmqlb_at_pipeline_run() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -439,7 +439,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy fits-nothing group-not-seen no-pager starts-not-asked made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker static-queues slaves-go-on orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write shared-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order drift strategy-differs assumed-strategy fits-nothing group-not-seen no-pager starts-not-asked made-up-ids no-route not-subscribed unread note all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting mixed-versions other-language new-ids new-broker static-queues slaves-go-on orderly-group not-settled badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-members grpc-group broadcasting-group pop-group unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, WITHOUT_SETTINGS, WRAPPERS, custom_inside, unset_options
+from rmqlb.engine.allocate import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS, custom_inside, unset_options
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies
@@ -145,7 +145,7 @@ def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Itera
     base = _outer(given)
     # A function stands in for a class of the application's own, whatever that is called.
     others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
-    if others and base != "PIN":
+    if others and base not in PINNED:
         yield Finding("strategy-differs", f"the plan uses {given}, but members report {', '.join(others)}")
 
 

@@ -115,6 +115,21 @@ def pin(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
     return inner(among(pairs, chosen))
 
 
+def pin_over_all(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
+    """PIN_OVER_ALL: all members are counted, and only chosen ones take their share.
+
+    >>> pin_over_all(Pairs.of(np.array([3]), np.array([3])), np.array([False, True, True]), avg).tolist()
+    [-1, 1, 2]
+
+    Args:
+        pairs: groups on topics.
+        chosen: whether the member runs on a chosen machine; shape (members of the batch,).
+        inner: the strategy inside.
+    """
+    places = inner(pairs)
+    return np.where((places >= 0) & np.append(chosen, values=False)[places], places, -1)
+
+
 def _divisors(pairs: Pairs) -> Ints:
     """How many members each pair has, at least 1."""
     return np.maximum(pairs.members[pairs.groups], 1)

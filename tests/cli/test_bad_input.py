@@ -191,7 +191,9 @@ NAMES = [
         "adding or removing a consumer moves no queue",
     ),
 ]
-STRATEGIES = "strategies: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH, MACHINE_ROOM_NEARBY, PIN"
+STRATEGIES = (
+    "strategies: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, CONSISTENT_HASH, MACHINE_ROOM_NEARBY, PIN, PIN_OVER_ALL"
+)
 SPELLING = [
     plan("--strategy AVGG", USAGE, "unknown strategy AVGG", f"did you mean AVG? {STRATEGIES}"),
     plan(

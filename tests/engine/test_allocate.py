@@ -73,6 +73,27 @@ def test_pin_gives_queues_only_to_members_on_the_chosen_machines() -> None:
     assert allocate("PIN-AVG", queues(5), members, hosts=["10.9.9.9"]) == {i: [] for i in members}
 
 
+def test_pin_over_all_gives_a_chosen_member_its_share_among_all_and_nobody_the_rest() -> None:
+    members = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.2@2", "10.0.0.3@1"]
+    for inner in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"):
+        everybodys = allocate(inner, queues(9), members)
+        shares = allocate("PIN_OVER_ALL", queues(9), members, hosts=["10.0.0.2"], inner=inner)
+        assert shares == {i: everybodys[i] if i.startswith("10.0.0.2@") else [] for i in members}
+
+
+@pytest.mark.parametrize("strategy", ["PIN", "PIN_OVER_ALL"])
+def test_a_pin_of_one_topic_leaves_the_others_to_all(strategy: str) -> None:
+    members = ["10.0.0.1@1", "10.0.0.2@1"]
+    pinned, other = queues(4, topic="Pinned"), queues(4, topic="Other")
+    pins = {"Pinned": ["10.0.0.2"]}
+    shares = allocate(strategy, pinned, members, pins=pins)
+    assert [len(shares[i]) for i in members] == [0, 4 if strategy == "PIN" else 2]
+    assert allocate(strategy, other, members, pins=pins) == allocate("AVG", other, members)
+    by_host = allocate(strategy, other, members, pins=pins, hosts=["10.0.0.1"])
+    assert by_host == allocate(strategy, other, members, hosts=["10.0.0.1"])
+    assert allocate(strategy, pinned, members, pins={"Pinned": []}) == {i: [] for i in members}
+
+
 def test_config_may_differ_from_member_to_member() -> None:
     lists = {"a": queues(2), "b": queues(2)[1:]}
     assert allocate("CONFIG", queues(9), ["a", "b", "c"], config=lists) == {"a": queues(2), "b": queues(2)[1:], "c": []}

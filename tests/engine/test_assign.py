@@ -75,6 +75,11 @@ def test_queues_that_only_a_config_list_names_come_last() -> None:
             Settings(hosts=frozenset({"y"})),
             "among the 1 consumers on chosen machines: queue 2 is in block 0..2 of consumer 0",
         ),
+        (
+            "PIN_OVER_ALL",
+            Settings(hosts=frozenset({"x"})),
+            "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing",
+        ),
     ],
 )
 def test_every_strategy_explains_itself(strategy: str, settings: Settings, reason: str) -> None:
@@ -99,6 +104,8 @@ def test_the_second_process_of_an_id_is_named_as_the_reason_for_a_queue_without_
         ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})), "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
         ("CONSISTENT_HASH", Settings(virtual_nodes=0), "none of 1 queues meets one of its 0 entries on the ring first"),
         ("PIN", Settings(hosts=frozenset({"x"})), "y is not one of the chosen machines"),
+        ("PIN_OVER_ALL", Settings(hosts=frozenset({"x"})), "y is not one of the chosen machines"),
+        ("PIN_OVER_ALL", Settings(hosts=frozenset({"y"})), "consumer 1 of 2 (counted from 0), and only 1 queues"),
         ("MACHINE_ROOM_NEARBY", Settings(broker_zones={"a": "x"}, client_zones="(.)"), "zone y has no queue, and every other zone has consumers of its own"),
         ("MACHINE_ROOM_NEARBY", Settings(broker_zones={"a": "z"}, client_zones="(.)"), "zone y has no queue, and the zones without consumers have too few"),
     ],

@@ -39,7 +39,15 @@ BROKERS = st.lists(
     unique=True,
 )
 """A name with two `@` is in no room, wherever it sorts between those that are."""
-STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", "PIN")
+STRATEGIES = (
+    "AVG",
+    "AVG_BY_CIRCLE",
+    "MACHINE_ROOM",
+    "MACHINE_ROOM_NEARBY",
+    "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE",
+    "PIN",
+    "PIN_OVER_ALL",
+)
 
 
 def seen(route: TopicRouteData, client_ids: list[str], **more: object) -> ClusterSnapshot:

@@ -84,10 +84,11 @@ class Batch:
     def _strategy(self, name: str) -> allocation.Allocate:
         outer, _, inner = name.partition("-")
         match outer:
-            case "PIN":
+            case "PIN" | "PIN_OVER_ALL":
                 members = zip(self._by_place, self.client_ids, strict=True)
                 chosen = bools(host(client_id) in (settings.hosts or ()) for settings, client_id in members)
-                return partial(allocation.pin, chosen=chosen, inner=self._strategy(inner))
+                kernel = allocation.pin if outer == "PIN" else allocation.pin_over_all
+                return partial(kernel, chosen=chosen, inner=self._strategy(inner))
             case "MACHINE_ROOM_NEARBY":
                 queue_zones, member_zones = self.zones()
                 return partial(

@@ -27,7 +27,9 @@ INNER = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
 STRATEGIES = (
     *INNER,
     *(f"{outer}-{inner}" for outer in ("MACHINE_ROOM_NEARBY", "PIN", "PIN-MACHINE_ROOM_NEARBY") for inner in INNER),
+    *(f"PIN_OVER_ALL-{inner}" for inner in INNER),
     "MACHINE_ROOM_NEARBY-PIN-AVG",
+    "MACHINE_ROOM_NEARBY-PIN_OVER_ALL-AVG_BY_CIRCLE",
     "MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-CONSISTENT_HASH",
 )
 ODD = ["", "a", "b-10", "b-9", "r@b", "r@c", "q@b", "@b", "r@", "r@b@c", "r@b@", "é", "\ue000", "\U0001f600", "\ud800"]

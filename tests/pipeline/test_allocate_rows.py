@@ -33,6 +33,8 @@ STRATEGIES = (
     "MACHINE_ROOM_NEARBY-MACHINE_ROOM",
     "PIN-AVG_BY_CIRCLE",
     "PIN-MACHINE_ROOM_NEARBY-AVG",
+    "PIN_OVER_ALL-AVG",
+    "PIN_OVER_ALL-CONFIG",
     "CONFIG",
 )
 NAMES = ("a", "b@x", "r1@b", "r2@b", "\ue000", "\U0001f600", "broker-a", "broker-10", "@", "r1@")
@@ -50,6 +52,7 @@ SETTINGS = (
         client_zones={name: name[:1] or "r" for name in IDS},
         hosts=frozenset({"10.0.0.1", "r2x"}),
     ),
+    Settings(pins={"T0": frozenset({"10.0.0.1"}), "T2": frozenset()}, broker_zones="(.)", client_zones="(.)"),
     Settings(
         virtual_nodes=0,
         broker_zones={name: "z" for name in NAMES if name != "a"},
@@ -122,7 +125,7 @@ def written(step: Any, fleet: list[Group], strategy: str, with_: Settings) -> li
     return [tuple(row.values())[3:] for batch in batches for row in batch.to_pylist()]
 
 
-@pytest.mark.parametrize("with_", SETTINGS, ids=("all", "none", "lists"))
+@pytest.mark.parametrize("with_", SETTINGS, ids=("all", "pins", "none", "lists"))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=60)
 @given(fleet=fleets())

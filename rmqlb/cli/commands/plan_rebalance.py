@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec.structs import replace
 from typer import Option
 
-from rmqlb.cli.gather.shared import GroupOnTopics, group_on_topics, made_up_finding, reader, settings, wanted_for
+from rmqlb.cli.gather.shared import (
+    GroupOnTopics,
+    group_on_topics,
+    made_up_finding,
+    pins_are_used,
+    reader,
+    settings,
+    wanted_for,
+)
 from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.options.watching import WatchOptions
 from rmqlb.cli.output.look import Look
@@ -116,6 +124,7 @@ def plan_rebalance(
         write_queues=values.queue_counts(write_queues or (), "--write-queues"),
     )
     given = _strategy(strategy, changes, strategies)
+    pins_are_used(strategy_options, strategies)
     wanted = wanted_for(source, which)
     read = reader(source, terminal)
 
@@ -149,7 +158,7 @@ def _strategy(strategy: str | None, changes: Changes, strategies: Strategies) ->
 
 def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool) -> "RebalancePlan":
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
-    from rmqlb.engine.allocate.conformance import custom_findings
+    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_routes, describe
     from rmqlb.engine.detect import detect_strategy, drift, must_be_set
@@ -188,7 +197,8 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
         findings.append(made_up_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
         queues = [queue for route in side.routes for queue in route.subscribe_queues()]
-        findings += custom_findings([side.members.name], queues, side.members.client_ids, side.members.settings)
+        asked = [side.members.name], queues, side.members.client_ids, side.members.settings
+        findings += [*custom_findings(*asked), *pin_findings(*asked)]
     findings += _more_findings(found, before, after, explain)
     return replace(plan, findings=tuple(dict.fromkeys(findings)), strategy_origin=detected.origin)
 

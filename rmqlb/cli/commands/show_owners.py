@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather.shared import group_on_topics, reader, settings, wanted_for
+from rmqlb.cli.gather.shared import group_on_topics, pins_are_used, reader, settings, wanted_for
 from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.options.watching import WatchOptions
 from rmqlb.cli.output.look import Look
@@ -38,7 +38,7 @@ def show_owners(
     """
     from rmqlb.cli.values.strategies import Strategies
     from rmqlb.engine.allocate import WITHOUT_SETTINGS
-    from rmqlb.engine.allocate.conformance import custom_findings
+    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.detect import not_shown
     from rmqlb.engine.members import sort_findings
@@ -50,6 +50,7 @@ def show_owners(
     check_watch(watching, source, which.consumers, terminal)
     strategies = Strategies(strategy_options.inner)
     names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
+    pins_are_used(strategy_options, strategies)
     wanted = wanted_for(source, which)
     read = reader(source, terminal)
 
@@ -72,6 +73,7 @@ def show_owners(
         findings = [
             *found.findings,
             *custom_findings(names, report.queues, found.client_ids, own),
+            *pin_findings(names, report.queues, found.client_ids, own),
             *(not_shown(found.group, names) if found.group and not found.assumed and not strategy else ()),
         ]
         if which.explain:

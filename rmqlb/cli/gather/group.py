@@ -8,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.gather.events import events as read_events
-from rmqlb.cli.gather.shared import GroupOnTopics, fetch, group_on_topics, settings, wanted_for
+from rmqlb.cli.gather.shared import GroupOnTopics, fetch, group_on_topics, pins_are_used, settings, wanted_for
 from rmqlb.cli.options.group import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
 from rmqlb.cli.options.shared import SourceOptions, StrategyOptions
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import group as values
 from rmqlb.cli.values.amounts import count, duration_us
 from rmqlb.cli.values.strategies import Strategies
-from rmqlb.engine.allocate.conformance import custom_findings
+from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client_versions import client_version
@@ -109,6 +109,7 @@ def gather(
     group = found.group
     broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
     events, more = read_events(happens.event or (), found.client_ids, found.routes, strategies)
+    pins_are_used(strategy_options, strategies)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
         own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
@@ -132,7 +133,8 @@ def gather(
         all_new=happens.all_new,
     )
     queues = [queue for route in found.routes for queue in route.subscribe_queues()]
-    checked = () if broadcasting else custom_findings(own.custom, queues, found.client_ids, own)
+    asked = queues, found.client_ids, own
+    checked = () if broadcasting else (*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked))
     return Gathered(snapshot, found, members, scenario, (*found.findings, *told, *of_version, *more, *checked))
 
 

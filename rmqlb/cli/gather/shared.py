@@ -15,6 +15,7 @@ from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import shared as values
 from rmqlb.cli.values.strategies import Strategies
+from rmqlb.engine.allocate import is_pinned
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
@@ -280,8 +281,32 @@ def settings(
         broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
         client_zones=values.zones(options.client_zone or (), "--client-zone"),
         hosts=frozenset(options.host) if options.host else None,
+        pins=_pins(options.pin or (), topics),
         group=group or "",
     )
+
+
+def pins_are_used(options: StrategyOptions, strategies: Strategies) -> None:
+    """Refuse `--host` and `--pin` beside strategies that look at no machine: they would not count.
+
+    Raises:
+        UsageError: it is so.
+    """
+    given = "--host" if options.host else "--pin" if options.pin else None
+    if given and not any(is_pinned(name, strategies.settings) for name in strategies.named):
+        raise UsageError(
+            f"{given} counts for the strategies PIN and PIN_OVER_ALL, and none of them is named",
+            hint="write --strategy PIN, or PIN-AVG_BY_CIRCLE around another strategy",
+        )
+
+
+def _pins(texts: Sequence[str], topics: Sequence[str]) -> dict[str, frozenset[str]]:
+    pins = values.pins(texts)
+    unknown = [topic for topic in pins if topic not in topics]
+    if unknown and "*" not in topics:  # which is every topic, of a fleet
+        hint = suggestion("topics", unknown[0], topics)
+        raise UsageError(f"--pin {unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
+    return pins
 
 
 def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -> ConsumerGroup | None:

@@ -87,6 +87,12 @@ CASES: Mapping[str, Case] = {
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--host 10.0.0.2 --host 10.0.0.4",
     ),
+    "PIN_OVER_ALL": Case(
+        "Never on purpose: it shows what a PIN that counts the members elsewhere does. Compare it with the owners that "
+        "`rmqlb show-owners` saw, when queues of a pinned topic have no owner. Wraps another strategy, here AVG.",
+        settings={"hosts": ("10.0.0.2", "10.0.0.4")},
+        said="--host 10.0.0.2 --host 10.0.0.4",
+    ),
 }
 
 

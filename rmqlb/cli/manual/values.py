@@ -97,6 +97,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "USER",
             "KEY",
             "IP",
+            "TOPIC=IP,…",
             "ROOM",
         ),
         *(

@@ -192,7 +192,11 @@ class StrategyOptions(Struct, frozen=True):
     ] = None
     inner: Annotated[
         str,
-        Option(metavar="STRATEGY", help="The strategy inside MACHINE_ROOM_NEARBY or PIN.", rich_help_panel=STRATEGY),
+        Option(
+            metavar="STRATEGY",
+            help="The strategy inside MACHINE_ROOM_NEARBY or PIN(_OVER_ALL).",
+            rich_help_panel=STRATEGY,
+        ),
     ] = "AVG"
     broker_zone: Annotated[
         list[str] | None,
@@ -209,6 +213,14 @@ class StrategyOptions(Struct, frozen=True):
     host: Annotated[
         list[str] | None,
         Option(metavar="IP", help="PIN: a machine that takes part; repeatable.", rich_help_panel=STRATEGY),
+    ] = None
+    pin: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TOPIC=IP,…",
+            help="PIN: the machines of one topic; repeatable. Others have those of --host, or all.",
+            rich_help_panel=STRATEGY,
+        ),
     ] = None
 
 

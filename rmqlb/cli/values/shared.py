@@ -130,6 +130,20 @@ def queue_number(text: str, what: str) -> int:
     return int(text)
 
 
+def pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
+    """`--pin`: TOPIC=HOST,HOST, each topic once.
+
+    Raises:
+        UsageError: one is not of that form, or two are about the same topic.
+    """
+    split = [text.partition("=") for text in texts]
+    for text, (topic, _, hosts) in zip(texts, split, strict=True):
+        if not topic or not all(part.strip() for part in hosts.split(",")):
+            raise UsageError(f"--pin {text}: expected TOPIC=HOST or TOPIC=HOST,HOST")
+    must_differ(texts, [topic for topic, _, _ in split], "--pin")
+    return {topic: frozenset(part.strip() for part in hosts.split(",")) for topic, _, hosts in split}
+
+
 def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
     """`--broker-zone` and `--client-zone`: GLOB=ZONE rules of which the first that fits counts, or one REGEX.
 

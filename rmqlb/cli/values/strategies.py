@@ -23,6 +23,7 @@ class Strategies:
 
     Attributes:
         settings: the strategy inside bare wrappers, and the functions of all files that were named.
+        named: all names.
 
     Raises:
         UsageError: as `name`.
@@ -30,6 +31,7 @@ class Strategies:
 
     def __init__(self, inner: str) -> None:
         self.settings = Settings()
+        self.named: list[str] = []
         innermost = self.name(inner, "--inner")
         self.settings = Settings(inner=innermost, custom=self.settings.custom)
 
@@ -43,9 +45,14 @@ class Strategies:
         Raises:
             UsageError: there is no such strategy, or the file cannot be read or run.
         """
+        name = self._name(text, option)
+        self.named.append(name)
+        return name
+
+    def _name(self, text: str, option: str) -> str:
         outer, dash, rest = text.partition("-")
         if dash and outer.upper() in WRAPPERS and is_file(text):
-            return f"{outer.upper()}-{self.name(rest, option)}"
+            return f"{outer.upper()}-{self._name(rest, option)}"
         if is_file(text):
             name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
             return name

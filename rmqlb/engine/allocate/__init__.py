@@ -6,7 +6,7 @@ ask the same strategy object, so the cost of a whole group is not members × que
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rmqlb.engine.allocate.avg import Averagely
 from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
@@ -16,6 +16,7 @@ from rmqlb.engine.allocate.custom import CustomStrategy, with_function
 from rmqlb.engine.allocate.machine_room import ByMachineRoom
 from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
 from rmqlb.engine.allocate.pin import Pin
+from rmqlb.engine.allocate.pin_over_all import PinOverAll
 from rmqlb.engine.allocate.strategy import (
     DEFAULT_VIRTUAL_NODES,
     ConfigLists,
@@ -35,7 +36,13 @@ SIMPLE: dict[str, StrategyClass] = {
     "MACHINE_ROOM": ByMachineRoom,
     "CONSISTENT_HASH": ConsistentHash,
 }
-WRAPPERS: dict[str, type[MachineRoomNearby | Pin]] = {"MACHINE_ROOM_NEARBY": MachineRoomNearby, "PIN": Pin}
+WRAPPERS: dict[str, type[MachineRoomNearby | Pin | PinOverAll]] = {
+    "MACHINE_ROOM_NEARBY": MachineRoomNearby,
+    "PIN": Pin,
+    "PIN_OVER_ALL": PinOverAll,
+}
+PINNED = ("PIN", "PIN_OVER_ALL")
+"""The wrappers that look at a member's machine."""
 NAMES = (*SIMPLE, *WRAPPERS)
 _MOST_WRAPPERS = 16
 WITHOUT_SETTINGS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
@@ -121,13 +128,18 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
             "--broker-zone and --client-zone",
             None if settings.client_zones is None else settings.broker_zones,
         ),
-        "PIN": ("--host", settings.hosts),
+        **dict.fromkeys(PINNED, ("--host or --pin", settings.pins or settings.hosts)),
     }
     for name in _nested(strategy, settings):
         options, given = needed.get(name, ("", True))
         if given is None:
             return name, options
     return None
+
+
+def is_pinned(strategy: str, settings: Settings) -> bool:
+    """The strategy, or one inside it, looks at a member's machine."""
+    return any(name in PINNED for name in _nested(strategy, settings))
 
 
 def custom_inside(strategy: str, settings: Settings) -> str | None:
@@ -159,24 +171,26 @@ def allocate(
     broker_zones: Zones | None = None,
     client_zones: Zones | None = None,
     hosts: Iterable[str] | None = None,
+    pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
 ) -> dict[str, list[MessageQueue]]:
     """Who owns which queue once every member of the group has run its strategy.
 
     Args:
         strategy: RocketMQ's name: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, MACHINE_ROOM_NEARBY, CONSISTENT_HASH;
-            or PIN. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`. Or a function
-            (group, client id, queues, client ids) → queues, as `AllocateMessageQueueStrategy.allocate`.
+            or PIN and PIN_OVER_ALL. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`. Or a
+            function (group, client id, queues, client ids) → queues, as `AllocateMessageQueueStrategy.allocate`.
         queues: the read queues of one topic, in any order.
         client_ids: the group's members, in any order; an id that two processes share stands twice.
         presorted: take both lists as they stand instead of sorting them as clients do.
         virtual_nodes: CONSISTENT_HASH, ring entries a member.
         consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken.
         config: CONFIG, one list for all members, or a list by client id.
-        inner: the strategy inside MACHINE_ROOM_NEARBY or PIN, by name or as a function.
+        inner: the strategy inside MACHINE_ROOM_NEARBY, PIN or PIN_OVER_ALL, by name or as a function.
         broker_zones: MACHINE_ROOM_NEARBY, broker name → zone: a mapping, a function, or a pattern with one group.
         client_zones: MACHINE_ROOM_NEARBY, client id → zone, likewise.
-        hosts: PIN, the machines that take part, as they stand before the `@` of a client id.
+        hosts: PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id.
+        pins: the same for single topics: topic → machines; the others have `hosts`, or without these all machines.
         group: what a function is given as the group's name.
 
     Returns:
@@ -187,7 +201,7 @@ def allocate(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy.
     """
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, group)
+    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings)
     if not ids:
         prepared.share("nobody")  # every client would throw; so does this
@@ -208,6 +222,7 @@ def allocate_for(
     broker_zones: Zones | None = None,
     client_zones: Zones | None = None,
     hosts: Iterable[str] | None = None,
+    pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
 ) -> list[MessageQueue]:
     """One member's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
@@ -219,7 +234,7 @@ def allocate_for(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy.
     """
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, group)
+    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings)
     return list(prepared.share(client_id))
 
@@ -245,6 +260,7 @@ def _settings(
     broker_zones: Zones | None,
     client_zones: Zones | None,
     hosts: Iterable[str] | None,
+    pins: Mapping[str, Iterable[str]] | None,
     group: str,
 ) -> Settings:
     inner, own = with_function(inner, Settings())
@@ -256,6 +272,7 @@ def _settings(
         broker_zones=broker_zones,
         client_zones=client_zones,
         hosts=None if hosts is None else frozenset(hosts),
+        pins={topic: frozenset(machines) for topic, machines in (pins or {}).items()},
         custom=own.custom,
         group=group,
     )

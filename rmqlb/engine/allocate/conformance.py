@@ -14,8 +14,9 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import custom_inside, prepare
+from rmqlb.engine.allocate import custom_inside, full_name, is_pinned, prepare
 from rmqlb.engine.allocate.custom import with_function
+from rmqlb.engine.allocate.pin import chosen_hosts, host
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.errors import AllocationError
 from rmqlb.model.finding import Finding
@@ -75,11 +76,8 @@ def check_strategy(
         UsageError: there is no such strategy.
     """
     name, own = with_function(strategy, replace(settings or Settings(), group=group))
-    topics: dict[str, list[MessageQueue]] = {}
-    for queue in sort_queues(queues):
-        topics.setdefault(queue.topic, []).append(queue)
     ids = sort_client_ids(set(client_ids))
-    checked = {topic: _check(name, its_queues, ids, own) for topic, its_queues in topics.items() if ids}
+    checked = {topic: _check(name, its_queues, ids, own) for topic, its_queues in _by_topic(queues).items() if ids}
     return tuple(_findings(name, checked, len(ids)))
 
 
@@ -103,6 +101,55 @@ def custom_findings(
         for name in names
         for finding in check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
     )
+
+
+def pin_findings(
+    strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
+) -> tuple[Finding, ...]:
+    """What pinning topics to machines leaves unassigned: by a mistake in it, or because nobody runs there.
+
+    Args:
+        strategies: names of strategies.
+        queues: of all topics.
+        client_ids: the members.
+        settings: those of the strategies.
+    """
+    names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
+    topics = _by_topic(queues) if names else {}
+    ids = sort_client_ids(set(client_ids))
+    return tuple(finding for name in names for finding in _pinned(name, topics, ids, settings)) if ids else ()
+
+
+def _pinned(
+    name: str, topics: Mapping[str, list[MessageQueue]], ids: list[str], settings: Settings
+) -> Iterator[Finding]:
+    full = full_name(name, settings)
+    left: list[MessageQueue] = []
+    for topic, queues in topics.items():
+        throws: dict[str, str] = {}
+        answers = _answers(name, queues, ids, ids, settings, throws)
+        owned = {queue for answer in answers.values() for queue in answer or ()}
+        hosts = chosen_hosts(queues, settings)
+        if throws or hosts is None or len(owned) == len(queues):
+            continue
+        if not any(host(client_id) in hosts for client_id in ids):
+            machines = ", ".join(sorted(hosts)) or "none"
+            yield Finding("pin-nobody", f"no consumer runs on a machine that topic {topic} is pinned to ({machines})")
+        elif full.startswith("PIN_OVER_ALL-"):
+            left += [queue for queue in queues if queue not in owned]
+    if left:
+        yield Finding(
+            "pin-over-all",
+            f"strategy {full} leaves {_told(left)} unassigned: they fall to consumers that are not on the chosen "
+            f"machines and take nothing; PIN shares {_them(left)} among those that are",
+        )
+
+
+def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    topics: dict[str, list[MessageQueue]] = {}
+    for queue in sort_queues(queues):
+        topics.setdefault(queue.topic, []).append(queue)
+    return topics
 
 
 def _check(strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings) -> Checked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, StrategyClass, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, first_indexes, takes_part
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -12,7 +12,8 @@ class Pin:
     """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
 
     Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
-    before the first `@` of its client id. When no member runs on a chosen machine, every queue is without an owner.
+    before the first `@` of its client id. When no member runs on a chosen machine, every queue is unassigned. Machines
+    may be chosen for some topics only; all members share the others.
 
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
@@ -25,18 +26,25 @@ class Pin:
     def __init__(self, inner: StrategyClass) -> None:
         self._inner = inner
 
-    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Pinned:
-        return _Pinned(self._inner, queues, client_ids, settings)
+    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
+        hosts = chosen_hosts(queues, settings)
+        if hosts is None:
+            return self._inner(queues, client_ids, settings)
+        return _Pinned(self._inner, hosts, queues, client_ids, settings)
 
 
 class _Pinned:
     def __init__(
-        self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+        self,
+        inner: StrategyClass,
+        hosts: frozenset[str],
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+        settings: Settings,
     ) -> None:
         self._queues = queues
         self._client_ids = client_ids
         self._members = first_indexes(client_ids)
-        hosts = settings.hosts or frozenset()
         self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
         self._is_chosen = frozenset(self._chosen)
         self._inner = inner(queues, self._chosen, settings)
@@ -55,6 +63,18 @@ class _Pinned:
         if client_id in self._is_chosen:
             return self._inner.why_idle(client_id)
         return f"{host(client_id)} is not one of the chosen machines"
+
+
+def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
+    """The machines that take part in the topic of these queues; None when all do.
+
+    Without machines of its own a topic has those of all topics; where only single topics are pinned, it has none.
+    """
+    if queues and queues[0].topic in settings.pins:
+        return settings.pins[queues[0].topic]
+    if settings.hosts is None and settings.pins:
+        return None
+    return settings.hosts or frozenset()
 
 
 def host(client_id: str) -> str:

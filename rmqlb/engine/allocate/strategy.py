@@ -34,10 +34,11 @@ class Settings(Struct, frozen=True):
         virtual_nodes: CONSISTENT_HASH, ring entries a member.
         consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set.
         config: CONFIG, the configured queues; None when never set.
-        inner: MACHINE_ROOM_NEARBY and PIN, name of the strategy inside.
+        inner: MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL, name of the strategy inside.
         broker_zones: MACHINE_ROOM_NEARBY, broker name → zone.
         client_zones: MACHINE_ROOM_NEARBY, client id → zone.
-        hosts: PIN, the machines that take part, as they stand before the `@` of a client id.
+        hosts: PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id.
+        pins: the same for single topics; one that is not in it has `hosts`, or without these all machines.
         custom: name → the function behind it, of strategies that users write.
         group: the group's name, which such a function is given.
     """
@@ -49,6 +50,7 @@ class Settings(Struct, frozen=True):
     broker_zones: Zones | None = None
     client_zones: Zones | None = None
     hosts: frozenset[str] | None = None
+    pins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     custom: Mapping[str, StrategyFunction] = field(default_factory=dict)
     group: str = ""
 

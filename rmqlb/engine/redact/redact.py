@@ -20,7 +20,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 
 NOTE = (
     "the names are redacted and sort as the real ones do: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "
-    "MACHINE_ROOM_NEARBY and PIN give every queue to the same member; CONSISTENT_HASH hashes names and does not"
+    "MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL give every queue to the same member; CONSISTENT_HASH hashes names and "
+    "does not"
 )
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 _COUNT = re.compile(r"[-+0-9:]{0,24}")

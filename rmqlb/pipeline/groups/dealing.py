@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rmqlb.engine.allocate import WRAPPERS, full_name
+from rmqlb.engine.allocate import PINNED, WRAPPERS, full_name
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.machine_room_nearby import resolve
 from rmqlb.engine.allocate.pin import host
@@ -33,6 +33,8 @@ def has_kernel(strategy: str, settings: Settings) -> bool:
     outer, _, inner = full_name(strategy, settings).partition("-")
     if outer not in WRAPPERS:
         return outer in WITH_KERNEL
+    if outer in PINNED and settings.pins:
+        return False  # the chosen members differ from topic to topic
     return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
 
 
@@ -101,6 +103,8 @@ class Dealing:
         inside = self._strategy(inner)
         if outer == "PIN":
             return lambda pairs: allocation.pin(pairs, self._chosen, inside)
+        if outer == "PIN_OVER_ALL":
+            return lambda pairs: allocation.pin_over_all(pairs, self._chosen, inside)
         return lambda pairs: allocation.machine_room_nearby(pairs, *self._zones, inside)
 
     def _consistent_hash(self, pairs: Pairs) -> Ints:

@@ -13,7 +13,7 @@ from rmqlb.cli.commands.pipeline.options import (
     StrategiesOptions,
     WarehouseOptions,
 )
-from rmqlb.cli.gather.shared import settings
+from rmqlb.cli.gather.shared import pins_are_used, settings
 from rmqlb.cli.options.shared import StrategyOptions
 from rmqlb.cli.values import amounts
 from rmqlb.cli.values import send as send_values
@@ -71,6 +71,7 @@ def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str,
     nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
     if nearby and not (options.broker_zone and options.client_zone):
         raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
+    pins_are_used(options, asked)
     own = settings(options, [EVERY_TOPIC], asked)
     return {"strategies": names, "settings": own, "settings_text": repr((options, own.config, asked.sources))}
 

@@ -1,0 +1,94 @@
+"""Topics pinned to machines: `--pin`, and what it leaves unassigned when it is written by mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, SKEWED, error_of, run
+
+ON = ("--consumers", "10.0.0.1@1,10.0.0.2@1,10.0.0.3@1")
+SKEWED_ON = ("-s", SKEWED, "--topic", "Skewed", *ON)
+GROUP = ("-s", EXAMPLE, "-g", "order-svc", *ON)
+
+
+def told(*args: str) -> tuple[Any, dict[str, str]]:
+    ran = run(*args, "-o", "json")
+    assert ran.code == ExitCode.OK, ran.stderr
+    document = json.loads(ran.stdout)
+    return document["data"], {each["code"]: each["message"] for each in document["warnings"]}
+
+
+def test_only_the_pinned_topic_goes_to_its_machines() -> None:
+    data, warnings = told(
+        "show-owners", *GROUP, "--strategy", "PIN", "--strategy", "AVG", "--pin", "Skewed=10.0.0.2,10.0.0.3"
+    )
+    for queue in data["queues"]:
+        pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
+        assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
+    assert not {"pin-over-all", "pin-nobody"} & warnings.keys()
+
+
+def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
+    data, warnings = told(
+        "plan-rebalance", *GROUP, "--strategy", "AVG", "--to-strategy", "PIN_OVER_ALL", "--pin", "Skewed=10.0.0.1"
+    )
+    assert data["summary"]["unassigned"] == 6
+    assert warnings["pin-over-all"] == (
+        "strategy PIN_OVER_ALL-AVG leaves 6 queues (first broker-a:3 of Skewed) unassigned: they fall to consumers that "
+        "are not on the chosen machines and take nothing; PIN shares them among those that are"
+    )
+    _, healed = told(
+        "plan-rebalance", *GROUP, "--strategy", "PIN_OVER_ALL", "--to-strategy", "PIN", "--pin", "Skewed=10.0.0.1"
+    )
+    assert "pin-over-all" in healed  # of the owners before
+
+
+def test_machines_without_a_consumer_are_named() -> None:
+    for strategy in ("PIN", "PIN_OVER_ALL"):
+        _, warnings = told("show-owners", *SKEWED_ON, "--strategy", strategy, "--pin", "Skewed=10.0.0.8,10.0.0.9")
+        assert (
+            warnings["pin-nobody"]
+            == "no consumer runs on a machine that topic Skewed is pinned to (10.0.0.8, 10.0.0.9)"
+        )
+        assert "pin-over-all" not in warnings
+
+
+def test_a_group_over_time_is_pinned_too() -> None:
+    data, warnings = told(
+        "simulate-rebalance",
+        *SKEWED_ON,
+        "--strategy",
+        "PIN_OVER_ALL",
+        "--host",
+        "10.0.0.1",
+        "--event",
+        "leave 10.0.0.2@1@5s",
+    )
+    assert data["strategy"] == "PIN_OVER_ALL-AVG"
+    assert "pin-over-all" in warnings
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--strategy", "PIN", "--pin", "Skewed"), "--pin Skewed: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--pin", "=10.0.0.1"), "--pin =10.0.0.1: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--pin", "Skewed=10.0.0.1,"), "--pin Skewed=10.0.0.1,: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--pin", "Skewed="), "--pin Skewed=: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--pin", "Sewed=10.0.0.1"), "--pin Sewed=…: none of the topics looked at is Sewed"),
+        (
+            ("--strategy", "PIN", "--pin", "Skewed=10.0.0.1", "--pin", "Skewed=10.0.0.2"),
+            "--pin Skewed=10.0.0.2: it is about the same as --pin Skewed=10.0.0.1, and one would not count",
+        ),
+        (("--pin", "Skewed=10.0.0.1"), "--pin counts for the strategies PIN and PIN_OVER_ALL, and none of them is named"),
+        (("--strategy", "AVG", "--host", "10.0.0.1"), "--host counts for the strategies PIN and PIN_OVER_ALL, and none of them is named"),
+    ],
+)  # fmt: skip
+def test_a_pin_that_cannot_count_is_refused(args: tuple[str, ...], message: str) -> None:
+    for command in (("show-owners",), ("plan-rebalance", "--add", "1"), ("simulate-rebalance", "--event", "join x@5s")):
+        ran = run(*command, *SKEWED_ON, *args, "-q")
+        assert (error_of(ran.stderr).message, ran.code, ran.stdout) == (message, ExitCode.USAGE, "")
