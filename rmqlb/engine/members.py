@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rmqlb.engine.allocate import JAVA_CLASSES
+from rmqlb.engine.unowned import pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
@@ -43,7 +44,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
             f"the members of group {group.group} look like gRPC clients ({ids[0]}): the proxy hands them messages, "
             "no client owns a queue",
             hint="if they are not, name them: --consumers ID,ID,…",
-            code="grpc-group",
+            code="behind-proxy",
         )
     return ids
 
@@ -56,7 +57,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
         broadcasting_too: let a broadcasting group pass.
 
     Raises:
-        DataError: it is a broadcasting or a POP group.
+        DataError: it is a broadcasting group, or one that consumes by POP whatever it consumes.
     """
     if group.message_model == BROADCASTING and not broadcasting_too:
         raise DataError(
@@ -65,11 +66,10 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
             code="broadcasting-group",
         )
     if group.consume_type == CONSUME_POP:
-        raise DataError(
-            f"group {group.group} consumes by POP: the brokers hand out messages, no client owns a queue",
-            hint="adding or removing a consumer moves no queue",
-            code="pop-group",
-        )
+        raise pop_refusal(group, ())
+    topics = {topic for topic in group.topics or () if not topic.startswith(RETRY_PREFIX)}
+    if topics and topics <= popped_topics(group):
+        raise pop_refusal(group, topics)
 
 
 def is_grpc(client_id: str) -> bool:

@@ -86,6 +86,7 @@ class MemberReport(Struct, frozen=True):
         client_rebalance: False when the broker assigns its queues (5.x), or None.
         consume_timestamp: `consumeTimestamp`, by the member's own clock, as yyyyMMddHHmmss; or None.
         started_at: when it started, ms since 1970, or None.
+        pop_topics: topics of which it takes messages by POP, or None.
     """
 
     client_id: str
@@ -94,6 +95,7 @@ class MemberReport(Struct, frozen=True):
     client_rebalance: bool | None = None
     consume_timestamp: str | None = None
     started_at: int | None = None
+    pop_topics: frozenset[str] | None = None
 
 
 class QueueState(Struct, frozen=True):
@@ -152,6 +154,11 @@ class ConsumerGroup(Struct, frozen=True):
         topics: topics of the group's subscription, `%RETRY%` included, or None.
         queues: what is known of single queues.
         reports: what members say of themselves, by client id; a member that did not answer is absent.
+        request_modes: topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they
+            differ; None when nobody looked. Consumers that rebalance by themselves pull whatever it is.
+        consume_tps: messages that brokers gave the group in a second, over the last minute, or None.
+        polling_num: receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a
+            consumer.
     """
 
     group: str
@@ -163,6 +170,9 @@ class ConsumerGroup(Struct, frozen=True):
     topics: tuple[str, ...] | None = None
     queues: States = field(default_factory=dict)
     reports: Mapping[str, MemberReport] = field(default_factory=dict)
+    request_modes: Mapping[str, tuple[str, ...]] | None = None
+    consume_tps: float | None = None
+    polling_num: int | None = None
 
     @property
     def client_ids(self) -> tuple[str, ...] | None:

@@ -13,6 +13,8 @@ Rules of this file:
 
 from __future__ import annotations
 
+import json
+
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
 
@@ -103,3 +105,29 @@ def get_max_offset(topic: str, queue_id: int) -> RemotingCommand:
 def get_min_offset(topic: str, queue_id: int) -> RemotingCommand:
     """Code 31: the first message of a queue that is not deleted yet; less than 0 of a queue that is not there."""
     return _request(RequestCode.GET_MIN_OFFSET, topic=topic, queueId=queue_id)
+
+
+# To a broker since 5.0: who consumes by POP. One before it answers that it does not know the code, or nothing at all.
+
+
+def query_assignment(consumer_group: str, topic: str, client_id: str, strategy: str) -> RemotingCommand:
+    """Code 400: the queues that the broker would assign to a client, and whether it shall PULL or POP them."""
+    body = {
+        "clientId": client_id,
+        "consumerGroup": consumer_group,
+        "messageModel": "CLUSTERING",
+        "strategyName": strategy,
+        "topic": topic,
+    }
+    text = json.dumps(body, ensure_ascii=False)
+    return RemotingCommand(code=RequestCode.QUERY_ASSIGNMENT, body=text.encode("utf-8", "surrogatepass"))
+
+
+def get_all_message_request_mode() -> RemotingCommand:
+    """Code 402: PULL or POP of each topic and group for which it was set; the others have the broker's default."""
+    return _request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+
+
+def polling_info(consumer_group: str, topic: str) -> RemotingCommand:
+    """Code 200055: how many receive requests (POP) of the group wait at the broker for a message of any queue."""
+    return _request(RequestCode.POLLING_INFO, consumerGroup=consumer_group, topic=topic, queueId=-1)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from rmqlb.errors import ProtocolError
 
+V5_0_0: Final = 413
 V5_5_0: Final = 513
 """The version that rmqlb's requests carry."""
 HIGHER_VERSION: Final = 612

@@ -42,7 +42,8 @@ from rmqlb.sources.at_once import asking_at_once
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.offsets import OffsetReads, offsets_told, with_stored
-from rmqlb.sources.owners import with_owners
+from rmqlb.sources.owners import popped_topics, with_owners
+from rmqlb.sources.pop import PopReads, polling_num, request_modes
 from rmqlb.sources.source import Progress, Refused, no_progress
 
 AT_ONCE = 4
@@ -67,6 +68,10 @@ class AdminReads(Protocol):
     @property
     def offset_reads(self) -> OffsetReads | None:
         """How brokers are asked about single queues; None where they cannot be."""
+
+    @property
+    def pop_reads(self) -> PopReads | None:
+        """How brokers are asked about consumption by POP; None where they cannot be."""
 
     def topics(self) -> list[str]:
         """The names of all topics."""
@@ -210,6 +215,8 @@ class _Reading:
             EndpointError: no broker tells its members.
         """
         group = self._members(wanted)
+        if wanted.owners and group.views == ():
+            return self._unlisted(group)
         if not wanted.owners or not group.views or group.message_model not in (CLUSTERING, None):
             return group
         return self._with_owners(group)
@@ -291,11 +298,40 @@ class _Reading:
             sorted(via),
             f"member of group {group.group}",
         )
+        reports = {client_id: report for client_id, (report, _) in answers}
+        held = {client_id: queues for client_id, (_, queues) in answers}
+        group = replace(
+            group, queues=with_owners(states, held, frozenset(via), popped_topics(reports)), reports=reports
+        )
+        return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
+
+    def _unlisted(self, group: ConsumerGroup) -> ConsumerGroup:
+        """A group of which no broker lists a consumer, with what shows whether it is consumed all the same."""
+        name, addresses = group.group, list(self._reads.brokers(group.group).values())
+        states: dict[MessageQueue, QueueState] = {}
+        rates: list[float] = []
+        for _, (some, rate) in self._each(
+            "offsets", lambda address: self._consumed(name, address), addresses, f"offsets of group {name} at"
+        ):
+            states.update(some)
+            rates += [] if rate is None else [rate]
+        topics = sorted({queue.topic for queue in states})
+        self.routes(topics, tolerant=True)
         return replace(
             group,
-            queues=with_owners(states, {i: held for i, (_, held) in answers}, frozenset(via)),
-            reports={client_id: report for client_id, (report, _) in answers},
+            topics=tuple(topics) or None,
+            queues=states,
+            consume_tps=sum(rates) if rates else None,
+            polling_num=polling_num(self._reads.pop_reads, name, topics, addresses),
         )
+
+    def _consumed(self, group: str, address: str) -> tuple[States, float | None]:
+        """Nothing where the far side refuses, as a Dashboard does for a group that has stored no offset."""
+        reads = self._reads.pop_reads
+        try:
+            return (self._reads.offsets(group, [address]), None) if reads is None else reads.consumed(group, address)
+        except Refused:
+            return {}, None
 
     def _offsets(self, group: str, addresses: Sequence[str]) -> States:
         states, reads = self._reads.offsets(group, addresses), self._reads.offset_reads

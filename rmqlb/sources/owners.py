@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 
 from msgspec.structs import replace
 
-from rmqlb.model.group import QueueState
+from rmqlb.model.group import MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -14,6 +14,7 @@ def with_owners(
     queues: Mapping[MessageQueue, QueueState],
     held: Mapping[str, Set[MessageQueue]],
     members: Set[str] | None,
+    popped: Set[str] = frozenset(),
 ) -> dict[MessageQueue, QueueState]:
     """The queues with their owners as the members themselves report them.
 
@@ -21,10 +22,12 @@ def with_owners(
         queues: what is known of each queue so far.
         held: client id → the queues it holds; a member that did not answer is absent.
         members: all client ids of the group, or None when they are unknown.
+        popped: topics whose messages members take by POP, which makes nobody an owner.
 
     Returns:
         The same queues and those held. A queue that an answering member holds is owned by those who hold it. A queue
-        that nobody holds has no owner when every member answered; otherwise what was known before stands.
+        that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise what
+        was known before stands.
     """
     owners: dict[MessageQueue, set[str]] = {}
     for client_id, its_queues in held.items():
@@ -35,6 +38,11 @@ def with_owners(
     for queue, state in states.items():
         if queue in owners:
             states[queue] = replace(state, owners=frozenset(owners[queue]))
-        elif complete:
+        elif complete and queue.topic not in popped:
             states[queue] = replace(state, owners=frozenset())
     return states
+
+
+def popped_topics(reports: Mapping[str, MemberReport]) -> frozenset[str]:
+    """The topics of which members report that they take messages by POP."""
+    return frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))

@@ -169,20 +169,20 @@ NAMES = [
     Bad(
         f"{PLAN} -s {{}}/memberless.json --topic T",
         DATA,
-        "group g has no member online: nobody owns its queues",
-        "plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
+        "group g has no consumer online",
+        "plan with --add N or --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
     ),
     Bad(
         f"{OWNERS} -s {{}}/memberless.json --topic T",
         DATA,
-        "group g has no member online: nobody owns its queues",
-        "name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
+        "group g has no consumer online",
+        "name consumers with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
     ),
     Bad(
         f"{PLAN} -s {{}}/pop.json",
         DATA,
-        "group g consumes by POP: the brokers hand out messages, no client owns a queue",
-        "adding or removing a consumer moves no queue",
+        "group g consumes by POP: several consumers may take messages from one queue, none owns it",
+        "POP is not modelled yet; adding or removing a consumer moves no queue",
     ),
     Bad(
         f"{PLAN} -s {{}}/broadcasting.json",
@@ -677,7 +677,7 @@ def test_a_route_without_queues_is_shown(format_: str) -> None:
 def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
     ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
     assert (ran.code, ran.stdout) == (DATA, "")
-    assert ran.stderr.startswith("error: the group has no member online: nobody owns its queues [no-members]\n")
+    assert ran.stderr.startswith("error: the group has no consumer online [no-consumer-online]\n")
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
     assert "made-up-ids" in [warning["code"] for warning in value["warnings"]]
     code, _, stderr = piped(snapshot(clientIds=[]), "--event", "broker-down a@0s")
     assert code == ExitCode.DATA
-    assert "has no member online, and none joins" in stderr
+    assert "has no consumer online, and none joins" in stderr
 
 
 def test_a_topic_that_nobody_can_read_is_told() -> None:

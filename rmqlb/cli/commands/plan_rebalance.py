@@ -25,7 +25,7 @@ from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.values import shared as values
 from rmqlb.cli.values.strategies import Strategies
 from rmqlb.engine.changes import Changes
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,6 +164,7 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     from rmqlb.engine.detect import detect_strategy, drift, must_be_set
     from rmqlb.engine.placement import over_places
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
+    from rmqlb.engine.unowned import nobody_online
 
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
@@ -173,11 +174,7 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:
-        raise DataError(
-            f"{found.title} has no member online: nobody owns its queues",
-            hint="plan with --add N or --consumers; members behind a gRPC proxy are not seen here and own no queue",
-            code="no-members",
-        )
+        raise nobody_online(found.title, found.group, "plan with --add N or --consumers")
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
     invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}

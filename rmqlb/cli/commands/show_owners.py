@@ -43,7 +43,7 @@ def show_owners(
     from rmqlb.engine.detect import not_shown
     from rmqlb.engine.members import sort_findings
     from rmqlb.engine.owners import owners_by_strategy
-    from rmqlb.errors import DataError
+    from rmqlb.engine.unowned import nobody_online
     from rmqlb.views.owners_view import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
@@ -58,11 +58,7 @@ def show_owners(
         snapshot = read(wanted)
         found = group_on_topics(snapshot, which)
         if not found.client_ids:
-            raise DataError(
-                f"{found.title} has no member online: nobody owns its queues",
-                hint="name members with --consumers; those behind a gRPC proxy are not seen here and own no queue",
-                code="no-members",
-            )
+            raise nobody_online(found.title, found.group, "name consumers with --consumers")
         own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
         members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
         states = found.group.queues if found.group else {}

@@ -22,6 +22,7 @@ from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.detect import detect_strategy, drift, must_be_set
+from rmqlb.engine.unowned import nobody_online
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
@@ -116,11 +117,8 @@ def gather(
         members, told = _members(found, given, own, broadcasting=broadcasting)
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):
-        raise DataError(
-            f"{found.title} has no member online" + (", and none joins" if joins else ""),
-            hint=("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers",
-            code="no-members",
-        )
+        hint = ("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers"
+        raise nobody_online(found.title, group, hint, ", and none joins" if joins else "")
     version, of_version = client_version(None if found.assumed else group, configured.client)
     scenario = replace(
         scenario,

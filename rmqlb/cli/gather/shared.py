@@ -19,6 +19,7 @@ from rmqlb.engine.allocate import is_pinned
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
+from rmqlb.engine.unowned import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
@@ -184,13 +185,16 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     """
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
+    if seen is not None:
+        must_rebalance(seen, broadcasting_too=broadcasting_too)
+        must_be_listed(seen, assumed=consumers is not None)
     routes, findings = _routes(snapshot, seen, which)
     if seen is None and which.group is not None and snapshot.groups:
         close = suggestion("groups", which.group, snapshot.groups)
         findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
     if seen is not None:
-        must_rebalance(seen, broadcasting_too=broadcasting_too)
-        findings += _subscription(seen, routes)
+        routes, left_out = pulled_routes(seen, routes)
+        findings += [*left_out, *proxy_findings(seen), *_subscription(seen, routes)]
     if consumers is not None:
         client_ids, invented = values.members(consumers)
         findings += list(shared_id_findings(client_ids))
@@ -325,7 +329,7 @@ def _routes(
     if which.topic:
         return _distinct((*(snapshot.route(topic) for topic in which.topic), *retry)), untaken
     if group is None or group.topics is None:
-        return _distinct((*_only_route(snapshot, retry), *retry)), untaken
+        return _distinct((*_only_route(snapshot, group, retry), *retry)), untaken
     own = retry_topic(group.group)
     names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
     findings = untaken + [
@@ -380,8 +384,12 @@ def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[s
     return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
 
 
-def _only_route(snapshot: ClusterSnapshot, but: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+def _only_route(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, but: Sequence[TopicRouteData]
+) -> tuple[TopicRouteData, ...]:
     names = sorted(snapshot.routes.keys() - {route.topic for route in but})
+    if not names and group is not None and group.views == ():
+        raise nobody_online(f"group {group.group}", group, "its topics are not known; name one with --topic")
     if not names:
         raise DataError(
             f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
@@ -397,5 +405,5 @@ def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> lis
     return [
         Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
         for route in routes
-        if not group.subscribes_to(route.topic)
+        if group.views != () and not group.subscribes_to(route.topic)
     ]

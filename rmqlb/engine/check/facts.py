@@ -15,6 +15,7 @@ from rmqlb.engine.balance import Owners, spread
 from rmqlb.engine.check.subjects import Gaps
 from rmqlb.engine.detect import detect_strategy, must_be_set
 from rmqlb.engine.members import is_grpc, must_rebalance
+from rmqlb.engine.unowned import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
@@ -75,6 +76,10 @@ class GroupFacts:
         ids = self.group.client_ids
         if ids and all(map(is_grpc, ids)):
             return "its members look like gRPC clients: the proxy hands them messages, no client owns a queue"
+        try:
+            must_be_listed(self.group)
+        except DataError as error:
+            return error.message
         return None
 
     @cached_property
@@ -82,11 +87,12 @@ class GroupFacts:
         """The ids of the members that some broker told, duplicates kept.
 
         Raises:
-            DataError: no broker was asked.
+            DataError: no broker was asked, or they are behind a Proxy.
         """
         ids = self.group.client_ids
         if ids is None:
             raise DataError("its members were not seen")
+        must_be_listed(self.group)
         return ids
 
     @cached_property
@@ -109,7 +115,7 @@ class GroupFacts:
 
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
-        """The routes of all its topics but the one for retries.
+        """The routes of all topics that it pulls, but the one for retries.
 
         Raises:
             DataError: its topics or one of their routes are not known, or NameServers contradict each other.
@@ -117,7 +123,8 @@ class GroupFacts:
         if self.group.topics is None:
             is_empty = self.group.views is not None and not self.group.client_ids
             raise DataError("no member is online to tell its topics" if is_empty else "its topics were not seen")
-        topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX)]
+        popped = popped_topics(self.group)
+        topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX) and topic not in popped]
         for topic in topics:
             if topic not in self._snapshot.routes:
                 reason = self._gaps.topics.get(topic)
@@ -130,11 +137,14 @@ class GroupFacts:
 
     @cached_property
     def seen_owners(self) -> Owners:
-        """The owners of the queues that were looked at."""
+        """The owners of the queues that were looked at; a topic that is consumed by POP has none to look for."""
+        popped = popped_topics(self.group)
         return {
             queue: owners
             for queue, state in self.group.queues.items()
-            if (owners := state.sorted_owners) is not None and not queue.topic.startswith(RETRY_PREFIX)
+            if (owners := state.sorted_owners) is not None
+            and not queue.topic.startswith(RETRY_PREFIX)
+            and queue.topic not in popped
         }
 
     @cached_property

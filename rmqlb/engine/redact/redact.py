@@ -24,6 +24,7 @@ NOTE = (
     "does not"
 )
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
+_DIGITS = re.compile(r"[0-9]{1,14}")
 _COUNT = re.compile(r"[-+0-9:]{0,24}")
 
 
@@ -54,6 +55,8 @@ def _found(snapshot: ClusterSnapshot) -> Found:
                 snapshot.routes,
                 *(group.topics or () for group in groups),
                 *(report.topics or () for report in reports),
+                *(report.pop_topics or () for report in reports),
+                *(group.request_modes or () for group in groups),
                 (queue.topic for queue, _ in queues),
                 (info.topic for info in infos if info.topic is not None),
             )
@@ -160,6 +163,9 @@ def _group(group: ConsumerGroup, names: Renaming) -> ConsumerGroup:
         topics=None if group.topics is None else tuple(names.topics[topic] for topic in group.topics),
         queues={_queue(queue, names): _state(state, names) for queue, state in group.queues.items()},
         reports={names.client_ids[client_id]: _report(report, names) for client_id, report in group.reports.items()},
+        request_modes=None
+        if group.request_modes is None
+        else {names.topics[topic]: tuple(filter(_word, modes)) for topic, modes in group.request_modes.items()},
     )
 
 
@@ -196,11 +202,18 @@ def _report(report: MemberReport, names: Renaming) -> MemberReport:
         client_id=names.client_ids[report.client_id],
         topics=None if topics is None else frozenset(names.topics[topic] for topic in topics),
         strategy_class=None if java_class is None else names.strategy_classes.get(java_class, java_class),
+        consume_timestamp=_time(report.consume_timestamp),
+        pop_topics=None if report.pop_topics is None else frozenset(names.topics[topic] for topic in report.pop_topics),
     )
 
 
 def _seen(seen: Seen, names: Renaming) -> Seen:
     return replace(seen, where=names.addresses[seen.where])
+
+
+def _time(text: str | None) -> str | None:
+    """Digits, as yyyyMMddHHmmss is; any other text is not known afterwards."""
+    return text if text is not None and _DIGITS.fullmatch(text) else None
 
 
 def _word(text: str | None) -> str | None:

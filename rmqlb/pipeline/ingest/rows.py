@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rmqlb.engine.members import rebalanced_members, reported_strategies
+from rmqlb.engine.unowned import must_be_listed, pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.group import Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key
@@ -155,9 +156,11 @@ def _group_row(group: ConsumerGroup) -> Row:
 def _problem(group: ConsumerGroup) -> str | None:
     try:
         rebalanced_members(group)
+        must_be_listed(group)
     except DataError as error:
         return error.message
-    return None
+    popped = popped_topics(group)
+    return pop_refusal(group, popped).message if popped else None
 
 
 def _member_rows(group: ConsumerGroup) -> Iterator[Row]:

@@ -121,6 +121,10 @@ class DashboardReads:
     def offset_reads(self) -> None:
         """A Dashboard passes no such question on."""
 
+    @property
+    def pop_reads(self) -> None:
+        """A Dashboard does not tell how brokers are asked."""
+
     def running_info(self, group: str, client_id: str, address: str) -> Held:  # noqa: ARG002 - as in `brokers`
         """What a member says of itself; the Dashboard finds the way to it."""
         path = "/consumer/consumerRunningInfo.query"

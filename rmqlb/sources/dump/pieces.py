@@ -11,7 +11,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents, snapshot_file
-from rmqlb.sources.owners import with_owners
+from rmqlb.sources.owners import popped_topics, with_owners
 
 _BESIDE_THE_POINT = {
     "topicList",
@@ -212,7 +212,7 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=_topics((document.subscription_table for document, _ in pieces.connections), pieces.queues),
-            queues=with_owners(pieces.queues, pieces.held, _ids(views)),
+            queues=with_owners(pieces.queues, pieces.held, _ids(views), popped_topics(pieces.reports)),
             reports=pieces.reports,
         )
 

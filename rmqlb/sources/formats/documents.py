@@ -164,6 +164,7 @@ class RunningInfoDocument(CamelStruct, frozen=True):
 
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
+    mq_pop_table: dict[Any, dict[str, Any]] | None = None
     subscription_set: list[SubscriptionItem] | None = None
 
 
@@ -182,9 +183,28 @@ class OffsetItem(CamelStruct, frozen=True):
 
 
 class ConsumeStatsDocument(CamelStruct, frozen=True):
-    """A group's offsets at one broker, as RocketMQ's `ConsumeStats`."""
+    """A group's offsets at one broker, as RocketMQ's `ConsumeStats`, and how many messages it gets in a second."""
 
     offset_table: dict[Any, OffsetItem]
+    consume_tps: float | None = None
+
+
+class RequestModeItem(CamelStruct, frozen=True):
+    """How a group takes a topic's messages, as RocketMQ's `SetMessageRequestModeRequestBody`: PULL or POP."""
+
+    mode: str
+
+
+class RequestModesDocument(CamelStruct, frozen=True):
+    """What a broker has of all groups, as RocketMQ's `MessageRequestModeManager`: topic to group to mode."""
+
+    message_request_mode_map: dict[str, dict[str, RequestModeItem]]
+
+
+class AssignmentDocument(CamelStruct, frozen=True):
+    """The queues that a broker assigns to a client, as RocketMQ's `QueryAssignmentResponseBody`; {} stands for none."""
+
+    message_queue_assignments: list[RequestModeItem] = []
 
 
 class SubscriptionGroupsDocument(CamelStruct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, MemberReport, QueueState
@@ -132,7 +132,13 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         client_rebalance=None if rebalance is None else rebalance == "true",
         consume_timestamp=document.properties.get("consumeTimestamp"),
         started_at=_whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        pop_topics=None if document.mq_pop_table is None else frozenset(_live_topics(document.mq_pop_table, client_id)),
     )
+
+
+def _live_topics(table: Mapping[object, Mapping[str, object]], where: str) -> Iterator[str]:
+    """The topics of a table of queues, without those that the client has dropped."""
+    return (queue_key(key, where).topic for key, state in table.items() if not state.get("droped"))
 
 
 def client_id(properties: Mapping[str, str | None]) -> str | None:

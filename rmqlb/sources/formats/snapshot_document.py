@@ -116,6 +116,7 @@ class ReportItem(CamelStruct, frozen=True):
         client_rebalance: false when it lets the broker assign its queues.
         consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
         started_at: when it started, in milliseconds since 1970.
+        pop_topics: of which it takes messages by POP.
     """
 
     client_id: str
@@ -124,6 +125,7 @@ class ReportItem(CamelStruct, frozen=True):
     client_rebalance: bool | None = None
     consume_timestamp: str | None = None
     started_at: int | None = None
+    pop_topics: list[str] | None = None
 
 
 class GroupEntry(CamelStruct, frozen=True):
@@ -140,6 +142,9 @@ class GroupEntry(CamelStruct, frozen=True):
         topics: to which it subscribes.
         queues: owners and offsets, where they are known.
         reports: what members say of themselves.
+        request_modes: topic to PULL or POP, as brokers have it for the group.
+        consume_tps: messages that brokers gave it in a second, over the last minute.
+        polling_num: its receive requests (POP) that wait at brokers.
     """
 
     group: str
@@ -152,6 +157,9 @@ class GroupEntry(CamelStruct, frozen=True):
     topics: list[str] | None = None
     queues: list[QueueItem] = []
     reports: list[ReportItem] = []
+    request_modes: dict[str, list[str]] | None = None
+    consume_tps: float | None = None
+    polling_num: int | None = None
 
 
 class UnreadItem(CamelStruct, frozen=True):

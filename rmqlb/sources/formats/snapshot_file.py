@@ -171,6 +171,9 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         topics=None if item.topics is None else tuple(item.topics),
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): _state(q) for q in item.queues},
         reports={report.client_id: _report(report) for report in item.reports},
+        request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
+        consume_tps=item.consume_tps,
+        polling_num=item.polling_num,
     )
 
 
@@ -201,6 +204,7 @@ def _report(item: ReportItem) -> MemberReport:
         client_rebalance=item.client_rebalance,
         consume_timestamp=item.consume_timestamp,
         started_at=item.started_at,
+        pop_topics=None if item.pop_topics is None else frozenset(item.pop_topics),
     )
 
 
@@ -287,10 +291,18 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
                 "clientRebalance": report.client_rebalance,
                 **_known("consumeTimestamp", report.consume_timestamp),
                 **_known("startedAt", report.started_at),
+                **_known("popTopics", sorted(report.pop_topics or ()) or None),
             }
             for _, report in sorted(group.reports.items())
         ],
+        **_known("requestModes", _modes_out(group)),
+        **_known("consumeTps", group.consume_tps),
+        **_known("pollingNum", group.polling_num),
     }
+
+
+def _modes_out(group: ConsumerGroup) -> dict[str, list[str]] | None:
+    return None if group.request_modes is None else {t: list(m) for t, m in sorted(group.request_modes.items())}
 
 
 def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:

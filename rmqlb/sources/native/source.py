@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from rmqlb.errors import DocumentError, EndpointError
-from rmqlb.model.group import NOT_STORED, QueueState, Seen, retry_topic
+from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import GROUPS_OF, RouteSighting, Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
+from rmqlb.remoting.version import V5_0_0
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.bounded import require_few_values
 from rmqlb.sources.live import Held, utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.offsets import OffsetReads
+from rmqlb.sources.pop import PopReads
 from rmqlb.sources.source import Refused
 
 Document = TypeVar("Document")
@@ -55,6 +57,7 @@ class NameServerReads:
         self._lock = threading.Lock()
         self._lost: dict[str, EndpointError] = {}
         self._unlisted: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
         self._cluster: docs.ClusterInfoDocument | None = None
 
     def topics(self) -> list[str]:
@@ -103,7 +106,7 @@ class NameServerReads:
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The members that one broker lists."""
         request = requests.get_consumer_connection_list(group)
-        response = self.client.call(address, request)
+        response = self._call(address, request)
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
         return self._document(address, request, response, docs.ConnectionsDocument)
@@ -124,7 +127,7 @@ class NameServerReads:
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
         """What a consumer that takes the queue is told (`RemoteBrokerOffsetStore.readOffset`); −1 for none."""
         request = requests.query_consumer_offset(group, queue.topic, queue.queue_id)
-        response = self.client.call(address, request)
+        response = self._call(address, request)
         if response.code == ResponseCode.QUERY_NOT_FOUND:
             return NOT_STORED
         return _offset(address, request, response)
@@ -140,6 +143,36 @@ class NameServerReads:
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
         """The queue's first message since a moment, in milliseconds since 1970."""
         return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
+
+    @property
+    def pop_reads(self) -> PopReads:
+        """Brokers are asked about receive requests."""
+        return self
+
+    def consumed(self, group: str, address: str) -> tuple[States, float | None]:
+        """How far the group has read its queues, and how many messages a second it got over the last minute."""
+        stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
+        return from_documents.consume_stats(stats, address), stats.consume_tps
+
+    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
+        """Topic → PULL or POP, where it was set for the group."""
+        document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
+        if document is None:
+            return None
+        return {t: modes[group].mode for t, modes in document.message_request_mode_map.items() if group in modes}
+
+    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
+        """PULL or POP, as the broker tells a client that lets it assign the topic's queues."""
+        request = requests.query_assignment(group, topic, client_id, "AVG")
+        document = self._ask_newer(address, request, docs.AssignmentDocument)
+        modes = {item.mode for item in document.message_queue_assignments} if document else set()
+        return modes.pop() if len(modes) == 1 else None
+
+    def polling_num(self, group: str, topic: str, address: str) -> int | None:
+        """How many receive requests of the group wait for a message of the topic."""
+        response = self._newer(address, requests.polling_info(group, topic))
+        text = "" if response is None else response.ext_fields.get("pollingNum", "")
+        return int(text) if _OFFSET.fullmatch(text) else None
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:
         """What a member says of itself, asked through a broker it is connected to."""
@@ -162,7 +195,7 @@ class NameServerReads:
 
     def _route_at(self, server: str, topic: str) -> RouteSighting:
         request = requests.get_route_info_by_topic(topic)
-        response = self.client.call(server, request)
+        response = self._call(server, request)
         seen = Seen(f"NameServer {server}", self._clock())
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             return RouteSighting(TopicRouteData(topic, (), ()), seen)
@@ -236,10 +269,33 @@ class NameServerReads:
         return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
 
     def _offset_of(self, address: str, request: RemotingCommand) -> int:
-        return _offset(address, request, self.client.call(address, request))
+        return _offset(address, request, self._call(address, request))
+
+    def _newer(self, address: str, request: RemotingCommand) -> RemotingCommand | None:
+        """The good answer to a code that brokers have since 5.0.
+
+        An older one is not asked, as it may keep silent (4.9.7); nor is one again that did not answer.
+        """
+        if self._versions.get(address, 0) < V5_0_0:
+            return None
+        try:
+            response = self._call(address, request)
+        except EndpointError:
+            self._versions[address] = 0
+            return None
+        return response if response.code == ResponseCode.SUCCESS else None
+
+    def _ask_newer(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document | None:
+        response = self._newer(address, request)
+        return None if response is None else self._document(address, request, response, kind)
+
+    def _call(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        response = self.client.call(address, request)
+        self._versions[address] = response.version
+        return response
 
     def _ask(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document:
-        return self._document(address, request, self.client.call(address, request), kind)
+        return self._document(address, request, self._call(address, request), kind)
 
     def _document(
         self, address: str, request: RemotingCommand, response: RemotingCommand, kind: type[Document]

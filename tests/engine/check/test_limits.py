@@ -281,7 +281,10 @@ DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss",
             cluster(members("x", message_model="BROADCASTING")),
             "group g is BROADCASTING: every consumer reads every queue",
         ),
-        (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: the brokers hand out messages"),
+        (
+            cluster(members("x", consume_type=CONSUME_POP)),
+            "group g consumes by POP: several consumers may take messages from one queue",
+        ),
         (cluster(members(GRPC)), "its members look like gRPC clients: the proxy hands them messages"),
     ],
 )

@@ -1,0 +1,137 @@
+"""Consumption that makes nobody an owner: by POP, and through a Proxy, which are not modelled.
+
+What shows it is told, and whatever does not follow from it stays unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rmqlb.errors import DataError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.words import counted
+
+_RECENT_MS = 60_000
+"""Who has read a message that was stored within it was there within it; consume TPS are of a minute too."""
+_POP = "POP"
+
+
+def popped_topics(group: ConsumerGroup) -> frozenset[str]:
+    """The topics whose messages the group takes by POP, or may: what nobody's share can be computed of.
+
+    Members that rebalance by themselves pull (`RebalanceImpl.clientRebalance`). Of the others the mode counts that
+    brokers have for topic and group, and once they hold queues of it, what they hold.
+    """
+    reported = frozenset[str]().union(*(report.pop_topics or () for report in group.reports.values()))
+    ids = set(group.client_ids or ())
+    if ids and all(each in group.reports and group.reports[each].client_rebalance for each in ids):
+        return reported
+    pulled = {queue.topic for queue, state in group.queues.items() if state.owners}
+    modes = group.request_modes or {}
+    return reported | {topic for topic, its in modes.items() if _POP in its and topic not in pulled}
+
+
+def pulled_routes(
+    group: ConsumerGroup, routes: tuple[TopicRouteData, ...]
+) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
+    """The routes of the topics that the group pulls, and a warning about the others.
+
+    Args:
+        group: the group as it was seen.
+        routes: those that are to be looked at.
+
+    Raises:
+        DataError: it pulls none of them.
+    """
+    popped = popped_topics(group)
+    pulled = tuple(route for route in routes if route.topic not in popped)
+    left_out = [route.topic for route in routes if route.topic in popped]
+    if not left_out:
+        return routes, []
+    if all(route.topic.startswith(RETRY_PREFIX) for route in pulled):
+        raise pop_refusal(group, left_out)
+    text = f"left out: {', '.join(left_out)}, which group {group.group} consumes by POP: no consumer owns a queue there"
+    return pulled, [Finding("pop-topics", text)]
+
+
+def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
+    """The error for topics that are consumed by POP; for the whole group when none is named."""
+    what = ", ".join(sorted(topics))
+    return DataError(
+        f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
+        "queue, none owns it",
+        hint="POP is not modelled yet; adding or removing a consumer moves no queue",
+        code="pop-consumption",
+    )
+
+
+def behind_proxy(group: ConsumerGroup) -> str | None:
+    """What shows that the group is consumed although no broker lists a consumer; None when nothing does.
+
+    A Proxy keeps its gRPC clients to itself. Their receive requests wait at brokers under the group's name, and brokers
+    count what they give out.
+    """
+    if group.views is None or group.client_ids:
+        return None
+    if group.polling_num:
+        waiting = counted(group.polling_num, "receive request")
+        return f"{waiting} of it {'waits' if group.polling_num == 1 else 'wait'} there"
+    if group.consume_tps:
+        return f"they gave it {group.consume_tps:.3g} messages per second over the last minute"
+    read = max((state.last_timestamp or 0 for state in group.queues.values()), default=0)
+    if group.seen.at is None or not read:
+        return None
+    age_ms = group.seen.at.timestamp() * 1000 - read
+    return (
+        None if age_ms > _RECENT_MS else f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
+    )
+
+
+def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
+    """Refuse a group that is consumed by consumers that no broker lists, unless others are assumed in their place.
+
+    Raises:
+        DataError: its consumers are behind a Proxy.
+    """
+    evidence = behind_proxy(group)
+    if evidence is not None and not assumed:
+        raise DataError(
+            f"{_proxy_text(group, evidence)}; which of them reads what is unknown",
+            hint="a Proxy is not modelled yet"
+            + ("" if group.polling_num else "; or the consumers have left within the last minute"),
+            code="behind-proxy",
+        )
+
+
+def proxy_findings(group: ConsumerGroup) -> list[Finding]:
+    """The warning where other consumers than those behind a Proxy are looked at."""
+    evidence = behind_proxy(group)
+    return (
+        []
+        if evidence is None
+        else [Finding("proxy-consumers", f"{_proxy_text(group, evidence)}; they are not counted")]
+    )
+
+
+def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
+    sure = "" if group.polling_num else "probably "
+    text = f"brokers list no consumer of group {group.group}, but {evidence}"
+    return f"{text}: its consumers are {sure}connected to a Proxy (gRPC)"
+
+
+def nobody_online(title: str, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
+    """The error for a group without a consumer where one is needed.
+
+    Args:
+        title: the group in a sentence.
+        group: the group as it was seen, or None.
+        hint: what to try.
+        more: what else is missing.
+    """
+    polling_num = None if group is None else group.polling_num
+    if polling_num is None:
+        hint += "; consumers behind a Proxy (gRPC) are not listed by brokers"
+    unpolled = "" if polling_num is None else ", no receive request of it waits at a broker"
+    return DataError(f"{title} has no consumer online{unpolled}{more}", hint=hint, code="no-consumer-online")

@@ -1,0 +1,86 @@
+"""What a broker tells of consumption by POP, which no list of consumers shows.
+
+RocketMQ 5's gRPC clients are connected to a Proxy. In cluster mode it keeps them to itself: brokers list none of them,
+and see receive requests (POP) of their group come from the Proxy. Consumers of the remoting protocol may use POP too,
+when they let brokers assign their queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, States
+
+MOST_TOPICS = 16
+"""Topics of one group that brokers are asked about."""
+
+
+class PopReads(Protocol):
+    """The questions; a broker before 5.0 knows none of them but the first, and None stands for its answers.
+
+    What does not know, refuses or does not answer them leaves it unknown: nothing else depends on them.
+    """
+
+    def consumed(self, group: str, address: str) -> tuple[States, float | None]:
+        """How far the group has read its queues, and how many messages a second it got over the last minute.
+
+        Raises:
+            EndpointError: there is no answer, or it is an error.
+        """
+
+    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
+        """Topic → PULL or POP, where it was set for the group."""
+
+    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
+        """PULL or POP, as the broker tells a client that lets it assign the topic's queues."""
+
+    def polling_num(self, group: str, topic: str, address: str) -> int | None:
+        """How many receive requests of the group wait for a message of the topic."""
+
+
+def request_modes(
+    reads: PopReads | None, group: ConsumerGroup, via: Mapping[str, str]
+) -> Mapping[str, tuple[str, ...]] | None:
+    """Topic → the modes that brokers have for the group, several where they differ; None when they are not known.
+
+    They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull.
+
+    Args:
+        reads: asks brokers, or None.
+        group: the group, with what its members say of themselves.
+        via: client id → address of a broker that lists it.
+    """
+    reports = group.reports
+    if reads is None or all(client_id in reports and reports[client_id].client_rebalance for client_id in via):
+        return None
+    answers = [reads.request_modes(group.group, address) for address in dict.fromkeys(via.values())]
+    found: dict[str, set[str]] = {}
+    for topic, mode in (pair for answer in answers if answer is not None for pair in answer.items()):
+        found.setdefault(topic, set()).add(mode)
+    led = next((client_id for client_id, report in reports.items() if report.client_rebalance is False), None)
+    if led is not None:
+        rest = [topic for topic in group.topics or () if topic not in found and not topic.startswith(RETRY_PREFIX)]
+        for topic in rest[:MOST_TOPICS]:
+            told = reads.assignment_mode(group.group, topic, led, via[led])
+            if told is not None:
+                found[topic] = {told}
+    unknown = not found and all(answer is None for answer in answers)
+    return None if unknown else {topic: tuple(sorted(modes)) for topic, modes in found.items()}
+
+
+def polling_num(reads: PopReads | None, group: str, topics: Sequence[str], addresses: Sequence[str]) -> int | None:
+    """How many receive requests of the group wait at the brokers, over its topics; None when no broker tells.
+
+    Args:
+        reads: asks brokers, or None.
+        group: the group.
+        topics: those of which it has stored offsets.
+        addresses: the brokers'.
+    """
+    if reads is None:
+        return None
+    asked = [topic for topic in topics if not topic.startswith(RETRY_PREFIX)][:MOST_TOPICS]
+    numbers = [reads.polling_num(group, topic, address) for topic in asked for address in addresses]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None

@@ -1,0 +1,258 @@
+"""POP and gRPC groups, as a broker of 5.5.0 and its Proxy showed them: live, and offline from what fetch-routes wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from tests.cli.run import error_of, run
+from tests.replay_remoting import Answer, Replay, cluster, refusal, success
+
+GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
+ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
+ASSIGNMENT, MODES, POLLING = 400, 402, 200055
+POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minMembers: 1, unowned: 0}}\n'
+POP_MODES = (
+    b'{"messageRequestModeMap":{"PopT":{"pop-svc":{"consumerGroup":"pop-svc","mode":"POP","popShareQueueNum":0,'
+    b'"topic":"PopT"},"other":{"consumerGroup":"other","mode":"PULL","topic":"PopT"}}}}'
+)
+
+
+def route_of(*brokers: str) -> bytes:
+    return json.dumps(
+        {
+            "queueDatas": [{"brokerName": b, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6} for b in brokers],
+            "brokerDatas": [
+                {"brokerName": b, "cluster": "c", "brokerAddrs": {"0": f"127.0.0.1:{port}"}}
+                for b, port in zip(brokers, (10911, 20911), strict=False)
+            ],
+        }
+    ).encode()
+
+
+def stats(broker: str, *topics: str, read: int = 0, tps: float = 0.0) -> bytes:
+    table = ",".join(
+        f'{{"brokerName":"{broker}","queueId":{i},"topic":"{topic}"}}:'
+        f'{{"brokerOffset":36,"consumerOffset":36,"lastTimestamp":{read},"pullOffset":36}}'
+        for topic in topics
+        for i in range(2)
+    )
+    return f'{{"consumeTps":{tps},"offsetTable":{{{table}}}}}'.encode()
+
+
+def running(*, popped: str | None, held: str | None, own: bool = False) -> bytes:
+    """What a member of 5.5.0 said of itself, shortened."""
+    key = '{{"brokerName":"broker-a","queueId":{0},"topic":"{1}"}}'
+    pop = (
+        f'{key.format(-1, popped)}:{{"droped":false,"lastPopTimestamp":1795317239143,"waitAckCount":0}}'
+        if popped
+        else ""
+    )
+    pull = ",".join(f'{key.format(i, held)}:{{"droped":false}}' for i in range(2)) if held else ""
+    properties = (
+        f'{{"clientRebalance":"{str(own).lower()}","allocateMessageQueueStrategy":"a.AllocateMessageQueueAveragely@1"}}'
+    )
+    return f'{{"mqPopTable":{{{pop}}},"mqTable":{{{pull}}},"properties":{properties}}}'.encode()
+
+
+def known(group: str, *topics: str) -> dict[tuple[int, str], Answer]:
+    """A cluster of these topics and one group."""
+    return {
+        (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ""): success(json.dumps({"topicList": topics}).encode()),
+        (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""): success(
+            json.dumps({"subscriptionGroupTable": {group: {}}}).encode()
+        ),
+    }
+
+
+def pop_group(*, default: bool = False) -> dict[tuple[int, str], Answer]:
+    """`pop-svc`, whose one member lets brokers assign PopT and PullT; without `setConsumeMode` by their default."""
+    subscriptions = {topic: {} for topic in ("PopT", "PullT", "%RETRY%pop-svc")}
+    members = {"connectionSet": [{"clientId": "127.0.0.1@p1", "version": 513}], "subscriptionTable": subscriptions}
+    told = {
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+    }
+    assigned = b'{"messageQueueAssignments":[{"messageQueue":{"brokerName":"broker-a","queueId":-1,"topic":"PopT"},"mode":"POP"}]}'
+    topics = ("PopT", "PullT", "%RETRY%pop-svc")
+    return {
+        **known("pop-svc", "PopT", "PullT"),
+        **{(ROUTE, f"topic={topic}"): success(route_of("broker-a")) for topic in topics},
+        (MEMBERS, "consumerGroup=pop-svc"): success(json.dumps(members | told).encode()),
+        (STATS, "consumerGroup=pop-svc"): success(stats("broker-a", "PopT", "PullT")),
+        (RUNNING, "consumerGroup=pop-svc&clientId=127.0.0.1@p1"): success(running(popped=None, held="PullT")),
+        (MODES, ""): success(b'{"messageRequestModeMap":{}}' if default else POP_MODES),
+        (ASSIGNMENT, ""): lambda request: success(assigned if b'"PopT"' in (request.body or b"") else b"{}"),
+    }
+
+
+def grpc_group(polling: int | None, *, tps: float = 0.0) -> dict[tuple[int, str], Answer]:
+    """`grpc-svc`, whose consumers are connected to a Proxy: no broker lists any."""
+    waiting = refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED) if polling is None else success(pollingNum=str(polling))
+    return {
+        (ROUTE, "topic=GrpcT"): success(route_of("broker-a", "broker-b")),
+        **known("grpc-svc", "GrpcT"),
+        (STATS, "consumerGroup=grpc-svc"): success(stats("broker-a", "GrpcT", tps=tps)),
+        (POLLING, "consumerGroup=grpc-svc&topic=GrpcT&queueId=-1"): waiting,
+    }
+
+
+def at(brokers: tuple[Replay, ...]) -> list[str]:
+    a, b = brokers
+    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+
+
+def serving(answers: dict[tuple[int, str], Answer]) -> Iterator[tuple[Replay, ...]]:
+    with cluster(Replay(answers=dict(answers)), Replay(broker="b1", answers=dict(answers))) as running_:
+        yield running_
+
+
+@pytest.fixture
+def pop() -> Iterator[tuple[Replay, ...]]:
+    yield from serving(pop_group())
+
+
+def told(command: str, *more: str) -> list[str]:
+    import shlex
+
+    return [*shlex.split(command), *more]
+
+
+@pytest.mark.parametrize("command", GROUP_COMMANDS)
+def test_a_topic_that_is_consumed_by_pop_is_refused_live_and_offline(
+    command: str, pop: tuple[Replay, ...], tmp_path: Path
+) -> None:
+    path = str(tmp_path / "cluster.json")
+    assert run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path).code == 0
+    for source in (at(pop), ["-s", path]):
+        ran = run(*told(command, *source, "-g", "pop-svc", "-t", "PopT"))
+        assert ran.code == ExitCode.DATA
+        failed = error_of(ran.stderr)
+        assert failed.code == "pop-consumption"
+        assert failed.message.startswith("group pop-svc consumes PopT by POP: ")
+
+
+@pytest.mark.parametrize("command", GROUP_COMMANDS)
+def test_the_topics_that_the_group_pulls_are_looked_at(command: str, pop: tuple[Replay, ...]) -> None:
+    ran = run(*told(command, *at(pop), "-g", "pop-svc", "-o", "json"))
+    assert ran.code == 0, ran.stderr
+    codes = {warning["code"]: warning["message"] for warning in json.loads(ran.stdout)["warnings"]}
+    assert codes["pop-topics"].startswith("left out: PopT, which group pop-svc consumes by POP")
+    assert "broker-rebalance" in codes
+
+
+def test_the_mode_is_carried_in_a_snapshot_and_nobody_is_said_to_own_what_is_popped(pop: tuple[Replay, ...]) -> None:
+    pop[0].answers[RUNNING, "consumerGroup=pop-svc&clientId=127.0.0.1@p1"] = success(
+        running(popped="PopT", held="PullT")
+    )
+    (group,) = json.loads(run("fetch-routes", *at(pop), "-g", "pop-svc", "-o", "json").stdout)["data"]["groups"]
+    assert group["requestModes"] == {"PopT": ["POP"]}
+    assert group["reports"][0]["popTopics"] == ["PopT"]
+    owners = {(queue["topic"], queue["queueId"]): queue["owners"] for queue in group["queues"]}
+    assert owners[("PopT", 0)] is None
+    assert owners[("PullT", 0)] == ["127.0.0.1@p1"]
+
+
+def test_where_no_mode_is_set_the_broker_tells_its_own() -> None:
+    for brokers in serving(pop_group(default=True)):
+        ran = run("plan-rebalance", *at(brokers), "-g", "pop-svc", "-t", "PopT", "--add", "1")
+        assert error_of(ran.stderr).code == "pop-consumption"
+        asked = [request.body or b"" for request in brokers[0].requests if request.code == ASSIGNMENT]
+        assert [json.loads(body)["topic"] for body in asked] == ["PopT", "PullT"]
+
+
+def test_members_that_rebalance_by_themselves_pull_and_no_mode_is_asked_for(pop: tuple[Replay, ...]) -> None:
+    member = "consumerGroup=pop-svc&clientId=127.0.0.1@p1"
+    pop[0].answers[RUNNING, member] = success(running(popped=None, held="PopT", own=True))
+    ran = run("plan-rebalance", *at(pop), "-g", "pop-svc", "-t", "PopT", "--add", "1")
+    assert ran.code == 0
+    assert not {request.code for broker in pop for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}
+
+
+def test_check_judges_only_what_is_pulled(pop: tuple[Replay, ...], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY.replace('"*"', "pop-svc"))
+    path = str(tmp_path / "cluster.json")
+    run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path)
+    ran = run("check", "-s", path, "-p", str(policy))
+    assert ran.code == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("command", GROUP_COMMANDS)
+@pytest.mark.parametrize("more", [(), ("-t", "GrpcT")])
+def test_a_group_behind_a_proxy_is_not_called_offline(command: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    path = str(tmp_path / "cluster.json")
+    for brokers in serving(grpc_group(2)):
+        assert run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path).code == 0
+        for source in (at(brokers), ["-s", path]):
+            ran = run(*told(command, *source, "-g", "grpc-svc", *more))
+            assert ran.code == ExitCode.DATA
+            seen = "brokers list no consumer of group grpc-svc, but 4 receive requests of it wait there"
+            text = f"{seen}: its consumers are connected to a Proxy (gRPC); which of them reads what is unknown"
+            assert error_of(ran.stderr) == (text, "behind-proxy", "a Proxy is not modelled yet")
+
+
+@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "plan-rollout"])
+def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(command: str) -> None:
+    for brokers in serving(grpc_group(0)):
+        ran = run(*told(command, *at(brokers), "-g", "grpc-svc"))
+        failed = error_of(ran.stderr)
+        assert failed.message == "group grpc-svc has no consumer online, no receive request of it waits at a broker"
+        assert failed.code == "no-consumer-online"
+        assert run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "2").code == 0
+
+
+def test_a_group_of_which_nothing_is_stored_has_no_topics_to_tell() -> None:
+    answers = grpc_group(0) | {(STATS, "consumerGroup=grpc-svc"): success(b'{"consumeTps":0.0,"offsetTable":{}}')}
+    for brokers in serving(answers):
+        failed = error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr)
+        assert (failed.code, failed.message) == ("no-consumer-online", "group grpc-svc has no consumer online")
+        assert failed.hint is not None
+        assert "behind a Proxy (gRPC) are not listed by brokers" in failed.hint
+
+
+def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_not_told() -> None:
+    for brokers in serving(grpc_group(None, tps=2.5)):
+        failed = error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr)
+        assert re.search(r"they gave it 5 messages per second .* are probably connected to a Proxy", failed.message)
+
+
+def test_other_consumers_may_be_named_with_a_warning() -> None:
+    for brokers in serving(grpc_group(2)):
+        ran = run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--consumers", "a,b", "--add", "c", "-o", "json")
+        assert ran.code == 0
+        assert "proxy-consumers" in {warning["code"] for warning in json.loads(ran.stdout)["warnings"]}
+
+
+def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY.replace('"*"', "grpc-svc"))
+    path = str(tmp_path / "cluster.json")
+    for brokers in serving(grpc_group(2)):
+        run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path)
+    ran = run("check", "-s", path, "-p", str(policy), "-o", "json")
+    assert ran.code == ExitCode.DATA
+    data = json.loads(ran.stdout)["data"]
+    assert [one["limit"] for one in data["incomplete"]] == ["minMembers"]
+    assert [one["limit"] for one in data["notApplicable"]] == ["unowned"]
+    assert {one["why"].partition(",")[0] for one in (*data["incomplete"], *data["notApplicable"])} == {
+        "brokers list no consumer of group grpc-svc"
+    }
+
+
+def test_a_broker_before_5_is_asked_nothing_that_it_might_not_answer() -> None:
+    old = Replay(version="4.9.7")
+    known = b'{"subscriptionGroupTable":{"g":{}}}'
+    old.answers[RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""] = success(known)
+    old.answers[STATS, "consumerGroup=g"] = success(stats("legacy-a", "LegacyTopic"))
+    with cluster(old) as (broker,):
+        ran = run("show-owners", "-s", f"rocketmq://{broker.address}", "--map-address", broker.mapped, "-g", "g")
+    assert error_of(ran.stderr).code == "no-consumer-online"
+    assert not {request.code for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}

@@ -1,0 +1,123 @@
+"""Consumption that makes nobody an owner: which topics are consumed by POP, and what shows consumers behind a Proxy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.members import must_rebalance
+from rmqlb.engine.unowned import behind_proxy, must_be_listed, nobody_online, popped_topics, pulled_routes
+from rmqlb.errors import DataError
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from tests.builders import group, route
+
+NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
+QUEUE = MessageQueue("T", "x", 0)
+
+
+def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
+    """Of each member: whether it rebalances by itself, and the topics of its POP table, in one text."""
+    return {
+        name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
+        for name, (own, pop) in told.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "modes", "popped"),
+    [
+        ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
+        ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
+        ({"a": (False, ""), "b": (False, "")}, None, set()),
+        ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
+        ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
+        ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({}, {"T": ("POP",)}, {"T"}),
+        ({}, None, set()),
+    ],
+)
+def test_pop_is_what_members_report_or_what_brokers_tell_those_who_do_not_rebalance(
+    told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
+) -> None:
+    assert popped_topics(replace(group("a b"), reports=reports(**told), request_modes=modes)) == popped
+
+
+def test_a_topic_whose_queues_are_held_is_pulled_whatever_its_mode_is_by_now() -> None:
+    held = replace(group("a"), request_modes={"T": ("POP",)}, queues={QUEUE: QueueState(frozenset({"a"}))})
+    assert popped_topics(held) == set()
+    assert popped_topics(replace(held, queues={QUEUE: QueueState(frozenset())})) == {"T"}
+
+
+def test_only_the_topics_that_are_pulled_are_looked_at() -> None:
+    both = replace(group("a"), topics=("T", "U"), request_modes={"T": ("POP",)})
+    must_rebalance(both)
+    routes, (finding,) = pulled_routes(both, (route("T", x=1), route("U", x=1)))
+    assert [each.topic for each in routes] == ["U"]
+    assert (finding.code, "left out: T," in finding.message) == ("pop-topics", True)
+    assert pulled_routes(both, (route("U", x=1),)) == ((route("U", x=1),), [])
+    with pytest.raises(DataError, match="group g consumes T by POP") as raised:
+        pulled_routes(both, (route("T", x=1), route("%RETRY%g", x=1)))
+    assert raised.value.code == "pop-consumption"
+
+
+def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
+    for popped in (
+        group("a", consume_type="CONSUME_POP"),
+        replace(group("a"), topics=("T", "%RETRY%g"), reports=reports(a=(False, "T"))),
+    ):
+        with pytest.raises(DataError) as raised:
+            must_rebalance(popped)
+        assert raised.value.code == "pop-consumption"
+
+
+def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
+    """A group without consumers, which has read a message of that age."""
+    read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
+    states = {QUEUE: QueueState(broker_offset=5, consumer_offset=5, last_timestamp=read)}
+    return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
+
+
+@pytest.mark.parametrize(
+    ("seen", "evidence"),
+    [
+        (unlisted(polling_num=2), "2 receive requests of it wait there"),
+        (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
+        (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
+        (unlisted(3.2), "it has read a message that was stored 3 s before"),
+        (unlisted(-2), "it has read a message that was stored 0 s before"),
+        (unlisted(61), None),
+        (unlisted(3600, consume_tps=0.0, polling_num=0), None),
+        (unlisted(), None),
+        (replace(unlisted(3), seen=Seen("a test")), None),
+        (replace(unlisted(3), views=None), None),
+        (replace(group("a"), polling_num=2, consume_tps=9.0), None),
+    ],
+)
+def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
+    assert behind_proxy(seen) == evidence
+    if evidence is None:
+        must_be_listed(seen)
+        return
+    with pytest.raises(DataError) as raised:
+        must_be_listed(seen)
+    assert raised.value.code == "behind-proxy"
+    assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
+    assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
+    must_be_listed(seen, assumed=True)
+
+
+def test_nobody_is_online_only_as_far_as_brokers_tell() -> None:
+    idle = nobody_online("group g", unlisted(polling_num=0), "try this")
+    assert (idle.message, idle.hint) == (
+        "group g has no consumer online, no receive request of it waits at a broker",
+        "try this",
+    )
+    old = nobody_online("group g", unlisted(), "try this")
+    assert old.message == "group g has no consumer online"
+    assert old.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"
