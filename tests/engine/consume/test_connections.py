@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.client import Client
+from rmqlb.engine.consume.clock import Steps
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.world import World
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
@@ -77,7 +78,7 @@ def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
     broker.back()
     tried: list[bool] = []
 
-    def heartbeats():  # type: ignore[no-untyped-def]
+    def heartbeats() -> Steps:
         tried.append((yield from client.connections.heartbeats()))
 
     world.clock.start(heartbeats())

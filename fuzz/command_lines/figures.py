@@ -1,0 +1,114 @@
+"""Where each figure of `--fail-on` stands in the JSON of its command: under its own name, but for those said here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+from rmqlb.engine.figures.conditions import Figures
+from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.figures.plan import PLAN_FIGURES
+from rmqlb.engine.figures.send import SEND_FIGURES
+
+Json = Any
+
+FIGURES: Mapping[str, Figures] = {
+    "plan-rebalance": PLAN_FIGURES,
+    "simulate-rebalance": GROUP_FIGURES,
+    "plan-rollout": ROLLOUT_FIGURES,
+    "simulate-send": SEND_FIGURES,
+}
+"""Command → what its conditions may name."""
+_OTHERWISE = {"max/mean": "maxOverMean"}
+
+
+def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]]:
+    """The figures of a result, as `--fail-on` names them, with their values in the JSON.
+
+    Unknown ones are None; a length of time that is not over at the end is without end, whatever the JSON says of it.
+
+    Args:
+        command: one of `FIGURES`.
+        data: its result, without trials when it sends.
+
+    Raises:
+        KeyError: a figure is not in the JSON.
+    """
+    if command == "plan-rebalance":
+        yield from _of_plan(data["summary"])
+    elif command == "simulate-rebalance":
+        yield from _of_group(data)
+    elif command == "plan-rollout":
+        yield from _of_rollout(data)
+    else:
+        yield from _of_send(data)
+
+
+def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
+    """Those of the end are `after`; of moves in excess the fewest possible are taken off."""
+    observed = summary["observed"]
+    for name in PLAN_FIGURES.names:
+        key = _camel(name.removeprefix("observed-"))
+        if name == "excess-moves":
+            yield name, None if summary["leastMoves"] is None else summary["moved"] - summary["leastMoves"]
+        elif name == "mismatches" or name.startswith("observed-"):
+            yield name, None if observed is None else observed[key]
+        else:
+            yield name, (summary["after"] if key in summary["after"] else summary)[key]
+
+
+def _of_group(data: Json) -> Iterator[tuple[str, float | None]]:
+    spreads = data["trials"]
+    for name in GROUP_FIGURES.names:
+        if spreads is None:
+            value = data["figures"][_camel(name)]
+            endless = value is None if name == "settled-ms" else _goes_on(name, data["figures"])
+            yield name, inf if endless else value
+        else:
+            yield from _of_spread(name, spreads)
+
+
+def _of_rollout(data: Json) -> Iterator[tuple[str, float | None]]:
+    yield "overlap", data["overlap"]
+    for choice in data["choices"]:
+        if choice["best"]:
+            yield "takes-ms", inf if choice["takesMs"] is None else choice["takesMs"]
+            for name in GROUP_FIGURES.names:
+                yield from _of_spread(name, choice)
+
+
+def _of_spread(name: str, trials: Json) -> Iterator[tuple[str, float | None]]:
+    """Without end in one trial is without end."""
+    figures = trials["figures"]
+    spread = figures[_camel(name)]
+    endless = trials["settled"] < trials["trials"] if name == "settled-ms" else _goes_on(name, figures)
+    for suffix, key in (("", "p95"), ("[worst]", "worst"), ("[median]", "median")):
+        yield name + suffix, inf if endless else None if spread is None else spread[key]
+
+
+def _goes_on(name: str, figures: Json) -> bool:
+    """It is a length of time that is not over at the end, of some queue in some trial."""
+    kind = next((kind for kind in ("none", "several", "outage", "unread") if kind in name), None)
+    if kind is None or not name.endswith("-ms"):
+        return False
+    left = figures[f"queues{kind.title()}AtEnd"]
+    return bool(left["worst"] if isinstance(left, dict) else left)
+
+
+def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
+    for name in SEND_FIGURES.names:
+        yield name, data["totals"][_camel(name)]
+    stored = any(each["stored"] for each in data["brokers"])
+    for broker in data["brokers"]:
+        for name in SEND_FIGURES.of_subject if "]" not in broker["brokerName"] else ():
+            value = broker[_camel(name)]
+            if name == "share":
+                value = 100 * value if stored else None
+            yield f"{name}[{broker['brokerName']}]", value
+
+
+def _camel(name: str) -> str:
+    """A figure's name as a key: `longest-none-ms` is `longestNoneMs`."""
+    return _OTHERWISE.get(name) or re.sub(r"-([a-z])", lambda match: match[1].upper(), name)

@@ -1,0 +1,247 @@
+"""Sums: every figure of a result is what its parts add up to.
+
+Each function takes the `data` of a result in JSON, and yields a sentence for each thing that does not add up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from math import isclose
+from typing import Any
+
+Json = Any
+Sum = Callable[[Json], Iterator[str]]
+
+MOVES = ("moved", "assigned", "unassigned", "added", "removed")
+
+
+def differ(what: str, told: object, added: object) -> Iterator[str]:
+    """A sentence if two figures differ; floats may do so in their last digits."""
+    if isinstance(told, float) and isinstance(added, int | float) and isclose(told, added, rel_tol=1e-9, abs_tol=1e-6):
+        return
+    if told != added:
+        yield f"{what}: {told}, and its parts give {added}"
+
+
+def plan_adds_up(data: Json) -> Iterator[str]:
+    """Changes and owners queue by queue against the summary and the consumers."""
+    queues = [queue for topic in data["topics"] for queue in topic["queues"]]
+    changes = Counter(queue["change"] for queue in queues)
+    summary = data["summary"]
+    for name in MOVES:
+        yield from differ(name, summary[name], changes[name])
+    yield from differ("all queues", len(queues), changes["same"] + sum(summary[name] for name in MOVES))
+    for end, key, absent in (("before", "ownersBefore", "added"), ("after", "ownersAfter", "removed")):
+        there = [queue[key] for queue in queues if queue["change"] != absent]
+        spread = summary[end]
+        yield from differ(f"queues {end}", spread["queues"], len(there))
+        yield from differ(f"unowned {end}", spread["unowned"], sum(not owners for owners in there))
+        yield from differ(f"multiply owned {end}", spread["multiplyOwned"], sum(len(set(o)) > 1 for o in there))
+        yield from _spread_adds_up(data["consumers"], spread, end)
+    for queue in queues:
+        yield from _change_is_so(queue)
+    for consumer in data["consumers"]:
+        yield from _consumer_adds_up(consumer, queues)
+
+
+def _spread_adds_up(consumers: Json, spread: Json, end: str) -> Iterator[str]:
+    """Idle, least and most of the consumers; processes that share an ID are one."""
+    held = [each[f"queues{end.title()}"] for each in consumers if each[f"processes{end.title()}"]]
+    yield from differ(f"consumers {end}", spread["consumers"], len(held))
+    yield from differ(f"idle {end}", spread["idle"], held.count(0))
+    yield from differ(f"fewest {end}", spread["min"], min(held, default=None))
+    yield from differ(f"most {end}", spread["max"], max(held, default=None))
+    if held and spread["mean"]:
+        yield from differ(f"mean {end}", spread["mean"], sum(held) / len(held))
+        yield from differ(f"most over mean {end}", spread["maxOverMean"], max(held) * len(held) / sum(held))
+
+
+def _change_is_so(queue: Json) -> Iterator[str]:
+    before, after = queue["ownersBefore"], queue["ownersAfter"]
+    if (queue["change"], bool(before)) == ("added", False) or (queue["change"], bool(after)) == ("removed", False):
+        return
+    if queue["change"] in ("added", "removed"):
+        expected = "another one"
+    elif before == after:
+        expected = "same"
+    elif not before:
+        expected = "assigned"
+    else:
+        expected = "moved" if after else "unassigned"
+    yield from differ(f"change of {queue['brokerName']}:{queue['queueId']}", queue["change"], expected)
+
+
+def _consumer_adds_up(consumer: Json, queues: Json) -> Iterator[str]:
+    mine = consumer["clientId"]
+    held = {
+        end: {number for number, queue in enumerate(queues) if mine in (queue[f"owners{end}"] or ())}
+        for end in ("Before", "After")
+    }
+    for end, numbers in held.items():
+        yield from differ(f"queues of {mine} {end.lower()}", consumer[f"queues{end}"], len(numbers))
+    yield from differ(f"gained by {mine}", consumer["gained"], len(held["After"] - held["Before"]))
+    yield from differ(f"lost by {mine}", consumer["lost"], len(held["Before"] - held["After"]))
+
+
+def owners_add_up(data: Json) -> Iterator[str]:
+    """Owners queue by queue against each strategy's figures."""
+    for strategy in data["strategies"]:
+        name = strategy["strategy"]
+        owned = [queue["owners"][name] for queue in data["queues"]]
+        yield from differ(f"{name}: queues", strategy["queues"], len(owned))
+        yield from differ(f"{name}: unowned", strategy["unowned"], sum(not owners for owners in owned))
+        yield from differ(f"{name}: multiply owned", strategy["multiplyOwned"], sum(len(set(o)) > 1 for o in owned))
+        held = Counter(owner for owners in owned for owner in set(owners))
+        for consumer in strategy["consumers"]:
+            mine = consumer["clientId"]
+            yield from differ(f"{name}: queues of {mine}", consumer["queues"], held[mine])
+        numbers = [held[client_id] for client_id in set(data["sortedConsumers"])]
+        yield from differ(f"{name}: idle", strategy["idle"], numbers.count(0))
+        yield from differ(f"{name}: most", strategy["max"], max(numbers, default=None))
+
+
+def rebalance_adds_up(data: Json) -> Iterator[str]:
+    """Intervals cover the time; queues, consumers and figures are what they add up to."""
+    figures, queues = data["figures"], data["queues"]
+    for queue in queues:
+        yield from _intervals_add_up(queue, data["endMs"], broadcasting=data["scenario"]["broadcasting"])
+    yield from differ("taken", figures["taken"], sum(len(queue["takeovers"]) for queue in queues))
+    for kind, total in (("none", "noneMs"), ("several", "severalMs"), ("outage", "totalOutageMs")):
+        yield from _kind_adds_up(kind, total, data)
+    longest = max((queue["unreadMs"] for queue in queues), default=0)
+    yield from differ("unreadMs", figures["unreadMs"], longest)
+    for consumer in data["consumers"]:
+        mine = consumer["clientId"]
+        for key, place in (("queuesAtStart", 0), ("queuesAtEnd", -1)):
+            held = sum(mine in queue["intervals"][place]["owners"] for queue in queues if queue["intervals"])
+            yield from differ(f"{key} of {mine}", consumer[key], held)
+        taken = sum(takeover["clientId"] == mine for queue in queues for takeover in queue["takeovers"])
+        yield from differ(f"taken by {mine}", consumer["taken"], taken)
+
+
+def _kind_adds_up(kind: str, total: str, data: Json) -> Iterator[str]:
+    """Of one kind of window: all of it, the longest, the queues that have it, and those that have it at the end."""
+    figures, queues, named = data["figures"], data["queues"], kind.title()
+    lengths = [queue[f"{kind}Ms"] for queue in queues]
+    yield from differ(total, float(figures[total]), float(sum(lengths)))
+    longest = f"longest{named}Ms"
+    yield from differ(longest, figures[longest], max((queue[longest] for queue in queues), default=0))
+    yield from differ(f"queues{named}", figures[f"queues{named}"], sum(length > 0 for length in lengths))
+    at_end = sum(queue["intervals"][-1]["state"] == kind for queue in queues if queue["intervals"])
+    if kind != "several" or not data["scenario"]["broadcasting"]:
+        yield from differ(f"queues{named}AtEnd", figures[f"queues{named}AtEnd"], at_end)
+
+
+def _intervals_add_up(queue: Json, end_ms: float, *, broadcasting: bool) -> Iterator[str]:
+    name, intervals = f"{queue['brokerName']}:{queue['queueId']}", queue["intervals"]
+    if not intervals:
+        return
+    yield from differ(f"{name} begins", intervals[0]["fromMs"], 0)
+    yield from differ(f"{name} ends", intervals[-1]["toMs"], end_ms)
+    for one, following in pairwise(intervals):
+        yield from differ(f"{name} goes on", following["fromMs"], one["toMs"])
+    for state, key in (("none", "noneMs"), ("several", "severalMs"), ("outage", "outageMs")):
+        if state != "several" or not broadcasting:
+            lengths = [each["toMs"] - each["fromMs"] for each in intervals if each["state"] == state]
+            yield from differ(f"{name} {key}", float(queue[key]), float(sum(lengths)))
+
+
+def rollout_adds_up(data: Json) -> Iterator[str]:
+    """One choice is the best; each figure's median is not above its p95, nor that above the worst."""
+    choices = data["choices"]
+    if choices:
+        yield from differ("best choices", 1, sum(choice["best"] for choice in choices))
+    for choice in choices:
+        if choice["settled"] > choice["trials"]:
+            yield f"{choice['settled']} of {choice['trials']} settled"
+        for name, figure in choice["figures"].items():
+            if figure and not figure["median"] <= figure["p95"] <= figure["worst"]:
+                yield f"{name}: {figure}"
+
+
+def send_adds_up(data: Json) -> Iterator[str]:
+    """Messages, attempts and time: totals against brokers, queues, slices and the attempts themselves."""
+    totals = data["totals"]
+    yield from differ("messages", totals["messages"], totals["stored"] + totals["lost"])
+    yield from differ("lost", totals["lost"], sum(totals["lostBy"].values()))
+    for parts in ("queues", "brokers"):
+        yield from differ(f"attempts by {parts}", totals["attempts"], sum(each["attempts"] for each in data[parts]))
+        yield from differ(f"failed by {parts}", totals["failedAttempts"], sum(each["failed"] for each in data[parts]))
+        for each in data[parts]:
+            if each["attempts"] > each["picks"]:
+                yield f"{each['brokerName']}: more attempts than picks: {each}"
+    yield from differ(
+        "picks", sum(each["picks"] for each in data["queues"]), sum(each["picks"] for each in data["brokers"])
+    )
+    stored = sum(each["stored"] for each in data["brokers"])
+    if stored < totals["stored"]:
+        yield f"brokers stored {stored} of {totals['stored']}"
+    if stored:
+        yield from differ("shares", 1.0, sum(each["share"] for each in data["brokers"]))
+    for each in data["brokers"]:
+        if each["avoidedMs"] > totals["lastedMs"] + 0.001:
+            yield f"{each['brokerName']} is avoided for {each['avoidedMs']} of {totals['lastedMs']} ms"
+    yield from _slices_add_up(data)
+    yield from _attempts_add_up(data)
+
+
+def _slices_add_up(data: Json) -> Iterator[str]:
+    slices = data["timeline"]
+    for one, following in pairwise(slices):
+        yield from differ("slices go on", following["fromMs"], one["toMs"])
+    for one in slices:
+        for broker in one["brokers"]:
+            if broker["avoidedMs"] > one["toMs"] - one["fromMs"] + 0.001:
+                yield f"a slice from {one['fromMs']} to {one['toMs']} ms has {broker['avoidedMs']} ms avoided"
+    if slices:
+        yield from differ("lost by slices", data["totals"]["lost"], sum(one["lost"] for one in slices))
+        told = sum(broker["attempts"] for one in slices for broker in one["brokers"])
+        yield from differ("attempts by slices", data["totals"]["attempts"], told)
+
+
+def _attempts_add_up(data: Json) -> Iterator[str]:
+    attempts = data["attempts"]
+    if attempts is None:
+        return
+    yield from differ("attempts listed", data["totals"]["attempts"], len(attempts))
+    by_queue = Counter((each["brokerName"], each["queueId"]) for each in attempts)
+    for queue in data["queues"]:
+        place = queue["brokerName"], queue["queueId"]
+        yield from differ(f"attempts at {place}", queue["attempts"], by_queue[place])
+
+
+def check_adds_up(data: Json) -> Iterator[str]:
+    """Verdicts rule by rule against the summary and the lists."""
+    summary = data["summary"]
+    verdicts = ("holds", "violated", "waived", "incomplete", "notApplicable")
+    # A rule that fits nothing, or nothing that its limits apply to, is incomplete as a whole.
+    whole = Counter(each["rule"] for each in data["incomplete"] if each["limit"] is None)
+    for part, rules in ((summary, whole.total()), *((rule, whole[rule["rule"]]) for rule in data["rules"])):
+        yield from differ("limits", part["limits"] + rules, sum(part[verdict] for verdict in verdicts))
+    for verdict in (*verdicts, "limits"):
+        yield from differ(verdict, summary[verdict], sum(rule[verdict] for rule in data["rules"]))
+    for verdict, listed in (("violated", "violations"), ("waived", "waived")):
+        yield from differ(listed, summary[verdict], len(data[listed]))
+
+
+def route_adds_up(data: Json) -> Iterator[str]:
+    """Readable queues are those of brokers that can be read; of static topics the queues are another matter."""
+    for topic in data["topics"]:
+        if topic["isStatic"]:
+            continue
+        readable = sum(max(b["readQueueNums"], 0) for b in topic["brokers"] if (b["perm"] or 0) & 4)
+        yield from differ(f"readable queues of {topic['topic']}", len(topic["subscribeQueues"]), readable)
+
+
+SUMS: Mapping[str, Sum] = {
+    "plan-rebalance": plan_adds_up,
+    "show-owners": owners_add_up,
+    "simulate-rebalance": rebalance_adds_up,
+    "plan-rollout": rollout_adds_up,
+    "simulate-send": send_adds_up,
+    "check": check_adds_up,
+    "show-route": route_adds_up,
+}
+"""Command → its sums."""
