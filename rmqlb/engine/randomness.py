@@ -41,3 +41,12 @@ class Draws:
         """A number from 0 on, less than the bound, each as likely; 0 for a bound of 0."""
         self._state += GAMMA
         return (mix(self._state) * bound) >> 64
+
+    @property
+    def state(self) -> int:
+        """Where the stream is: 64 bits, of which the next number is made."""
+        return self._state & BITS
+
+    def skip(self, count: int) -> None:
+        """Leave out so many numbers."""
+        self._state += count * GAMMA

@@ -6,7 +6,7 @@ Mirrors `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHousekeepi
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Protocol
 
 from rmqlb.engine.consume.clock import Clock, Process, Steps
@@ -104,6 +104,21 @@ class Broker:
         if timers.notify_batch_us:
             self._processes.append(self._clock.start(self._batches(), self._draws.below(timers.notify_batch_us)))
 
+    @property
+    def rests(self) -> bool:
+        """It has no notice to send."""
+        return not self._unsent
+
+    @property
+    def timers(self) -> dict[Process, int]:
+        """Its scan and its batches, and how often each is."""
+        return dict(zip(self._processes, (self._timers.broker_scan_us, self._timers.notify_batch_us), strict=False))
+
+    @property
+    def channels(self) -> Set[Channel]:
+        """The clients that it knows."""
+        return self._beats.keys()
+
     def stop(self, *, silent: bool = False) -> None:
         """The process ends and with it all it knew; or its machine is lost."""
         self.up = False
@@ -153,6 +168,11 @@ class Broker:
         if self._members is None and self._ids:
             self._members = self._list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
+
+    @property
+    def client_ids(self) -> tuple[str, ...] | None:
+        """Their ids."""
+        return None if self.members is None else self.members.client_ids
 
     def knows(self, channel: Channel) -> bool:
         """The client is one of the group's members for this broker."""

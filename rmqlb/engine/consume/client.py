@@ -6,7 +6,7 @@ Mirrors `DefaultMQPushConsumerImpl` (start, shutdown), `MQClientInstance` (route
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Bell, Process, Steps
@@ -44,6 +44,7 @@ class Client:
         connections: to the brokers.
         queues: its process-queue table.
         created_us: when its `MQClientInstance` was made.
+        timers: the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class Client:
         self.created_us = created_us
         self._bell = Bell()
         self._last_us = created_us
+        self._busy = 0
         self._processes: list[Process] = []
+        self.timers: dict[str, Process] = {}
         self.settled = False
 
     @property
@@ -73,6 +76,15 @@ class Client:
     def settled(self, settled: bool | None) -> None:
         self._settled = settled
         self.world.note_settled(self)
+
+    @property
+    def rests(self) -> bool:
+        """Its loop and all its timers wait for their next time."""
+        return self._bell.waiting and not self._busy
+
+    def has_rested(self, balanced_us: int) -> None:
+        """It has gone through quiet time; when its last rebalance was over."""
+        self._last_us = balanced_us
 
     def start(self) -> None:
         """The process starts now (`DefaultMQPushConsumerImpl.start`)."""
@@ -161,8 +173,9 @@ class Client:
         if self.alive and self.world.profile.hears_channels and not self.connections.beating:
             self._do(self.connections.greet(broker, self.rebalance_immediately))
 
-    def _do(self, steps: Steps, delay_us: int = 0) -> None:
+    def _do(self, steps: Steps, delay_us: int = 0) -> Process:
         self._processes.append(self.world.clock.start(steps, delay_us))
+        return self._processes[-1]
 
     def _die(self) -> None:
         for process in self._processes:
@@ -180,10 +193,15 @@ class Client:
         loop = world.clock.start(self._loop())
         self._bell.belongs_to(loop)
         self._processes.append(loop)
-        self._do(self._polls(), first_tick(born + FIRST_POLL_US, timers.route_poll_us, begin) - begin)
-        self._do(self._beats(), first_tick(born + FIRST_HEARTBEAT_US, timers.heartbeat_us, begin) - begin)
+        ticking: dict[str, tuple[Callable[[], Generator[int, None, object]], int, int]] = {
+            "polls": (self._polls, FIRST_POLL_US, timers.route_poll_us),
+            "beats": (self.connections.heartbeats, FIRST_HEARTBEAT_US, timers.heartbeat_us),
+        }
         if world.locks:
-            self._do(self.queues.renew_locks(), first_tick(born + FIRST_LOCK_US, timers.lock_renewal_us, begin) - begin)
+            ticking["renewals"] = self.queues.renew_locks, FIRST_LOCK_US, timers.lock_renewal_us
+        self.timers = {"loop": loop}
+        for name, (work, first, every) in ticking.items():
+            self.timers[name] = self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
     def last_lock_tick(self) -> int:
         """When a client that has run last renewed its locks."""
@@ -199,7 +217,9 @@ class Client:
             if profile.min_interval and since < timers.rebalance_min_us:
                 wait = timers.rebalance_min_us - since
                 continue
+            self._busy += 1
             balanced = yield from self._rebalance()
+            self._busy -= 1
             wait = timers.rebalance_wait_us
             if profile.min_interval and not balanced:
                 wait = timers.rebalance_min_us
@@ -227,15 +247,21 @@ class Client:
         if tried or not world.profile.min_interval:
             self.rebalance_immediately()
 
-    def _polls(self) -> Steps:
-        """`MQClientInstance.updateTopicRouteInfoFromNameServer` for each topic, at a fixed rate."""
-        clock, every = self.world.clock, self.world.timers.route_poll_us
+    def _every(self, work: Callable[[], Generator[int, None, object]], every: int) -> Steps:
+        """A timer of `MQClientInstance.startScheduledTask`, which has a fixed rate."""
+        clock = self.world.clock
         begin = clock.now
         while True:
-            for topic in self.topics:
-                yield 2 * self.world.one_way(self.draws)
-                self._poll(topic)
+            self._busy += 1
+            yield from work()
+            self._busy -= 1
             yield until_next_tick(begin, every, clock.now)
+
+    def _polls(self) -> Steps:
+        """`MQClientInstance.updateTopicRouteInfoFromNameServer` for each topic."""
+        for topic in self.topics:
+            yield 2 * self.world.one_way(self.draws)
+            self._poll(topic)
 
     def _poll(self, topic: str) -> None:
         """A topic without a route any more keeps the one that is known."""
@@ -254,13 +280,6 @@ class Client:
         for name in changed:
             if self.queues.paused(name):
                 self.pulls_again(name)
-
-    def _beats(self) -> Steps:
-        clock, every = self.world.clock, self.world.timers.heartbeat_us
-        begin = clock.now
-        while True:
-            yield from self.connections.heartbeats()
-            yield until_next_tick(begin, every, clock.now)
 
     def _pull_again(self, broker: Broker, paused: list[Hold]) -> Steps:
         arrived = yield from self.connections.request(broker)

@@ -6,11 +6,12 @@ the client's own sequential code. Of two things due at the same time the one tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from heapq import heappop, heappush
+from collections.abc import Callable, Generator, Mapping
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 Steps = Generator[int, None, None]
+_Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]
 
 
 class Clock:
@@ -24,7 +25,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 0
-        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._due: list[_Entry] = []
         self._count = 0
 
     def call(self, delay_us: int, action: Callable[..., None], *arguments: Any) -> None:
@@ -46,6 +47,29 @@ class Clock:
         action(*arguments)
         return True
 
+    def asleep(self) -> tuple[dict[Process, int], int | None]:
+        """The processes that sleep, with the time when each wakes up, in the order in which they fell asleep.
+
+        Returns:
+            Them, and when the first of all other things is due, or None.
+        """
+        sleeping: dict[Process, int] = {}
+        other: int | None = None
+        for due, _, action, _ in sorted(filter(_counts, self._due), key=lambda entry: entry[1]):
+            process = _sleeper(action)
+            if process is not None:
+                sleeping[process] = due
+            elif other is None or due < other:
+                other = due
+        return sleeping, other
+
+    def postpone(self, wakes: Mapping[Process, int]) -> None:
+        """Let processes that sleep wake up at other times, as if they had fallen asleep in this order."""
+        self._due = [entry for entry in self._due if _counts(entry) and _sleeper(entry[2]) not in wakes]
+        heapify(self._due)
+        for process, due in wakes.items():
+            process.sleep(due - self.now)
+
 
 class Process:
     """A generator on its way through time."""
@@ -62,17 +86,33 @@ class Process:
         self._nap += 1
         self._clock.call(delay_us, self._wake, self._nap)
 
+    def expects(self, nap: int) -> bool:
+        """It sleeps, and this is the nap."""
+        return nap == self._nap
+
     def end(self) -> None:
         """Never wake up again."""
         self._nap = -1
         self._steps.close()
 
     def _wake(self, nap: int) -> None:
-        if nap != self._nap:
+        if not self.expects(nap):
             return
         delay_us = next(self._steps, None)
         if delay_us is not None and self._nap != -1:
             self.sleep(delay_us)
+
+
+def _sleeper(action: Callable[..., None]) -> Process | None:
+    """The process that an action wakes up."""
+    owner = getattr(action, "__self__", None)
+    return owner if isinstance(owner, Process) else None
+
+
+def _counts(entry: _Entry) -> bool:
+    """It is no appointment of a process that has another one since."""
+    process = _sleeper(entry[2])
+    return process is None or process.expects(*entry[3])
 
 
 class Bell:
@@ -91,6 +131,11 @@ class Bell:
     def belongs_to(self, process: Process) -> None:
         """Name the process that waits."""
         self._sleeper = process
+
+    @property
+    def waiting(self) -> bool:
+        """The sleeper waits, and nobody has rung."""
+        return self._waiting
 
     def ring(self) -> None:
         """Wake the sleeper, or let its next wait not begin."""

@@ -19,18 +19,21 @@ class Population:
         world: what they live in.
         members: who is there at the beginning, and what each runs and subscribes to.
         topics: those that are simulated.
+
+    Attributes:
+        clients: the members.
     """
 
     def __init__(self, world: World, members: Members, topics: Sequence[str]) -> None:
         self._world = world
         self._members = members
         self._topics = tuple(topics)
-        self._clients: list[Client] = []
+        self.clients: list[Client] = []
 
     def begin(self, *, all_new: bool) -> None:
         """Let the members of the beginning be there: for a while already, or started now."""
         for client_id in sort_client_ids(self._members.client_ids):
-            age = 0 if all_new else age_us(self._world.draws(len(self._clients)))
+            age = 0 if all_new else age_us(self._world.draws(len(self.clients)))
             client = self._add(client_id, None, -age)
             if all_new:
                 client.start()
@@ -50,21 +53,21 @@ class Population:
         subscribed = members.subscribed.get(client_id)
         client = Client(
             client_id,
-            number=len(self._clients),
+            number=len(self.clients),
             strategy=strategy or members.strategy_for(client_id),
             topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
             world=self._world,
             created_us=created_us,
         )
-        self._clients.append(client)
+        self.clients.append(client)
         self._world.clients.append(client)
         return client
 
     def _settle(self) -> None:
         """Everybody has what everybody's strategy gives with the same view."""
         world = self._world
-        members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self._clients)))
-        for client in self._clients:
+        members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
+        for client in self.clients:
             for topic in client.topics:
                 view = world.name_server.views.get(topic)
                 if view is None:
@@ -91,7 +94,7 @@ class Population:
         if event.kind == "join":
             self._add(event.subject, event.strategy_name, self._world.clock.now).start()
             return
-        client = next(each for each in self._clients if each.alive and each.client_id == event.subject)
+        client = next(each for each in self.clients if each.alive and each.client_id == event.subject)
         if event.kind == "leave":
             client.leave()
         elif event.kind == "crash":

@@ -14,7 +14,6 @@ from rmqlb.engine.consume.connections import Connections
 from rmqlb.engine.consume.member import Member
 from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import Share
-from rmqlb.engine.consume.ticks import until_next_tick
 from rmqlb.engine.consume.world import World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
@@ -158,21 +157,25 @@ class ProcessQueues:
 
     def renew_locks(self) -> Steps:
         """`RebalanceImpl.lockAll` by `ConsumeMessageOrderlyService`'s timer: one request a broker."""
-        client, world = self._client, self._world
-        every = world.timers.lock_renewal_us
-        begin = world.clock.now
-        while True:
-            renews = [held for held in self._table.values() if world.profile.renews_dropped or not held.dropped]
-            by_broker: dict[Broker | None, list[ProcessQueue]] = {}
-            for held in renews:
-                by_broker.setdefault(world.master(held.queue), []).append(held)
-            for broker, of_broker in by_broker.items():
-                if broker is not None and (yield from self._connections.request(broker)):
-                    for held in of_broker:
-                        if broker.try_lock(held.queue, client.client_id):
-                            held.renewed_us = world.clock.now
-                    yield self._connections.answer()
-            yield until_next_tick(begin, every, world.clock.now)
+        for broker, of_broker in self.locked().items():
+            if (yield from self._connections.request(broker)):
+                for held in of_broker:
+                    self.renew(broker, held, self._world.clock.now)
+                yield self._connections.answer()
+
+    def locked(self) -> dict[Broker, list[ProcessQueue]]:
+        """The queues whose locks are renewed, by the master that each is asked of."""
+        by_broker: dict[Broker, list[ProcessQueue]] = {}
+        for held in self._table.values():
+            broker = self._world.master(held.queue)
+            if broker is not None and (self._world.profile.renews_dropped or not held.dropped):
+                by_broker.setdefault(broker, []).append(held)
+        return by_broker
+
+    def renew(self, broker: Broker, held: ProcessQueue, at_us: int) -> None:
+        """A request for one queue's lock arrives at the broker."""
+        if broker.try_lock(held.queue, self._client.client_id, at_us=at_us):
+            held.renewed_us = at_us
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""

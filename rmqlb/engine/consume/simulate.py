@@ -12,6 +12,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
 from rmqlb.engine.consume.population import Population
 from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.world import World
@@ -76,7 +77,7 @@ class GroupSimulation:
         population = Population(world, self._members, [route.topic for route in self._routes])
         population.begin(all_new=scenario.all_new)
         population.expect(self._events)
-        end = _run(world, scenario, self._events)
+        end = _run(world, QuietTime(world, population.clients), scenario, self._events)
         lines = timelines(world.record, scenario, self._states, end, self._routes)
         settled = world.has_settled()
         return GroupReport(
@@ -157,16 +158,17 @@ def _check(scenario: GroupScenario) -> None:
             raise UsageError(f"{rate} messages a second into {queue} make no sense")
 
 
-def _run(world: World, scenario: GroupScenario, events: Sequence[Event]) -> int:
+def _run(world: World, quiet: QuietTime, scenario: GroupScenario, events: Sequence[Event]) -> int:
     """Until the group has settled, or the time is over; where the time axis ends."""
     clock = world.clock
     if scenario.until_us is not None:
         while clock.do_next(scenario.until_us):
-            pass
+            quiet.skip(scenario.until_us)
         return scenario.until_us
     last = events[-1].at_us if events else 0
     longest = last + scenario.patience_us
     while not world.has_settled():
+        quiet.skip(longest)
         if not clock.do_next(longest):
             return longest
     return clock.now + max(_TAIL_US, (clock.now - (events[0].at_us if events else 0)) // 20)

@@ -51,6 +51,7 @@ _WAYS = (
 )
 """Log-normal factors with σ 1, in 1/256, evenly likely in between, whose mean is 1: how answers of real brokers varied
 under load on one machine. Most messages are faster than the average, and a few take many times that."""
+_DRAWN = (len(_WAYS) - 1) << 8
 
 
 class World:
@@ -125,9 +126,11 @@ class World:
 
     def one_way(self, draws: Draws) -> int:
         """How long a message takes to the other side, in microseconds: half the latency on average."""
-        number = draws.below((len(_WAYS) - 1) << 8)
-        low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
-        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
+        return self._way_us(draws.below(_DRAWN))
+
+    def ways(self) -> Sequence[int]:
+        """All lengths of a message's way, each as likely, in microseconds."""
+        return [self._way_us(number) for number in range(_DRAWN)]
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         """Note what somebody does now."""
@@ -279,7 +282,7 @@ class World:
         if not broker.up:
             return not broker.silent or broker.name not in self.name_server.broker_names
         callers = ids_of(client for client in self.clients if client.alive and broker in client.calls())
-        named = broker.members.client_ids if broker.members else ()
+        named = broker.client_ids or ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 
     def _final_ids(self) -> MemberList:
@@ -307,6 +310,10 @@ class World:
             )
             broker.run()
             known.append(broker)
+
+    def _way_us(self, number: int) -> int:
+        low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
+        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
 
     def _say_broker(self, broker: Broker, what: str, text: str) -> None:
         self.say(str(broker), what, text)

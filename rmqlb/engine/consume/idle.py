@@ -1,0 +1,150 @@
+"""A member's timers while nothing happens: each does the same again and again, and draws as many random numbers for it.
+
+What a timer does each time is a row of waits, for messages that are under way. Where no other timer of the member is
+due meanwhile, it is done in one step; otherwise they go through their waits together, and draw in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from heapq import heapify, heapreplace
+from itertools import count
+
+_AT_ONCE = 1 << 16
+"""Random numbers made at once."""
+_LONGEST_US = 60_000_000
+
+
+class Ways:
+    """How long a member's next messages would take, by the place of the random number."""
+
+    def __init__(self, ahead: Callable[[int, int], Sequence[int]]) -> None:
+        """With what tells so many ways from a place on: `(place, count)`."""
+        self.ahead = ahead
+        self._begin = 0
+        self._ways: Sequence[int] = ()
+
+    def from_place(self, place: int, number: int) -> tuple[Sequence[int], int]:
+        """Ways, and the index from which on so many are those of this place and the next ones."""
+        index = place - self._begin
+        if index + number > len(self._ways):
+            self._begin, index = place, 0
+            self._ways = self.ahead(place, max(_AT_ONCE, number))
+        return self._ways, index
+
+
+class IdleTimer:
+    """One timer.
+
+    Attributes:
+        due_us: its next time.
+        waits: how many waits it has each time.
+        after: when it is due again, of when it is through and when it was due.
+        length: how many ways each wait takes.
+        picks: before every other wait it draws a broker.
+        done: how often it was due.
+        over_us: when it was through the last time.
+    """
+
+    __slots__ = ("_began", "_waited", "after", "done", "due_us", "length", "over_us", "picks", "waits")
+
+    def __init__(
+        self, due_us: int, waits: int, after: Callable[[int, int], int], *, length: int = 1, picks: bool = False
+    ) -> None:
+        self.due_us = due_us
+        self.waits = waits
+        self.after = after
+        self.length = length
+        self.picks = picks
+        self.done = 0
+        self.over_us = due_us
+        self._began = 0, 0
+        self._waited: list[int] = []
+
+    @property
+    def draws(self) -> int:
+        """How many random numbers it takes each time."""
+        return self.waits + self.waits // 2 if self.picks else self.waits
+
+    def do(self, over_us: int, place: int, waited: list[int]) -> None:
+        """It is through once more.
+
+        Args:
+            over_us: when.
+            place: of the first random number; not asked for when the waits are told.
+            waited: the ends of its waits, or nothing.
+        """
+        self._began, self._waited = (self.due_us, place), waited
+        self.due_us, self.over_us = self.after(over_us, self.due_us), over_us
+        self.done += 1
+
+    def ends(self, ways: Ways) -> list[int]:
+        """When each wait of the last time was over."""
+        if not self._waited:
+            now, place = self._began
+            drawn = ways.ahead(place, self.draws)
+            for way in (drawn[at] for at in range(self.draws) if not self.picks or at % 3):
+                now += self.length * way
+                self._waited.append(now)
+        return self._waited
+
+
+def go_on(timers: Sequence[IdleTimer], ways: Ways, until_us: int) -> tuple[Sequence[IdleTimer], int]:
+    """Let timers of one member do what is due before a time.
+
+    Args:
+        timers: waiting for their next times; in the order in which they began to, if they are due at the same time.
+        ways: what the member draws.
+        until_us: nothing is begun from then on; what was begun is over at most a minute later. They stop earlier where
+            something takes longer.
+
+    Returns:
+        The timers, waiting again, and how many random numbers they have drawn.
+    """
+    place, orders = 0, count(len(timers))
+    heap = [(timer.due_us, order, timer) for order, timer in enumerate(timers)]
+    heapify(heap)
+    draws = {timer: timer.draws for timer in timers}
+    while heap[0][0] < until_us:
+        due, _, timer = heap[0]
+        number = draws[timer]
+        some, begin = ways.from_place(place, number)
+        over = sum(some[begin : begin + number])
+        if timer.picks:
+            over -= sum(some[begin : begin + number : 3])
+        over = due + timer.length * over
+        if over - due > _LONGEST_US:
+            break
+        if over >= min((entry[0] for entry in heap[1:]), default=over + 1):
+            before = [copy(timer) for timer in timers], place
+            drawn = _together(heap, orders, ways, place)
+            if drawn is None:
+                return before
+            place = drawn
+            continue
+        timer.do(over, place, [])
+        place += number
+        heapreplace(heap, (timer.due_us, next(orders), timer))
+    return timers, place
+
+
+def _together(heap: list[tuple[int, int, IdleTimer]], orders: count[int], ways: Ways, place: int) -> int | None:
+    """Wait by wait, until all timers wait for their next times; the place then, or None when that takes too long."""
+    under_way: dict[IdleTimer, list[int]] = {}
+    longest = heap[0][0] + _LONGEST_US
+    while heap[0][0] < longest:
+        now, _, timer = heap[0]
+        ends = under_way.setdefault(timer, [])
+        if len(ends) < timer.waits:
+            place += timer.picks and len(ends) % 2 == 0
+            some, index = ways.from_place(place, 1)
+            place += 1
+            ends.append(now + timer.length * some[index])
+            heapreplace(heap, (ends[-1], next(orders), timer))
+            continue
+        timer.do(now, place, under_way.pop(timer))
+        heapreplace(heap, (timer.due_us, next(orders), timer))
+        if not under_way:
+            return place
+    return None
