@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, producer, rebalancing, sending, startup
+from benchmarks import allocation, memory, producer, rebalancing, sending, startup, tables
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
@@ -239,6 +239,12 @@ def test_groups_over_time_are_measured_by_their_size() -> None:
 def test_groups_over_time_are_held(median: float, lines: int) -> None:
     section = Section((), ratios={("minutes", "join", "100 x 1,000"): Spread(median, 1, 99)})
     assert len(rebalancing.broken([section])) == lines
+
+
+def test_long_tables_are_measured_by_what_draws_them() -> None:
+    section = tables.tables(1, rows=1_200)
+    assert set(section.ratios) == set(tables.HOLDS)
+    assert not tables.broken([section])
 
 
 def test_a_ratio_without_a_hold_must_be_said_to_have_none() -> None:

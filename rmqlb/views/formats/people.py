@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import zip_longest
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,13 +13,18 @@ from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Sectio
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
+
+    from rmqlb.views.formats.framed import Drawn, FramedTable
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
 _LONGEST = 200
 _LONGEST_FACT = 1_000
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
 _BAR = 20
+_BAR_STYLE = "default on default"
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_SEVERAL = "bold red"
+"""Of the strips' sign for several owners."""
 _WIDEST = 10_000
 _UNKNOWN = "?"
 _NOT_THERE = "-"
@@ -27,8 +32,6 @@ _NOBODY = "(nobody)"
 _UNTITLED = ("change", "strip")
 _LONGEST_STRIP = 160
 _SHORTEST_STRIP = 30
-_INDENTED = 4
-"""By so much the cells below a row's name are."""
 
 
 def as_plain(report: Report) -> str:
@@ -73,46 +76,51 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     table = _table(section, {})
     if not _too_wide(table, console):
         return table
-    if any(column.kind == "bar" for column in section.columns):
+    if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
         return _fitting(_without_bars(section), labels, console)
-    for tight in (False, True):
-        labelled = _table(section, labels, narrow=True, tight=tight)
-        if not _too_wide(labelled, console):
-            return labelled
-    tables = [_table(part, labels, narrow=True, tight=True) for part in _parts(section)]
-    if section.heads and (len(tables) < 2 or any(_too_wide(table, console) for table in tables)):
-        return _blocks(section, labels)
+    labelled = _table(section, labels, narrow=True, known=table.rows)
+    tight = labelled.tightened()
+    for each in (labelled, tight):
+        if not _too_wide(each, console):
+            return each
+    tables: list[FramedTable] = []
+    for part in _parts(section):
+        tables.append(_table(part, labels, narrow=True).tightened())
+        if section.heads and _too_wide(tables[-1], console):
+            return _blocks(section, labelled)
     if len(tables) < 2:
-        return labelled
-    from rich.console import Group
+        return _blocks(section, labelled) if section.heads else tight
+    from rmqlb.views.formats.framed import Tables
 
-    return Group(tables[0], *(each for table in tables[1:] for each in ("", table)))
+    return Tables(tables)
 
 
 def _parts(section: Section) -> list[Section]:
     """A section for each value of its quiet column, which then stands in the title."""
     if not section.columns[0].quiet:
         return []
-    values = dict.fromkeys(row[0] for row in section.rows)
-    return [
-        for_people(replace(section, rows=tuple(row for row in section.rows if row[0] == value))) for value in values
-    ]
+    rows: dict[Cell, list[tuple[Cell, ...]]] = {}
+    for row in section.rows:
+        rows.setdefault(row[0], []).append(row)
+    return [for_people(replace(section, rows=tuple(some))) for some in rows.values()]
 
 
 def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Section:
     """A picture with strips as long as the terminal allows: beside the names of its rows, else below them."""
+    from rmqlb.views.formats.framed import INDENT
+
     if section.draw is None or console.width >= _WIDEST:
         return section
     most = min(console.width, _LONGEST_STRIP)
     room = most
     for _ in range(3):  # where rows are drawn together depends on the length, and so do their names
         drawn = section.draw(room)
-        names = _width(_table(for_people(_without_strips(drawn)), labels), console) - 1
+        names = _table(for_people(_without_strips(drawn)), labels).width() - 1
         if room + names <= console.width:
             break
         room = console.width - names
         if room < _SHORTEST_STRIP:
-            drawn = section.draw(min(most, max(console.width - _INDENTED, 1)))
+            drawn = section.draw(min(most, max(console.width - INDENT, 1)))
             break
     return drawn
 
@@ -144,81 +152,93 @@ def _without_bars(section: Section) -> Section:
     )
 
 
-def _too_wide(table: Table, console: Console) -> bool:
-    return console.width < _WIDEST and _width(table, console) > console.width
+def _too_wide(table: FramedTable, console: Console) -> bool:
+    return console.width < _WIDEST and table.width() > console.width
 
 
-def _width(table: Table, console: Console) -> int:
-    """What the table takes when nothing is wrapped."""
-    from rich.measure import Measurement
+def _table(
+    section: Section,
+    labels: Mapping[str, str],
+    *,
+    narrow: bool = False,
+    known: Sequence[Sequence[Drawn]] | None = None,
+) -> FramedTable:
+    """All rows of a section in one table.
 
-    return Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+    Args:
+        section: as people see it.
+        labels: what stands for client ids.
+        narrow: titles may be broken.
+        known: the same cells without labels, where they were drawn before.
+    """
+    from rmqlb.views.formats.framed import FramedTable, Head
 
-
-def _table(section: Section, labels: Mapping[str, str], *, narrow: bool = False, tight: bool = False) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(visible(section.title), style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        header_style="bold",
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=tight,
+    rows = section.rows
+    titles = [visible(column.title) for column in section.columns]
+    return FramedTable(
+        title=visible(section.title),
+        heads=[
+            Head(title.replace("_", "_\n") if narrow else title, column.kind in RIGHT)
+            for title, column in zip(titles, section.columns, strict=True)
+        ],
+        rows=[_cells(section.columns, row, labels) for row in rows]
+        if known is None
+        else [_cells(section.columns, row, labels, drawn) for row, drawn in zip(rows, known, strict=True)],
+        ends={at for at in range(len(rows) - 1) if rows[at][0] != rows[at + 1][0]} if section.columns[0].quiet else (),
     )
-    for column in section.columns:
-        title = visible(column.title)
-        table.add_column(
-            Text(title.replace("_", "_\n") if narrow else title),
-            justify="right" if column.kind in RIGHT else "left",
-            overflow="fold",
-        )
-    for row, following in zip_longest(section.rows, section.rows[1:]):
-        cells = zip(section.columns, row, strict=True)
-        table.add_row(
-            *(_cell(c, cell, labels) for c, cell in cells),
-            end_section=section.columns[0].quiet and following is not None and row[0] != following[0],
-        )
-    return table
 
 
-def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> RenderableType:
-    """A cell of a framed table; a bar has eighths of a character where the terminal can draw them."""
+def _cells(
+    columns: Sequence[Column], row: Sequence[Cell], labels: Mapping[str, str], known: Sequence[Drawn] | None = None
+) -> list[Drawn]:
+    """The cells of a framed table; of those that are known only client ids are drawn anew."""
+    if known is None:
+        return [_cell(column, cell, labels) for column, cell in zip(columns, row, strict=True)]
+    return [
+        _cell(column, cell, labels) if column.kind == "clients" or isinstance(cell, tuple) else drawn
+        for column, cell, drawn in zip(columns, row, known, strict=True)
+    ]
+
+
+def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
+    """A cell of a framed table; a bar has eighths of a character, which the terminal can draw."""
     if column.kind == "bar" and isinstance(cell, int | float):
-        from rich.bar import Bar
+        from rmqlb.views.formats.framed import Painted
 
-        return Bar(1.0, 0.0, float(cell), width=_BAR)
-    from rich.text import Text
+        return Painted(((_blocks_of(cell), _BAR_STYLE),))
+    text = clip(cell_text(column, cell, labels), _LONGEST)
+    if column.kind == "change" and (style := _style(column, cell)):
+        from rmqlb.views.formats.framed import Painted
 
-    text = Text(clip(cell_text(column, cell, labels), _LONGEST), style=_style(column, cell))
-    if column.kind == "strip":
-        text.highlight_regex("!+", "bold red")
+        return Painted(((text, style),), style)
+    if column.kind == "strip" and "!" in text:
+        from rmqlb.views.formats.framed import Painted
+
+        parts = re.split("(!+)", text)
+        return Painted(tuple((part, _SEVERAL if at % 2 else "") for at, part in enumerate(parts) if part))
     return text
 
 
-def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
+def _blocks_of(share: float) -> str:
+    """A share of the whole width in blocks, the last of them as wide as it takes."""
+    whole, eighths = divmod(int(_BAR * 8 * min(max(share, 0), 1)), 8)
+    return ("█" * whole + _EIGHTHS[eighths] * (eighths > 0)).ljust(_BAR)
+
+
+def _blocks(section: Section, table: FramedTable) -> RenderableType:
     """Each row as a line that names it and, indented, its other cells with their titles."""
     from rich.console import Group
-    from rich.padding import Padding
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
-    for row in section.rows:
-        cells = [
-            (column, clip(cell_text(column, cell, labels), _LONGEST), _style(column, cell))
-            for column, cell in zip(section.columns, row, strict=True)
-        ]
-        parts.append(Text("  ".join(shown for _, shown, _ in cells[: section.heads]), style="bold"))
-        rest = [
-            Text.assemble((f"{visible(column.title)} " if column.kind not in _UNTITLED else ""), (shown, style))
-            for column, shown, style in cells[section.heads :]
-            if shown
-        ]
-        parts.append(Padding(Text(", ").join(rest), (0, 0, 0, _INDENTED)))
-    return Group(*parts)
+    from rmqlb.views.formats.framed import Blocks, text_of
+
+    titles = [f"{visible(column.title)} " if column.kind not in _UNTITLED else "" for column in section.columns]
+    names = ["  ".join(map(text_of, row[: section.heads])) for row in table.rows]
+    rest = [
+        [(title, cell) for title, cell in list(zip(titles, row, strict=True))[section.heads :] if text_of(cell)]
+        for row in table.rows
+    ]
+    return Group(Text(visible(section.title), style="bold italic"), Blocks(names, rest))
 
 
 def _style(column: Column, cell: Cell) -> str:
@@ -240,6 +260,8 @@ def for_people(section: Section) -> Section:
         for index, column in enumerate(section.columns)
         if column.quiet and section.rows and len({row[index] for row in section.rows}) == 1
     }
+    if all(index in constant or not column.shown for index, column in enumerate(section.columns)):
+        constant = {}  # a table without a column would show nothing
     values = [str(value) for value in constant.values() if value is not None]
     title += f": {', '.join(values)}" if values else ""
     keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]

@@ -1,0 +1,112 @@
+"""Sections drawn by rich's own `Table`, `Text` and `Padding`: what `rmqlb/views/formats/framed.py` must look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich import box
+from rich.bar import Bar
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rmqlb.views.formats.people import cell_text, for_people
+from rmqlb.views.formats.text import clip, visible
+from rmqlb.views.report import RIGHT, Cell, Column, Section
+
+STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
+
+
+def table(section: Section, labels: Mapping[str, str], *, narrow: bool, tight: bool) -> Table:
+    """All of a section in one table."""
+    drawn = Table(
+        title=Text(visible(section.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD,
+        header_style="bold", show_edge=False, pad_edge=False, collapse_padding=tight,
+    )  # fmt: skip
+    for column in section.columns:
+        title = visible(column.title)
+        drawn.add_column(
+            Text(title.replace("_", "_\n") if narrow else title),
+            justify="right" if column.kind in RIGHT else "left",
+            overflow="fold",
+        )
+    for at, row in enumerate(section.rows):
+        ends = section.columns[0].quiet and at + 1 < len(section.rows) and section.rows[at + 1][0] != row[0]
+        drawn.add_row(*(cell(*each, labels) for each in zip(section.columns, row, strict=True)), end_section=ends)
+    return drawn
+
+
+def cell(column: Column, value: Cell, labels: Mapping[str, str]) -> RenderableType:
+    """A cell of a table."""
+    if column.kind == "bar" and isinstance(value, int | float):
+        return Bar(1.0, 0.0, float(value), width=20)
+    text = Text(clip(cell_text(column, value, labels), 200), style=style(column, value))
+    if column.kind == "strip":
+        text.highlight_regex("!+", "bold red")
+    return text
+
+
+def style(column: Column, value: Cell) -> str:
+    """What shows a change."""
+    return STYLES.get(str(value), "") if column.kind == "change" else ""
+
+
+def blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
+    """Each row as a line that names it and, indented, its other cells."""
+    parts: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
+    for row in section.rows:
+        cells = [
+            (column, clip(cell_text(column, value, labels), 200), style(column, value))
+            for column, value in zip(section.columns, row, strict=True)
+        ]
+        parts.append(Text("  ".join(shown for _, shown, _ in cells[: section.heads]), style="bold"))
+        rest = [
+            Text.assemble(f"{visible(column.title)} " if column.kind not in ("change", "strip") else "", (shown, how))
+            for column, shown, how in cells[section.heads :]
+            if shown
+        ]
+        parts.append(Padding(Text(", ").join(rest), (0, 0, 0, 4)))
+    return Group(*parts)
+
+
+def width(drawn: Table, console: Console) -> int:
+    """What a table takes when nothing is wrapped."""
+    return Measurement.get(console, console.options.update(max_width=100_000), drawn).maximum
+
+
+def parts(section: Section) -> list[Section]:
+    """A section for each value of its quiet column."""
+    if not section.columns[0].quiet:
+        return []
+    values = dict.fromkeys(row[0] for row in section.rows)
+    return [
+        for_people(
+            Section(
+                section.name, section.title, section.columns, tuple(row for row in section.rows if row[0] == value),
+                heads=section.heads,
+            )
+        )
+        for value in values
+    ]  # fmt: skip
+
+
+def fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
+    """The first that is narrow enough: the table, without bars, with labels, tight, in parts, as blocks."""
+    whole = table(section, {}, narrow=False, tight=False)
+    if width(whole, console) <= console.width:
+        return whole
+    keep = [at for at, column in enumerate(section.columns) if column.kind != "bar"]
+    if 0 < len(keep) < len(section.columns):
+        columns = tuple(section.columns[at] for at in keep)
+        rows = tuple(tuple(row[at] for at in keep) for row in section.rows)
+        return fitting(Section(section.name, section.title, columns, rows, heads=section.heads), labels, console)
+    for tight in (False, True):
+        labelled = table(section, labels, narrow=True, tight=tight)
+        if width(labelled, console) <= console.width:
+            return labelled
+    tables = [table(part, labels, narrow=True, tight=True) for part in parts(section)]
+    if section.heads and (len(tables) < 2 or any(width(each, console) > console.width for each in tables)):
+        return blocks(section, labels)
+    return labelled if len(tables) < 2 else Group(tables[0], *(each for one in tables[1:] for each in ("", one)))
