@@ -53,6 +53,13 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "plan-made-up": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",
     "plan-pinned": f"plan-rebalance {MQADMIN} --consumers 10.0.0.1@1,10.0.0.2@1 --to-strategy PIN --host 10.0.0.1 --section consumers",
     "plan-narrow": f"plan-rebalance {EXAMPLE} --group bill-svc --remove 1 -o table",
+    **{
+        f"plans-of-groups.{fmt}": f"plan-rebalance {EXAMPLE} -g order-svc -g bill-svc --remove 1 --changed "
+        f"--fail-on 'moved>60%' --section queues --section consumers -o {fmt}"
+        for fmt in ("plain", "json", "yaml", "csv", "jsonl")
+    },
+    "owners-of-groups.json": f"show-owners {EXAMPLE} -g order-svc -g bill-svc --topic Skewed --strategy AVG -o json",
+    "owners-of-groups.plain": f"show-owners {EXAMPLE} -g order-svc -g bill-svc --strategy AVG --section summary -o plain",
     "owners-narrow": f"show-owners {EXAMPLE} --group order-svc --topic Skewed -o table",
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "

@@ -80,6 +80,5 @@ def _must_be_one(option: TyperOption, values: list[Any]) -> None:
     from rmqlb.sources.source_text import shown_source
 
     shown = " and ".join(shown_source(str(value)) for value in values)
-    raise UsageError(
-        f"{name} takes one value, and is given {len(values)}: {shown}", hint=f"give {name} once", code="given-twice"
-    )
+    hint = "run the command once for each" if name in ("--group", "--topic") else f"give {name} once"
+    raise UsageError(f"{name} takes one value, and is given {len(values)}: {shown}", hint=hint, code="given-twice")

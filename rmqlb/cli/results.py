@@ -11,9 +11,9 @@ from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 from rmqlb.views.shapes.envelope import ErrorDocument
 from rmqlb.views.shapes.group import GroupData
-from rmqlb.views.shapes.owners import OwnersData
+from rmqlb.views.shapes.owners import OwnersData, OwnersOfGroupsData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
-from rmqlb.views.shapes.plan import PlanData
+from rmqlb.views.shapes.plan import PlanData, PlansData
 from rmqlb.views.shapes.rollout import RolloutData
 from rmqlb.views.shapes.route import RouteData
 from rmqlb.views.shapes.send import SendData
@@ -31,7 +31,19 @@ RESULTS = (
     ),
     Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", RouteData),
     Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersData),
+    Result(
+        "rmqlb/owners-of-groups",
+        ("show-owners",),
+        "who owns each queue of several groups, with more than one --group",
+        OwnersOfGroupsData,
+    ),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", PlanData),
+    Result(
+        "rmqlb/plan-of-groups",
+        ("plan-rebalance",),
+        "what a change does to several groups, with more than one --group",
+        PlansData,
+    ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupData),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),

@@ -47,6 +47,7 @@ class Wanted(Struct, frozen=True):
         groups: groups at all; a dump of many need not build them for a route.
         everything: the whole cluster instead, or None.
         retry: the retry topic of the wanted groups too, where it has a route.
+        several: the names of several consumer groups, where `group` is None.
     """
 
     topics: tuple[str, ...] | None = None
@@ -55,6 +56,12 @@ class Wanted(Struct, frozen=True):
     groups: bool = True
     everything: Everything | None = None
     retry: bool = False
+    several: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The groups that are wanted by name."""
+        return self.several if self.group is None else (self.group,)
 
 
 class OffsetQuestion(Struct, frozen=True):

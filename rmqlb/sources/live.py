@@ -135,8 +135,8 @@ class LiveSource:
             if wanted.everything is not None:
                 groups = reading.everything(wanted.everything)
             else:
-                groups = [reading.group(wanted)] if wanted.group is not None else []
-                if wanted.topics is None and wanted.group is None:
+                groups = [reading.group(replace(wanted, group=name)) for name in wanted.named]
+                if wanted.topics is None and not groups:
                     reading.all_routes(t for t in self.reads.topics() if not is_system_topic(t))
                 elif wanted.topics is not None:
                     reading.routes(wanted.topics)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
 from rmqlb.model.words import counted
+from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.data import evenness_data
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 if TYPE_CHECKING:
-    from rmqlb.views.shapes.owners import OwnersData
+    from rmqlb.views.shapes.owners import GroupsSummaryData, OwnersData
 
 
 def owners_report(report: OwnersReport) -> Report:
@@ -28,6 +29,29 @@ def owners_report(report: OwnersReport) -> Report:
     return Report("rmqlb/owners", data, (_headline(report),), sections, labels(dict.fromkeys(report.client_ids)), rows)
 
 
+def owners_of_groups(parts: Sequence[tuple[str, Report]]) -> Report:
+    """The report of several groups: each group's name and report."""
+    observed = [queue["ownersObserved"] for _, report in parts for queue in report.data["queues"]]
+    seen = [len(owners) for owners in observed if owners is not None]
+    summary: GroupsSummaryData = {
+        "groups": len(parts),
+        "queues": len(observed),
+        "queuesObserved": len(seen),
+        "observedUnassigned": sum(number == 0 for number in seen),
+        "observedDuplicateOwners": sum(number > 1 for number in seen),
+    }
+    bad = "; ".join(_bad(summary["observedUnassigned"], summary["observedDuplicateOwners"]))
+    headline = f"{counted(len(parts), 'group')}, {counted(len(observed), 'queue')}"
+    return of_groups(parts, f"{headline}{': ' if bad else ''}{bad}", summary)
+
+
+def _bad(unassigned: int, several: int) -> Iterator[str]:
+    if unassigned:
+        yield f"{unassigned} observed to be unassigned"
+    if several:
+        yield f"{several} observed to have duplicate owners"
+
+
 def _headline(report: OwnersReport) -> str:
     group = f"group {report.group}" if report.group else "a group"
     consumers, processes = len(set(report.client_ids)), len(report.client_ids)
@@ -41,10 +65,7 @@ def _seen(report: OwnersReport) -> Iterator[str]:
     """What the cluster reported, the bad first, and which strategy deals so."""
     unassigned = sum(not owners for owners in report.observed.values())
     several = sum(len(owners) > 1 for owners in report.observed.values())
-    if unassigned:
-        yield f"{unassigned} observed to be unassigned"
-    if several:
-        yield f"{several} observed to have duplicate owners"
+    yield from _bad(unassigned, several)
     differs = {s.strategy: s.differs for s in report.strategies if s.differs is not None}
     if not differs:
         return

@@ -108,6 +108,7 @@ class Report(Struct, frozen=True):
         sections: the tables, in the order in which people see them; CSV has the first that is no picture.
         labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
         rows: what `-o jsonl` shows, or None when the result is no list of rows.
+        tables: what a format with room for one table chooses from; None is the sections.
     """
 
     schema: str
@@ -116,20 +117,24 @@ class Report(Struct, frozen=True):
     sections: tuple[Section, ...]
     labels: Mapping[str, str]
     rows: Rows | None = None
+    tables: tuple[Section, ...] | None = None
 
     def only(self, names: tuple[str, ...]) -> Report:
         """The report with the named sections only, all their rows; without a name, with all that show themselves."""
-        chosen = (
-            (section.whole() for section in self.sections if section.name in names)
-            if names
-            else (section for section in self.sections if not section.named_only)
-        )
-        return replace(self, sections=tuple(chosen))
+        tables = None if self.tables is None else _chosen(self.tables, names)
+        return replace(self, sections=_chosen(self.sections, names), tables=tables)
 
     @property
     def table(self) -> Section:
         """The section that a format with room for one shows: the first that is no picture, if there is any."""
-        return next((section for section in self.sections if section.draw is None), self.sections[0])
+        tables = self.sections if self.tables is None else self.tables
+        return next((section for section in tables if section.draw is None), tables[0])
+
+
+def _chosen(sections: Sequence[Section], names: tuple[str, ...]) -> tuple[Section, ...]:
+    if names:
+        return tuple(section.whole() for section in sections if section.name in names)
+    return tuple(section for section in sections if not section.named_only)
 
 
 CHANGE_SIGNS = {

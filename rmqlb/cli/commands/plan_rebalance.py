@@ -15,9 +15,9 @@ from rmqlb.cli.gather.shared import (
     pins_are_used,
     reader,
     settings,
-    wanted_for,
+    wanted_for_each,
 )
-from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.options.shared import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.options.watching import WatchOptions
 from rmqlb.cli.output.look import Look
 from rmqlb.cli.output.looking import check_watch, show
@@ -43,7 +43,7 @@ _MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
 @command
 def plan_rebalance(
     source: SourceOptions,
-    which: GroupOptions,
+    groups: GroupsOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
@@ -101,16 +101,21 @@ def plan_rebalance(
 
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
 
+      rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
+
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.gather.starts import start_where
+    from rmqlb.cli.output.each_group import look_at_each
     from rmqlb.cli.output.judging import conditions, require_known
     from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
+    from rmqlb.views.plan.several import plans_report
     from rmqlb.views.plan.view import plan_report
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
-    check_watch(watching, source, which.consumers, terminal)
+    check_watch(watching, source, groups.consumers, terminal)
+    each = groups.each()
     asked = conditions(fail_on or (), PLAN_FIGURES)
     strategies = Strategies(strategy_options.inner)
     changes = Changes(
@@ -125,21 +130,28 @@ def plan_rebalance(
     )
     given = _strategy(strategy, changes, strategies)
     pins_are_used(strategy_options, strategies)
-    wanted = wanted_for(source, which)
+    wanted = wanted_for_each(source, each)
     read = reader(source, terminal)
 
     def look() -> Look:
         snapshot = read(wanted)
-        found = group_on_topics(snapshot, which)
-        with terminal.progress(verb="planning") as progress:
-            progress(found.title, 0, 0)
-            own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
-            plan = _plan(found, changes, given, own, which.explain)
-        plan, told = start_where(plan, found, read)
-        plan = replace(plan, findings=(*plan.findings, *told))
-        tried = tuple(try_on_plan(condition, plan.summary, plan.places) for condition in asked)
-        require_known(tried, "leave the condition out to see the plan")
-        return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
+        plans: list[RebalancePlan] = []
+
+        def one(which: GroupOptions) -> Look:
+            found = group_on_topics(snapshot, which)
+            with terminal.progress(verb="planning") as progress:
+                progress(found.title, 0, 0)
+                own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+                plan = _plan(found, changes, given, own, which.explain)
+            plan, told = start_where(plan, found, read)
+            plan = replace(plan, findings=(*plan.findings, *told))
+            plans.append(plan)
+            tried = tuple(try_on_plan(condition, plan.summary, plan.places) for condition in asked)
+            return Look(plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried)
+
+        seen = look_at_each(each, one, lambda parts: plans_report(parts, plans))
+        require_known(seen.tried, "leave the condition out to see the plan")
+        return seen
 
     show(look, watching, terminal)
 

@@ -3,22 +3,25 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
+from functools import partial
 from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather.shared import group_on_topics, pins_are_used, reader, settings, wanted_for
-from rmqlb.cli.options.shared import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.gather.shared import group_on_topics, pins_are_used, reader, settings, wanted_for_each
+from rmqlb.cli.options.shared import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.options.watching import WatchOptions
+from rmqlb.cli.output.each_group import look_at_each
 from rmqlb.cli.output.look import Look
 from rmqlb.cli.output.looking import check_watch, show
 from rmqlb.cli.output.terminal import Terminal
+from rmqlb.model.snapshot import ClusterSnapshot
 
 
 @command
 def show_owners(
     source: SourceOptions,
-    which: GroupOptions,
+    groups: GroupsOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
@@ -34,6 +37,8 @@ def show_owners(
 
       rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
 
+      rmqlb show-owners -s examples/cluster.json -g order-svc -g bill-svc --strategy AVG
+
     Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
     """
     from rmqlb.cli.values.strategies import Strategies
@@ -44,18 +49,18 @@ def show_owners(
     from rmqlb.engine.members import sort_findings
     from rmqlb.engine.owners import owners_by_strategy
     from rmqlb.engine.unowned import nobody_online
-    from rmqlb.views.owners_view import owners_report
+    from rmqlb.views.owners_view import owners_of_groups, owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
-    check_watch(watching, source, which.consumers, terminal)
+    check_watch(watching, source, groups.consumers, terminal)
+    each = groups.each()
     strategies = Strategies(strategy_options.inner)
     names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
     pins_are_used(strategy_options, strategies)
-    wanted = wanted_for(source, which)
+    wanted = wanted_for_each(source, each)
     read = reader(source, terminal)
 
-    def look() -> Look:
-        snapshot = read(wanted)
+    def one(snapshot: ClusterSnapshot, which: GroupOptions) -> Look:
         found = group_on_topics(snapshot, which)
         if not found.client_ids:
             raise nobody_online(found.title, found.group, "name consumers with --consumers")
@@ -76,5 +81,9 @@ def show_owners(
             findings += sort_findings(found.client_ids, "client ids")
             findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
         return Look(shown, snapshot, tuple(findings))
+
+    def look() -> Look:
+        snapshot = read(wanted)
+        return look_at_each(each, partial(one, snapshot), owners_of_groups)
 
     show(look, watching, terminal)

@@ -171,6 +171,15 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     return Wanted(topics, which.group, retry=which.include_retry)
 
 
+def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wanted:
+    """What plans of several groups need, in one reading.
+
+    Args and errors: as `wanted_for`.
+    """
+    wanted = wanted_for(options, each[0])
+    return replace(wanted, group=None, several=tuple(one.group or "" for one in each)) if len(each) > 1 else wanted
+
+
 def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
     """The group to plan, its topics and members.
 

@@ -16,6 +16,7 @@ from typer._click.globals import get_current_context
 
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import settle
+from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ContextInForce
 
 SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
@@ -155,21 +156,54 @@ class SourceOptions(Struct, frozen=True):
     aside: str | None = None
 
 
+Topics = Annotated[
+    list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+]
+Consumers = Annotated[
+    str | None, Option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows.")
+]
+IncludeRetry = Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")]
+Explain = Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")]
+
+
 class GroupOptions(Struct, frozen=True):
     """Which group, on which topics, with which members."""
 
     group: Annotated[
         str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
     ] = None
-    topic: Annotated[
-        list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+    topic: Topics = None
+    consumers: Consumers = None
+    include_retry: IncludeRetry = False
+    explain: Explain = False
+
+
+class GroupsOptions(Struct, frozen=True):
+    """Which groups, on which topics, with which members."""
+
+    group: Annotated[
+        list[str] | None,
+        Option("-g", "--group", metavar="GROUP", help="Consumer group; repeatable; may be left out when there is one."),
     ] = None
-    consumers: Annotated[
-        str | None,
-        Option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows."),
-    ] = None
-    include_retry: Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")] = False
-    explain: Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")] = False
+    topic: Topics = None
+    consumers: Consumers = None
+    include_retry: IncludeRetry = False
+    explain: Explain = False
+
+    def each(self) -> tuple[GroupOptions, ...]:
+        """What is asked of each group, each of them once.
+
+        Raises:
+            UsageError: the members of one group are given for several.
+        """
+        names = tuple(dict.fromkeys(self.group or ())) or (None,)
+        if len(names) > 1 and self.consumers is not None:
+            raise UsageError(
+                f"--consumers {self.consumers}: the members of which of {len(names)} groups?",
+                hint="give --consumers with one --group",
+                code="which-group",
+            )
+        return tuple(GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain) for name in names)
 
 
 class StrategyOptions(Struct, frozen=True):

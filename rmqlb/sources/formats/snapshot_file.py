@@ -120,8 +120,8 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
     taken_at = _utc(document.source.taken_at)
     default = Seen(where, taken_at)
     items = {item.group: item for item in document.data.groups} if wanted.groups else {}
-    if wanted.group in items:
-        items = {wanted.group: items[wanted.group]}
+    if wanted.named and items.keys() >= set(wanted.named):
+        items = {name: items[name] for name in wanted.named}
     groups = {name: _group(item, default) for name, item in items.items()}
     topics = _kept_topics(wanted, groups, {item.topic for item in document.data.topics})
     return ClusterSnapshot(
@@ -150,10 +150,10 @@ def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[
     retry = present.intersection(map(retry_topic, groups)) if wanted.retry else set()
     if wanted.topics is not None:
         return retry.union(wanted.topics) if present.issuperset(wanted.topics) else present
-    group = None if wanted.group is None else groups.get(wanted.group)
-    if group is not None and group.topics is not None:
-        return present.intersection(group.topics) | retry or present
-    return present
+    lists = [groups[name].topics for name in wanted.named if name in groups]
+    if not lists or None in lists:
+        return present
+    return present.intersection(topic for topics in lists for topic in topics or ()) | retry or present
 
 
 def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:

@@ -13,7 +13,12 @@ def headline(plan: RebalancePlan) -> str:
     s = plan.summary
     before, after = s.before.consumers, s.after.consumers
     consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
-    return f"{f'group {plan.group}' if plan.group else 'a group'}, {consumers}: {'; '.join(_verdicts(s))}"
+    return f"{f'group {plan.group}' if plan.group else 'a group'}, {consumers}: {verdict(s)}"
+
+
+def verdict(s: Summary) -> str:
+    """What becomes of the queues, the worst first."""
+    return "; ".join(_verdicts(s))
 
 
 def _verdicts(s: Summary) -> Iterator[str]:

@@ -82,3 +82,33 @@ class OwnersData(TypedDict):
     sortedConsumers: list[str]
     queues: list[QueueOwnersData]
     strategies: list[StrategyData]
+
+
+class GroupsSummaryData(TypedDict):
+    """All groups in numbers.
+
+    Attributes:
+        groups: how many.
+        queues: how many queues they have.
+        queuesObserved: queues of which the source saw the owners.
+        observedUnassigned: those of them that nobody owned.
+        observedDuplicateOwners: those with several owners.
+    """
+
+    groups: int
+    queues: int
+    queuesObserved: int
+    observedUnassigned: int
+    observedDuplicateOwners: int
+
+
+class OwnersOfGroupsData(TypedDict):
+    """Who owns each queue of several groups under each strategy.
+
+    Attributes:
+        groups: each group's owners, as rmqlb/owners has them.
+        summary: of all of them.
+    """
+
+    groups: list[OwnersData]
+    summary: GroupsSummaryData

@@ -280,3 +280,47 @@ class PlanData(TypedDict):
     settling: SettlingData | None
     comparison: list[ComparisonData]
     conditions: list[ConditionData]
+
+
+class PlansSummaryData(TypedDict):
+    """What the change does to all groups together.
+
+    Attributes:
+        groups: how many.
+        queues: queues afterwards.
+        moved: queues that go from one owner to another.
+        movedRange: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
+        assigned: queues that had no owner and get one.
+        unassigned: queues that lose their owner and get none.
+        added: queues that exist only afterwards.
+        removed: queues that exist only before.
+        unowned: queues without an owner afterwards.
+        duplicateOwners: queues with several owners afterwards.
+        lagUnassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
+        lagRemoved: likewise in the queues that exist only before.
+    """
+
+    groups: int
+    queues: int
+    moved: int
+    movedRange: MovedRangeData | None
+    assigned: int
+    unassigned: int
+    added: int
+    removed: int
+    unowned: int
+    duplicateOwners: int
+    lagUnassigned: int | None
+    lagRemoved: int | None
+
+
+class PlansData(TypedDict):
+    """What a change does to several groups.
+
+    Attributes:
+        groups: each group's plan, as rmqlb/plan has it.
+        summary: of all of them.
+    """
+
+    groups: list[PlanData]
+    summary: PlansSummaryData
