@@ -252,7 +252,7 @@ complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -s t -l topic -r -f -a '(__
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l consumers -r -f -d 'The members now, instead of those that the source knows'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l include-retry -d 'The group\'s %RETRY% topic too'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l explain -d 'List what each member does when, and why'
-complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l event -r -f -a '\'join \' \'leave \' \'crash \' \'host-loss \' \'broker-down \' \'broker-loss \' \'broker-up \' \'route-change \' \'pull-stall \' \'restart \' \'rolling-restart \' \'strategy-change \'' -d 'Something that happens, as above; repeatable'
+complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l event -r -f -a '\'join \' \'leave \' \'crash \' \'host-loss \' \'broker-down \' \'broker-loss \' \'broker-up \' \'route-change \' \'pull-stall \' \'freeze \' \'restart \' \'rolling-restart \' \'strategy-change \'' -d 'Something that happens, as above; repeatable'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l for -r -f -d 'Simulate so long; else until it is settled'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l all-new -d 'The members start at 0s; else they have run for a while'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l broadcasting -d 'BROADCASTING; else what the source says, or CLUSTERING'

@@ -3,7 +3,7 @@
 Rules of this file:
 - Times are whole microseconds since the first member's start, of the one clock of the machine that ran them all.
 - A queue belongs to a member from when it is in the member's process-queue table until it is dropped there. A killed
-  member loses its queues when it is killed.
+  member loses its queues when it is killed, and owns nothing while it is frozen.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _KINDS: Final[Mapping[str, EventKind]] = {
     "starting": "join",
     "stopping": "leave",
     "killed": "crash",
+    "frozen": "freeze",
+    "unfrozen": "unfreeze",
     "up": "broker-up",
 }
 
@@ -38,7 +40,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     Attributes:
         client_id: whose; empty when it was done to a broker.
-        what: starting, started, stopping, stopped, killed; gained, pulled (for the first time), lost (a queue);
+        what: starting, started, stopping, stopped, killed, frozen, unfrozen; gained, pulled (for the first time), lost (a queue);
             request, answer, notice (the broker's, of changed members); up (a broker gets the topic).
         topic, queue_id: of the queue that it is about.
         broker_name: of the queue; or who was asked, or answered, or gave notice, or came up.
@@ -145,6 +147,8 @@ class Recording(msgspec.Struct, frozen=True):
 
     def _intervals(self, queue: MessageQueue) -> Iterator[Interval]:
         owners: frozenset[str] = frozenset()
+        held: frozenset[str] = frozenset()
+        frozen: frozenset[str] = frozenset()
         ups = (line.at_us for line in self.lines if line.what == "up" and line.broker_name == queue.broker_name)
         since = next(ups, 0)
         if since:
@@ -152,7 +156,12 @@ class Recording(msgspec.Struct, frozen=True):
         for at_us, lines in groupby(self._changes(queue), key=lambda line: line.at_us):
             before = owners
             for line in lines:
-                owners = owners | {line.client_id} if line.what == "gained" else owners - {line.client_id}
+                who = {line.client_id}
+                if line.what in ("frozen", "unfrozen"):
+                    frozen = frozen | who if line.what == "frozen" else frozen - who
+                else:
+                    held = held | who if line.what == "gained" else held - who
+            owners = held - frozen
             if owners != before and at_us > since:
                 yield _interval(since, at_us, before)
                 since = at_us
@@ -163,7 +172,7 @@ class Recording(msgspec.Struct, frozen=True):
         return (
             line
             for line in self.lines
-            if line.what == "killed" or (line.what in ("gained", "lost") and line.queue == key)
+            if line.what in ("killed", "frozen", "unfrozen") or (line.what in ("gained", "lost") and line.queue == key)
         )
 
 

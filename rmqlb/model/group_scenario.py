@@ -22,6 +22,8 @@ EventKind = Literal[
     "broker-up",
     "route-change",
     "pull-stall",
+    "freeze",
+    "unfreeze",
 ]
 CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -36,7 +38,8 @@ class Event(Struct, frozen=True):
         kind: join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close),
             host-loss (its machine falls silent), broker-down (a master's process ends, its slaves go on), broker-loss
             (its machine falls silent), broker-up (it starts, or a new one does), route-change (numbers of queues
-            change), pull-stall (a member's pull requests are lost: nothing is read although it owns the queues).
+            change), pull-stall (a member's pull requests are lost: nothing is read although it owns the queues),
+            freeze (a process does nothing from then on, and its connections stay open), unfreeze (it goes on).
         at_us: when.
         subject: the client id; of broker events the broker's name; of route-change the topic.
         text: the event as the user wrote it.

@@ -115,6 +115,16 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
     assert warnings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
 
 
+def test_a_freeze_is_of_members_that_are_there_and_may_end() -> None:
+    assert read(f"freeze {B}@10s-3m") == [("freeze", 10, B), ("unfreeze", 180, B)]
+    assert read("freeze #1@10s") == [("freeze", 10, sorted(IDS)[1])]
+    assert [kind for kind, _, _ in read("freeze 192.0.2.2@*@10s-20s")] == ["freeze", "unfreeze"] * 2
+    assert read("join new@5s", "freeze new@10s-20s")[1:] == [("freeze", 10, "new"), ("unfreeze", 20, "new")]
+    for text, error in (("freeze nobody*@10s", "fits nobody"), (f"freeze {B}@20s-10s", "ends before it starts")):
+        with pytest.raises(UsageError, match=re.escape(error)):
+            read(text)
+
+
 def test_slaves_go_on_unless_they_are_meant() -> None:
     slave = replace(ORDERS.broker_datas[0], broker_addrs={0: "a:10911", 1: "b:10911"})
     routes = [replace(ORDERS, broker_datas=(slave, ORDERS.broker_datas[1]))]

@@ -100,6 +100,15 @@ class JavaProcess:
         with suppress(subprocess.TimeoutExpired):
             self.popen.wait(STOP_DEADLINE)
 
+    def freeze(self) -> None:
+        """Stop it where it is, with its connections open, as a long collection of garbage does."""
+        self.must_run()
+        os.killpg(self.popen.pid, signal.SIGSTOP)
+
+    def unfreeze(self) -> None:
+        """Let it go on."""
+        os.killpg(self.popen.pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """End it at once, with its process group, as the kernel does when memory runs out."""
         self.must_run()

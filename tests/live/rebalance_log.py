@@ -98,6 +98,12 @@ class Group:
         elif act.kind == "crash":
             yield Line(_now_us(), f"127.0.0.1@{act.name}", "killed")
             jvms[act.name].kill()
+        elif act.kind == "freeze":
+            jvms[act.name].freeze()
+            yield Line(_now_us(), f"127.0.0.1@{act.name}", "frozen")
+        elif act.kind == "unfreeze":
+            yield Line(_now_us(), f"127.0.0.1@{act.name}", "unfrozen")
+            jvms[act.name].unfreeze()
         else:
             jvm = jvms[act.name]
             jvm.send(f"{act.kind} {act.name}")

@@ -64,6 +64,7 @@ def simulate_rebalance(
     An event is VERB WHO@TIME, times counting from the start:
       join ID@T\[, strategy S], join N@T with made-up ids
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
+      freeze ID@T or ID@T-T: a stopped process, a long GC pause
       broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss likewise
       broker-up NAME@T, a new one NAME\[:READ\[:WRITE]]@T
       route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues a broker

@@ -88,6 +88,8 @@ class _Reading:
             case "leave" | "crash" | "host-loss" | "pull-stall" as kind:
                 ids = self._members([asked.subject], asked)
                 taken = tuple(Event(kind, asked.at_us, client_id, asked.text) for client_id in ids)
+            case "freeze":
+                taken = tuple(self._freeze(asked))
             case "broker-down" | "broker-loss" | "broker-up":
                 taken = tuple(self._broker(asked))
             case "route-change":
@@ -150,6 +152,12 @@ class _Reading:
             raise asked.wrong(f"{asked.subject} is a pattern, and a new consumer needs an id")
         for client_id in ids:
             yield Event("join", asked.at_us, client_id, asked.text, strategy=strategy)
+
+    def _freeze(self, asked: AskedEvent) -> Iterator[Event]:
+        for client_id in self._members([asked.subject], asked):
+            yield Event("freeze", asked.at_us, client_id, asked.text)
+            if asked.to_us is not None:
+                yield Event("unfreeze", asked.to_us, client_id, asked.text)
 
     def _broker(self, asked: AskedEvent) -> Iterator[Event]:
         kind: EventKind = asked.verb  # type: ignore[assignment]

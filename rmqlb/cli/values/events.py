@@ -28,6 +28,7 @@ QUALIFIERS: Mapping[str, tuple[str, ...]] = {
     "broker-up": (),
     "route-change": (),
     "pull-stall": (),
+    "freeze": (),
     "restart": (*_RESTART, "as"),
     "rolling-restart": (*_RESTART, "every", "at once"),
     "strategy-change": (*_RESTART, "every", "at once", "order"),
@@ -44,6 +45,7 @@ EXAMPLES: Mapping[str, str] = {
     "broker-up": "broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one",
     "route-change": "route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues",
     "pull-stall": "pull-stall 10.0.0.5@app@30s",
+    "freeze": "freeze 10.0.0.5@app@30s or freeze 10.0.0.5@app@30s-3m",
     "restart": "restart 10.0.0.5@app@30s, down 15s",
     "rolling-restart": "rolling-restart *@30s, every 60s, down 15s",
     "strategy-change": "strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s",
@@ -54,7 +56,7 @@ NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"
 """The pattern of how many go down together."""
 
 _NEEDED = {"restart": ("down",), "rolling-restart": ("every", "down"), "strategy-change": ("every", "down")}
-_WINDOWS = ("broker-down", "broker-loss")
+_WINDOWS = ("broker-down", "broker-loss", "freeze")
 _SAID = {
     "as": "as ID",
     "at once": "at once N",

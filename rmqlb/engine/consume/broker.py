@@ -16,6 +16,9 @@ from rmqlb.model.group_scenario import Timers
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 
+_EARLY_CLOSE = 3
+"""One in so many closes is heard before the client is forgotten: 3 of 8 in recordings on a busy machine."""
+
 
 class Channel(Protocol):
     """A client's connection, as the broker sees it."""
@@ -26,6 +29,9 @@ class Channel(Protocol):
 
     def notice(self, broker: Broker) -> None:
         """It is told that the group's members have changed (request code 40)."""
+
+    def closed(self, broker: Broker, /) -> bool:
+        """The broker has closed the connection; whether the other end is there to hear it."""
 
 
 class Broker:
@@ -231,13 +237,18 @@ class Broker:
             self._clock.call(self._one_way(self._draws), channel.notice, self)
 
     def _scan(self) -> Steps:
-        """`ConsumerManager.scanNotActiveChannel`: it tells nobody."""
+        """`ConsumerManager.scanNotActiveChannel`: it closes the connection, and tells nobody.
+
+        It closes first and forgets then: where another thread hears of the close before that, it tells the others.
+        """
         expiry, every = self._timers.channel_expiry_us, self._timers.broker_scan_us
         while True:
             now = self._clock.now
             for channel in [channel for channel, beat in self._beats.items() if now - beat > expiry]:
                 self._drop(channel)
-                if self._say:
+                if channel.closed(self) and not self._draws.below(_EARLY_CLOSE):
+                    self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")
+                elif self._say:
                     self._say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
             yield every
 

@@ -28,6 +28,8 @@ from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.message_queue import MessageQueue
 
 _PULL_RETRY_US = SECOND_US
+_WAKE_US = 5_000
+"""A frozen process goes on with all its threads; each of them waits for the others for so long at the most."""
 
 
 class Client:
@@ -38,7 +40,8 @@ class Client:
         strategy: the strategy it runs.
         topics: those it subscribes to, among the ones simulated.
         views: topic → the route as it knows it.
-        alive: its process runs.
+        alive: its process is there.
+        frozen: it is there, and does nothing.
         draws: its random numbers.
         world: what it lives in.
         connections: to the brokers.
@@ -55,6 +58,7 @@ class Client:
         self.topics = topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
+        self.frozen = False
         self.draws = world.draws(number)
         self.world = world
         self.connections = Connections(self, world, self.draws, self.views, self._opened)
@@ -63,9 +67,15 @@ class Client:
         self._bell = Bell()
         self._last_us = created_us
         self._busy = 0
+        self._freezes = 0
         self._processes: list[Process] = []
         self.timers: dict[str, Process] = {}
         self.settled = False
+
+    @property
+    def takes_part(self) -> bool:
+        """It will be in the group in the end: its process is there, and is not frozen."""
+        return self.alive and not self.frozen
 
     @property
     def settled(self) -> bool | None:
@@ -120,15 +130,59 @@ class Client:
 
     def lose_host(self) -> None:
         """Its machine falls silent: nobody is told."""
-        now, timers = self.world.clock.now, self.world.timers
         self._die()
+        idle = self._idle_from()
+        self.queues.drop_all(persisted=False)
+        for broker, delay_us in idle.items():
+            self.world.clock.call(delay_us, self.connections.found_closed, broker)
+
+    def freeze(self) -> None:
+        """Its process is stopped, or collects garbage for long: its connections stay open, and nothing is sent.
+
+        What reaches it meanwhile it hears when it goes on. Brokers forget it when its heartbeats are missing for too
+        long (`ConsumerManager.scanNotActiveChannel`), or close the connection when nothing has gone over it.
+        """
+        self.frozen = True
+        self._freezes += 1
+        for process in self._processes:
+            process.freeze()
+        self.queues.freeze()
+        for broker, delay_us in self._idle_from().items():
+            self.world.clock.call(delay_us, self._found_idle, broker, self._freezes)
+
+    def unfreeze(self) -> None:
+        """It goes on: all that its timers have missed is due now, once, and what its connections have brought."""
+        self.frozen = False
+        closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
+        if closed and self.world.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
+            self.connections.twice = closed[self.draws.below(len(closed))]
+        for process in self._processes:
+            process.unfreeze(self.draws.below(_WAKE_US))
+        self.queues.unfreeze()
+        for name in dict.fromkeys(self.world.broker_name(queue) for queue in self.queues.working()):
+            broker = self.connections.pulled_from(name)
+            if broker is not None and broker not in self.connections.connected:
+                self._do(self._pull_again(broker, []), _PULL_RETRY_US)
+
+    def closed(self, broker: Broker) -> bool:
+        """A broker has closed the connection; whether the process is there to hear it."""
+        self.connections.connected.pop(broker, None)
+        return self.alive
+
+    def _found_idle(self, broker: Broker, freeze: int) -> None:
+        """Nothing has gone over a connection for too long, since that freeze."""
+        if self.frozen and freeze == self._freezes and broker in self.connections.connected:
+            self.closed(broker)
+            self.connections.found_closed(broker)
+
+    def _idle_from(self) -> dict[Broker, int]:
+        """In how long each broker closes the connection if nothing is sent from now on."""
+        now, timers = self.world.clock.now, self.world.timers
         working: dict[str, list[MessageQueue]] = {}
         for queue in self.queues.working():
             working.setdefault(self.world.broker_name(queue), []).append(queue)
-        idle = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
-        self.queues.drop_all(persisted=False)
-        for broker, last in idle.items():
-            self.world.clock.call(max(last + timers.socket_idle_us - now, 0), self.connections.found_closed, broker)
+        last = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
+        return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
     def lose_broker(self, broker: Broker) -> None:
         """The connection to a broker is gone."""
@@ -138,7 +192,7 @@ class Client:
     def notice(self, broker: Broker) -> None:
         """`ClientRemotingProcessor.notifyConsumerIdsChanged`."""
         if self.alive:
-            if self.world.record.explain:
+            if self.world.record.explain and not self.frozen:
                 self.world.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
             self.rebalance_immediately()
 
@@ -175,6 +229,8 @@ class Client:
 
     def _do(self, steps: Steps, delay_us: int = 0) -> Process:
         self._processes.append(self.world.clock.start(steps, delay_us))
+        if self.frozen:
+            self._processes[-1].freeze()
         return self._processes[-1]
 
     def _die(self) -> None:
@@ -182,6 +238,9 @@ class Client:
             process.end()
         self._processes.clear()
         self.alive = False
+        self.frozen = False
+        for lost in self.connections.lost:
+            self.world.clock.call(self.world.timers.close_us, lost.end)
         self.connections.beating = False
         self.world.note_settled(self)
 

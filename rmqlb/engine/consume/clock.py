@@ -72,19 +72,36 @@ class Clock:
 
 
 class Process:
-    """A generator on its way through time."""
+    """A generator on its way through time; while it is frozen it does nothing, and what it has missed it does then."""
 
-    __slots__ = ("_clock", "_nap", "_steps")
+    __slots__ = ("_clock", "_due", "_frozen", "_nap", "_steps")
 
     def __init__(self, clock: Clock, steps: Steps) -> None:
         self._clock = clock
         self._steps = steps
         self._nap = 0
+        self._due: int | None = None
+        self._frozen = False
 
     def sleep(self, delay_us: int) -> None:
         """Wake up after this time; an earlier appointment no longer counts."""
         self._nap += 1
-        self._clock.call(delay_us, self._wake, self._nap)
+        self._due = self._clock.now + delay_us
+        if not self._frozen:
+            self._clock.call(delay_us, self._wake, self._nap)
+
+    def freeze(self) -> None:
+        """Do nothing until it is told to go on."""
+        if self._nap != -1:
+            self._nap += 1
+            self._frozen = True
+
+    def unfreeze(self, delay_us: int = 0) -> None:
+        """Go on, after this time at the earliest; what was due meanwhile is due then, once."""
+        if self._frozen:
+            self._frozen = False
+            if self._due is not None:
+                self.sleep(max(self._due - self._clock.now, delay_us))
 
     def expects(self, nap: int) -> bool:
         """It sleeps, and this is the nap."""
@@ -93,11 +110,13 @@ class Process:
     def end(self) -> None:
         """Never wake up again."""
         self._nap = -1
+        self._frozen = False
         self._steps.close()
 
     def _wake(self, nap: int) -> None:
         if not self.expects(nap):
             return
+        self._due = None
         delay_us = next(self._steps, None)
         if delay_us is not None and self._nap != -1:
             self.sleep(delay_us)

@@ -23,9 +23,23 @@ class Connections:
     Attributes:
         connected: those it has a connection to.
         beating: a heartbeat is under way (`lockHeartbeat`).
+        twice: the broker to which a member that goes on after a freeze opens a connection and loses track of it.
+        lost: that connection, and those like it.
     """
 
-    __slots__ = ("_addresses", "_channel", "_draws", "_ids", "_opened", "_views", "_world", "beating", "connected")
+    __slots__ = (
+        "_addresses",
+        "_channel",
+        "_draws",
+        "_ids",
+        "_opened",
+        "_views",
+        "_world",
+        "beating",
+        "connected",
+        "lost",
+        "twice",
+    )
 
     def __init__(
         self,
@@ -40,6 +54,8 @@ class Connections:
         self._views = views
         self.connected: dict[Broker, None] = {}
         self.beating = False
+        self.twice: Broker | None = None
+        self.lost: list[LostConnection] = []
         self._channel = channel
         self._world = world
         self._draws = draws
@@ -105,6 +121,8 @@ class Connections:
             return False
         self.beating = True
         for broker in tuple(self.addresses):
+            if broker is self.twice:
+                yield from self._lose(broker)
             yield from self._heartbeat(broker)
         self.beating = False
         return True
@@ -156,9 +174,60 @@ class Connections:
         if broker.up:
             broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
+    def _lose(self, broker: Broker) -> Steps:
+        """A heartbeat over a connection that is forgotten then: the broker takes it for another process."""
+        self.twice = None
+        if (yield from self.request(broker)):
+            lost = LostConnection(self._channel, broker, self._world)
+            self.lost.append(lost)
+            broker.beat(lost)
+            yield self.answer()
+            self.connected.pop(broker, None)
+
     def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
         if not (yield from self.request(broker)):
             return False
         broker.beat(self._channel)
         yield self.answer()
         return True
+
+
+class LostConnection:
+    """A connection that its client has forgotten: it stays open, hears notices, and sends nothing any more.
+
+    The broker names the client twice until the connection has been idle for too long.
+
+    Attributes:
+        client_id: of the client.
+    """
+
+    __slots__ = ("_broker", "_channel", "_heard_us", "_world", "client_id")
+
+    def __init__(self, channel: Channel, broker: Broker, world: World) -> None:
+        self.client_id = channel.client_id
+        self._channel = channel
+        self._broker = broker
+        self._world = world
+        self._heard_us = world.clock.now
+        self._wait()
+
+    def notice(self, broker: Broker) -> None:
+        """The client hears it."""
+        self._heard_us = self._world.clock.now
+        self._channel.notice(broker)
+
+    def closed(self, _: Broker) -> bool:
+        """Nobody misses it."""
+        return False
+
+    def end(self) -> None:
+        """The broker finds it closed."""
+        if self._broker.up:
+            self._broker.forget(self, f"finds a connection of {self.client_id} closed that was of no use")
+
+    def _wait(self) -> None:
+        left = self._heard_us + self._world.timers.socket_idle_us - self._world.clock.now
+        if left <= 0:
+            self.end()
+        else:
+            self._world.clock.call(left, self._wait)

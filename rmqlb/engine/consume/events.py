@@ -15,7 +15,9 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
 
 _ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
-_OF_MEMBERS = (*_ENDS, "join", "pull-stall")
+_OF_MEMBERS = (*_ENDS, "join", "pull-stall", "freeze", "unfreeze")
+_OF_FROZEN = ("crash", "host-loss", "unfreeze")
+"""What can happen to a process that does nothing."""
 _PROCESS_AND_TIME = re.compile(r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})")
 
 
@@ -115,6 +117,7 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
 
 def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
     ever = set(present)
+    frozen: Counter[str] = Counter()
     for event in events:
         if event.kind not in _OF_MEMBERS:
             continue
@@ -138,8 +141,18 @@ def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
                 hint=suggestion("consumers", client_id, known),
                 code="not-in-group",
             )
-        elif event.kind in _ENDS:
-            present[client_id] -= 1
+        elif event.kind == "unfreeze" and not frozen[client_id]:
+            raise UsageError(f"{_named(event)}: it is not frozen then", hint="an end takes the freeze along")
+        elif frozen[client_id] == present[client_id] and event.kind not in _OF_FROZEN:
+            raise UsageError(
+                f"{_named(event)}: it is frozen then, and does nothing",
+                hint="let the freeze end before, or kill it: crash",
+            )
+        else:
+            frozen[client_id] += {"freeze": 1, "unfreeze": -1}.get(event.kind, 0)
+            if event.kind in _ENDS:
+                present[client_id] -= 1
+                frozen[client_id] = min(frozen[client_id], present[client_id])
 
 
 def _check_brokers(events: Sequence[Event], routes: Sequence[TopicRouteData]) -> None:

@@ -30,7 +30,8 @@ class Member(Channel, Protocol):
         strategy: the strategy it runs.
         topics: those it subscribes to, among the ones simulated.
         views: topic → the route as it knows it.
-        alive: its process runs.
+        alive: its process is there.
+        frozen: it is there, and does nothing.
         settled: its queues are those that it will end with; None while it is in the middle of a rebalance.
         draws: its random numbers.
     """
@@ -40,8 +41,13 @@ class Member(Channel, Protocol):
     topics: tuple[str, ...]
     views: dict[str, TopicView]
     alive: bool
+    frozen: bool
     settled: bool | None
     draws: Draws
+
+    @property
+    def takes_part(self) -> bool:
+        """It will be in the group in the end: its process is there, and is not frozen."""
 
     @property
     def queues(self) -> Table:
@@ -67,5 +73,5 @@ class Member(Channel, Protocol):
 
 
 def ids_of(members: Iterable[Member]) -> list[str]:
-    """The client ids of those that are alive."""
-    return [member.client_id for member in members if member.alive]
+    """The client ids of those that take part."""
+    return [member.client_id for member in members if member.takes_part]

@@ -94,12 +94,18 @@ class Population:
         if event.kind == "join":
             self._add(event.subject, event.strategy_name, self._world.clock.now).start()
             return
-        client = next(each for each in self.clients if each.alive and each.client_id == event.subject)
+        frozen = event.kind == "unfreeze"
+        named = [each for each in self.clients if each.alive and each.client_id == event.subject]
+        client = next((each for each in named if each.frozen is frozen), named[0])
         if event.kind == "leave":
             client.leave()
         elif event.kind == "crash":
             client.crash()
         elif event.kind == "host-loss":
             client.lose_host()
+        elif event.kind == "freeze":
+            client.freeze()
+        elif event.kind == "unfreeze":
+            client.unfreeze()
         else:
             client.queues.stall()

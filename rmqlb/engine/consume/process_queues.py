@@ -6,7 +6,8 @@ its offset asked for, one after the other; all first pulls are sent together at 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Steps
@@ -46,13 +47,14 @@ _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
 class ProcessQueues:
     """The table of one member, also by topic: a rebalance goes through one topic, and there may be thousands."""
 
-    __slots__ = ("_by_topic", "_client", "_connections", "_table", "_world")
+    __slots__ = ("_by_topic", "_client", "_connections", "_late", "_table", "_world")
 
     def __init__(self, client: Member, connections: Connections, world: World) -> None:
         self._client = client
         self._connections = connections
         self._world = world
         self._table: dict[MessageQueue, ProcessQueue] = {}
+        self._late: list[tuple[Callable[[Any], None], Any]] = []
         self._by_topic: dict[str, dict[MessageQueue, ProcessQueue]] = {}
 
     def working(self) -> list[MessageQueue]:
@@ -111,6 +113,20 @@ class ProcessQueues:
             hold.resume(self._world.clock.now)
         if again and self._world.record.explain:
             self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
+
+    def freeze(self) -> None:
+        """The process does nothing from now on."""
+        self._world.record.freeze(self._owned(), self._world.clock.now)
+
+    def unfreeze(self) -> None:
+        """It goes on, with pulls that are sent late and locks that are given back late."""
+        self._world.record.unfreeze(self._owned(), self._world.clock.now)
+        late, self._late = self._late, []
+        for action, argument in late:
+            action(argument)
+
+    def _owned(self) -> list[Hold]:
+        return [held.hold for held in self._table.values() if not held.dropped]
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
         """Its queues are these; a topic whose strategy throws, or that it does not know, stays as it is."""
@@ -260,6 +276,9 @@ class ProcessQueues:
 
     def _unlock(self, queue: MessageQueue) -> None:
         """The request to give a lock back reaches the broker; a late one frees a lock that was taken anew since."""
+        if self._client.frozen:
+            self._late.append((self._unlock, queue))
+            return
         broker = self._world.master(queue)
         if broker is not None and broker.up:
             broker.unlock(queue, self._client.client_id)
@@ -299,6 +318,13 @@ class ProcessQueues:
         """The pull requests of the queues that one pass has taken, as far as they are still owned."""
         world = self._world
         world.record.waiting_pulls -= len(taken)
+        self._pull(taken)
+
+    def _pull(self, taken: list[ProcessQueue]) -> None:
+        world = self._world
+        if self._client.frozen:
+            self._late.append((self._pull, taken))
+            return
         pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
         for held in pulled:
             held.hold.reads_from_us = world.clock.now

@@ -23,6 +23,8 @@ class ConsumerProfile(Struct, frozen=True):
             after that time (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
         hears_channels: a new connection to a broker leads to a heartbeat and a rebalance
             (`ChannelEventListener.onChannelActive` of `MQClientInstance`, 5.2.0).
+        loses_connections: a client that goes on after a freeze may open two connections to a broker, of which it then
+            forgets one (`NettyRemotingClient.closeChannel` removes the new one while it closes the old one, 5.2.0).
         pull_delay_us: from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
         retries_locks: a lock that was not got is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0).
         release: how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock`
@@ -40,6 +42,7 @@ class ConsumerProfile(Struct, frozen=True):
     name: str
     min_interval: bool = True
     hears_channels: bool = True
+    loses_connections: bool = True
     pull_delay_us: int = 500_000
     retries_locks: bool = True
     release: Literal["write-lock", "try-lock"] = "write-lock"
@@ -58,6 +61,7 @@ PROFILES = (
         "5.0.0 to 5.1.4",
         min_interval=False,
         hears_channels=False,
+        loses_connections=False,
         release="try-lock",
         release_wait_us=1_000_000,
         locks_broadcast=True,
@@ -67,6 +71,7 @@ PROFILES = (
         "4.9.8 and older",
         min_interval=False,
         hears_channels=False,
+        loses_connections=False,
         pull_delay_us=0,
         retries_locks=False,
         release="try-lock",

@@ -51,6 +51,8 @@ class QuietTime:
         world, now = self._world, self._world.clock.now
         if now < self._look_us or until_us - now < _WORTH_US or not world.is_at_rest():
             return
+        if any(client.frozen for client in self._clients):
+            return
         self._look_us = now + _AGAIN_US
         sleeping, other = world.clock.asleep()
         clients = [client for client in self._clients if client.alive]

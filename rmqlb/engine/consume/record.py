@@ -18,6 +18,7 @@ class Hold:
         reads_from_us: its first pull, or None.
         stalled_us: since when its pulls are lost, or None.
         pauses: the stretches of time in which its broker answered no pull; the last may be without an end.
+        freezes: likewise those in which its owner's process was frozen.
         to_us: when it was dropped, or None.
         persisted: the offset was stored when it was dropped.
         persisted_before: a time → when the member's timer last stored its offsets at or before it; None before the
@@ -26,6 +27,7 @@ class Hold:
 
     __slots__ = (
         "client_id",
+        "freezes",
         "from_us",
         "pauses",
         "persisted",
@@ -45,6 +47,7 @@ class Hold:
         self.reads_from_us: int | None = None
         self.stalled_us: int | None = None
         self.pauses: list[tuple[int, int | None]] = []
+        self.freezes: list[tuple[int, int | None]] = []
         self.to_us: int | None = None
         self.persisted = False
         self.persisted_before = persisted_before
@@ -54,12 +57,19 @@ class Hold:
         """Its broker answers no pull."""
         return bool(self.pauses) and self.pauses[-1][1] is None
 
+    def owned(self) -> Iterator[tuple[int, int | None]]:
+        """From when to when it is held by a process that runs; a frozen one has it in its table, and does nothing."""
+        yield from _without(self.from_us, self.to_us, self.freezes)
+
     def turns(self) -> Iterator[tuple[int, bool]]:
-        """When its pauses begin (True) and end (False) while it is held."""
-        for begin, end in self.pauses:
-            yield begin, True
-            if (over := min((at for at in (end, self.to_us) if at is not None), default=None)) is not None:
-                yield over, False
+        """When its pauses begin (True) and end (False) while it is owned."""
+        for owned, until in self.owned():
+            for pause, over in self.pauses:
+                end = _first(over, until)
+                if (until is None or pause < until) and (end is None or end > owned):
+                    yield max(pause, owned), True
+                    if end is not None:
+                        yield end, False
 
     def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
         """From when to when it is read, none of them empty.
@@ -67,38 +77,72 @@ class Hold:
         Args:
             end_us: when the simulation ends.
         """
-        if self.reads_from_us is None:
-            return
-        last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
-        begin = self.reads_from_us
-        for pause, resumed in self.pauses:
-            if begin < min(pause, last):
-                yield begin, min(pause, last)
-            begin = last if resumed is None else max(begin, resumed)
-        if begin < last:
-            yield begin, last
+        if self.reads_from_us is not None:
+            last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
+            for begin, end in _without(self.reads_from_us, last, sorted([*self.pauses, *self.freezes])):
+                yield begin, last if end is None else end
 
     def read_until(self, end_us: int) -> int | None:
         """When it is last read; None when it never is."""
         return max((end for _, end in self.reads(end_us)), default=None)
 
     def stored_before(self, at_us: int) -> int | None:
-        """When the member's timer last stored its offset at or before a time; a broker that is away stores none."""
+        """When the member's timer last stored its offset at or before a time.
+
+        A broker that is away stores none, and neither does a member that is frozen.
+        """
         tick = self.persisted_before(at_us if self.to_us is None else min(at_us, self.to_us))
-        for begin, end in reversed(self.pauses):
+        for begin, end in sorted([*self.pauses, *self.freezes], reverse=True):
             if tick is not None and begin < tick and (end is None or tick < end):
                 tick = self.persisted_before(begin)
         return tick
+
+    def stale_position_us(self) -> int | None:
+        """What it stored when it was given up right after a freeze: where it stood before.
+
+        None when it was not, or when it had been read again for so long that it had caught up.
+        """
+        if not self.persisted or self.to_us is None or not self.freezes:
+            return None
+        begin, end = self.freezes[-1]
+        return begin if end is not None and self.to_us - end < end - begin else None
 
     def pause(self, at_us: int) -> None:
         """Its broker answers no pull from now on; nothing when that is so already."""
         if not self.is_paused:
             self.pauses.append((at_us, None))
 
+    def freeze(self, at_us: int) -> None:
+        """Its owner's process does nothing from now on."""
+        self.freezes.append((at_us, None))
+
+    def unfreeze(self, at_us: int) -> None:
+        """Its owner's process goes on."""
+        begin, _ = self.freezes.pop()
+        self.freezes.append((begin, at_us))
+
     def resume(self, at_us: int) -> None:
         """A pull arrives again."""
         begin, _ = self.pauses.pop()
         self.pauses.append((begin, at_us))
+
+
+def _first(one: int | None, other: int | None) -> int | None:
+    return min((at for at in (one, other) if at is not None), default=None)
+
+
+def _without(begin: int, end: int | None, breaks: Iterable[tuple[int, int | None]]) -> Iterator[tuple[int, int | None]]:
+    """What is left of a stretch of time, none of it empty; the breaks are in the order of time and may overlap."""
+    for away, back in breaks:
+        if end is not None and away >= end:
+            break
+        if begin < away:
+            yield begin, away
+        if back is None:
+            return
+        begin = max(begin, back)
+    if end is None or begin < end:
+        yield begin, end
 
 
 class Record:
@@ -150,6 +194,19 @@ class Record:
         hold.persisted = persisted and not hold.is_paused
         self.last_change_us = at_us
         self.resuming.discard(hold)
+
+    def freeze(self, holds: Iterable[Hold], at_us: int) -> None:
+        """A member does nothing from now on: what it holds has no owner that runs."""
+        for hold in holds:
+            hold.freeze(at_us)
+            self.last_change_us = at_us
+            self.resuming.discard(hold)
+
+    def unfreeze(self, holds: Iterable[Hold], at_us: int) -> None:
+        """The member goes on with what it still holds."""
+        for hold in holds:
+            hold.unfreeze(at_us)
+            self.last_change_us = at_us
 
     def is_there(self, queue: MessageQueue) -> bool:
         """The queue is there now."""

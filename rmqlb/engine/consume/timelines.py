@@ -118,19 +118,10 @@ def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., S
 
 def _intervals(notes: QueueNotes) -> tuple[Interval, ...]:
     """The time axis cut wherever the owners, or whether the queue can be read, change."""
-    changes: list[tuple[int, str, bool, str]] = []
-    changes += [(at, "there", there, "") for at, there in notes.there]
-    changes += [(at, "served", served, "") for at, served in notes.served]
-    for hold in notes.holds:
-        changes.append((max(hold.from_us, 0), "owner", True, hold.client_id))
-        changes += [(at, "pause", pauses, "") for at, pauses in hold.turns()]
-        if hold.to_us is not None:
-            changes.append((hold.to_us, "owner", False, hold.client_id))
-    changes.sort(key=lambda change: change[0])
     intervals: list[Interval] = []
     owners: list[str] = []
     there, served, paused, since = False, True, 0, 0
-    for at, what, begins, client_id in changes:
+    for at, what, begins, client_id in _changes(notes):
         if at > since and since < notes.end_us:
             _add(intervals, since, min(at, notes.end_us), owners, _state(there, served, len(owners), paused))
         since = max(since, at)
@@ -147,6 +138,20 @@ def _intervals(notes: QueueNotes) -> tuple[Interval, ...]:
     if since < notes.end_us:
         _add(intervals, since, notes.end_us, owners, _state(there, served, len(owners), paused))
     return tuple(intervals)
+
+
+def _changes(notes: QueueNotes) -> list[tuple[int, str, bool, str]]:
+    """When, what of (there, served, pause, owner), whether it begins, and whose; in the order of time."""
+    changes: list[tuple[int, str, bool, str]] = []
+    changes += [(at, "there", there, "") for at, there in notes.there]
+    changes += [(at, "served", served, "") for at, served in notes.served]
+    for hold in notes.holds:
+        for begin, end in hold.owned():
+            changes.append((max(begin, 0), "owner", True, hold.client_id))
+            if end is not None:
+                changes.append((end, "owner", False, hold.client_id))
+        changes += [(at, "pause", pauses, "") for at, pauses in hold.turns()]
+    return sorted(changes, key=lambda change: change[0])
 
 
 def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
@@ -234,12 +239,21 @@ def _own_takeovers(notes: QueueNotes) -> tuple[Takeover, ...]:
 
 
 def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int) -> int | None:
-    """The position that the broker has stored by then; None when nobody ever read the queue."""
+    """The position that the broker has stored by then; None when nobody ever read the queue.
+
+    Brokers take what they are told: a member that gives a queue up after a freeze sets it back to where it stood.
+    """
     known: list[int] = []
     for hold, began_at in earlier:
         if began_at is not None or hold.from_us >= 0:
             known.append(hold.from_us if began_at is None else began_at)
         known += _persisted(hold, at_us, way_us)
+    stale = [
+        (hold.to_us + way_us, at) for hold, _ in earlier if (at := hold.stale_position_us()) is not None and hold.to_us
+    ]
+    if told := [each for each in stale if each[0] <= at_us]:
+        told_us, position = max(told)
+        return max((at for at in known if at > told_us), default=position)
     return max(known, default=None)
 
 
@@ -249,6 +263,9 @@ def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
     tick = hold.stored_before(at_us)
     if tick is not None and tick >= hold.from_us:
         known.append(tick)
+    stale = hold.stale_position_us()
+    if stale is not None:
+        return [min(tick, stale) for tick in known]
     if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
         known.append(hold.to_us)
     return known

@@ -188,7 +188,7 @@ class World:
         self.record.exist([queue for queue in its_queues if not self.record.is_there(queue)], now, there=True)
         self.record.serve([queue for queue in its_queues if not self.record.is_served(queue)], now, served=True)
         for client in self.clients:
-            if client.alive and any(self.broker_name(queue) == name for queue in client.queues.working()):
+            if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
                 client.pulls_again(name)
         self.truth_changed()
 
@@ -239,7 +239,7 @@ class World:
 
     def note_settled(self, client: Member) -> None:
         """A member is settled, or no longer, or no member any more."""
-        if client.alive and not client.settled:
+        if client.takes_part and not client.settled:
             self._unsettled.add(client)
         else:
             self._unsettled.discard(client)
@@ -281,7 +281,7 @@ class World:
     def _agrees(self, broker: Broker) -> bool:
         if not broker.up:
             return not broker.silent or broker.name not in self.name_server.broker_names
-        callers = ids_of(client for client in self.clients if client.alive and broker in client.calls())
+        callers = ids_of(client for client in self.clients if client.takes_part and broker in client.calls())
         named = broker.client_ids or ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 

@@ -13,10 +13,11 @@ from tests.rebalance_comparison import TOLERANCE_US, Window, alone, compared, di
 from tests.recorded_groups import Line, Lived, Recording, saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
+FREEZES = ("5.5.0-freeze", "5.5.0-freeze-quiet", "5.5.0-freeze-short", "4.9.7-freeze")
 TRIALS = 200
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *FREEZES])
 def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: str) -> None:
     recording = saved(name)
     comparisons = compared(recording, TRIALS)
@@ -32,6 +33,9 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
         ("5.5.0-orderly", {"orderly": False}),
         ("5.5.0-new-broker", {"version": "5.1.4"}),
         ("4.9.7", {"version": "5.5.0"}),
+        ("5.5.0-freeze", {"version": "5.1.4"}),
+        ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
+        ("4.9.7-freeze", {"version": "5.5.0"}),
     ],
 )
 def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
