@@ -216,7 +216,7 @@ class _Reading:
         """
         group = self._members(wanted)
         if wanted.owners and group.views == ():
-            return self._unlisted(group)
+            return self._unlisted(group, wanted.topics or ())
         if not wanted.owners or not group.views or group.message_model not in (CLUSTERING, None):
             return group
         return self._with_owners(group)
@@ -305,8 +305,11 @@ class _Reading:
         )
         return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
 
-    def _unlisted(self, group: ConsumerGroup) -> ConsumerGroup:
-        """A group of which no broker lists a consumer, with what shows whether it is consumed all the same."""
+    def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
+        """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
+
+        Its topics are those of which it has stored offsets; of the wanted ones receive requests are asked for too.
+        """
         name, addresses = group.group, list(self._reads.brokers(group.group).values())
         states: dict[MessageQueue, QueueState] = {}
         rates: list[float] = []
@@ -322,7 +325,7 @@ class _Reading:
             topics=tuple(topics) or None,
             queues=states,
             consume_tps=sum(rates) if rates else None,
-            polling_num=polling_num(self._reads.pop_reads, name, topics, addresses),
+            polling_num=polling_num(self._reads.pop_reads, name, list(dict.fromkeys((*wanted, *topics))), addresses),
         )
 
     def _consumed(self, group: str, address: str) -> tuple[States, float | None]:

@@ -73,7 +73,7 @@ def known(group: str, *topics: str) -> dict[tuple[int, str], Answer]:
 
 def pop_group(*, default: bool = False) -> dict[tuple[int, str], Answer]:
     """`pop-svc`, whose one member lets brokers assign PopT and PullT; without `setConsumeMode` by their default."""
-    subscriptions = {topic: {} for topic in ("PopT", "PullT", "%RETRY%pop-svc")}
+    subscriptions: dict[str, object] = {topic: {} for topic in ("PopT", "PullT", "%RETRY%pop-svc")}
     members = {"connectionSet": [{"clientId": "127.0.0.1@p1", "version": 513}], "subscriptionTable": subscriptions}
     told = {
         "consumeType": "CONSUME_PASSIVELY",
@@ -256,3 +256,11 @@ def test_a_broker_before_5_is_asked_nothing_that_it_might_not_answer() -> None:
         ran = run("show-owners", "-s", f"rocketmq://{broker.address}", "--map-address", broker.mapped, "-g", "g")
     assert error_of(ran.stderr).code == "no-consumer-online"
     assert not {request.code for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}
+
+
+def test_receive_requests_are_asked_for_of_the_topics_that_are_named_too() -> None:
+    """A group that has stored no offset yet does not tell its topics."""
+    answers = grpc_group(1) | {(STATS, "consumerGroup=grpc-svc"): success(b'{"consumeTps":0.0,"offsetTable":{}}')}
+    for brokers in serving(answers):
+        assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr).code == "no-consumer-online"
+        assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc", "-t", "GrpcT").stderr).code == "behind-proxy"

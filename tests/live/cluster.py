@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ class TopicOnBroker:
 
 
 class RocketMQCluster:
-    """One NameServer and one master per broker name.
+    """One NameServer and one master per broker name; `config` goes before our own configuration of the brokers.
 
     Attributes, once entered:
         java: starts further JVMs with this cluster's version.
@@ -46,8 +46,11 @@ class RocketMQCluster:
     java: Java
     name_server: str
 
-    def __init__(self, version: str, brokers: Sequence[str], name: str = "DefaultCluster") -> None:
+    def __init__(
+        self, version: str, brokers: Sequence[str], name: str = "DefaultCluster", config: Mapping[str, str | int] = {}
+    ) -> None:
         self.version = version
+        self._config = config
         self.name = name
         self.broker_addresses = dict.fromkeys(brokers, "")
         self._brokers: dict[str, JavaProcess] = {}
@@ -80,6 +83,15 @@ class RocketMQCluster:
             raise RuntimeError(f"no topics: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         (said,) = (json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"created"'))
         return int(said["atUs"])
+
+    def run(self, program: str, *arguments: str) -> None:
+        """Run one of our programs, or RocketMQ's own, to its end."""
+        command = self.java.command(program, *arguments)
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * START_DEADLINE, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{program}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
     def knows_members(self, broker_name: str, group: str) -> bool:
         """Whether a broker, asked for the members of a group, can name any."""
@@ -128,6 +140,7 @@ class RocketMQCluster:
             "storePathCommitLog": str(store / "commitlog"),
             "mappedFileSizeCommitLog": 16 * 1024 * 1024,
             "timerWheelEnable": "false",
+            **self._config,
         }
         return self._server(starting, BROKER, broker_name, config)
 

@@ -49,6 +49,11 @@ class Members:
             for client_id, queues in report.items()
         }
 
+    def first(self) -> Mapping[MessageQueue, int]:
+        """The smallest offset of any message that a member got, by queue."""
+        rows = self._ask("first")["first"]
+        return {MessageQueue(row["topic"], row["brokerName"], row["queueId"]): row["offset"] for row in rows}
+
     def all_see_each_other(self) -> bool:
         """Whether the brokers name all members, and nobody else, to every member for every topic."""
         seen = self._ask("seen")["seen"]
@@ -98,11 +103,20 @@ class Members:
 
 @contextmanager
 def running_members(
-    cluster: RocketMQCluster, group: str, strategy: str, topics: Sequence[str], names: Sequence[str]
+    cluster: RocketMQCluster,
+    group: str,
+    strategy: str,
+    topics: Sequence[str],
+    names: Sequence[str],
+    **properties: str,
 ) -> Iterator[Members]:
-    """A group that starts with the members named; its client ids are ``127.0.0.1@NAME``."""
+    """A group that starts with the members named; its client ids are ``127.0.0.1@NAME``.
+
+    Further properties are those of ``Members.java``, without their prefix.
+    """
     arguments = [cluster.name_server, group, strategy, ",".join(topics), *names]
-    command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE)
+    own = {f"members.{name}": value for name, value in properties.items()}
+    command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE | own)
     with started(group, command, cluster.java.home / f"members-{group}.log") as process:
         members = Members(process)
         members.next_answer()

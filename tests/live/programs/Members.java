@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -13,15 +14,20 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAverage
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
  * Real push consumers of one group, told what to do line by line on standard input: {@code join NAME},
- * {@code leave NAME}, {@code owned}, {@code seen}, {@code quit}. Each line but the last is answered by one line of JSON.
+ * {@code leave NAME}, {@code owned}, {@code seen}, {@code first}, {@code quit}. Each line but the last is answered by one
+ * line of JSON.
  *
  * <p>Arguments: NameServer, group, strategy as RocketMQ names it, topics joined by commas, members to start with.
- * Member {@code NAME} has the client id {@code CLIENT_IP@NAME}; the end of standard input means {@code quit}.
+ * Member {@code NAME} has the client id {@code CLIENT_IP@NAME}; the end of standard input means {@code quit}. The property
+ * {@code members.consumeFrom} is RocketMQ's {@code ConsumeFromWhere}; with {@code members.assigned=true} they let brokers
+ * assign their queues (5.x).
  */
 public final class Members {
     private static final String CLIENT_IP = "127.0.0.1";
@@ -33,6 +39,7 @@ public final class Members {
     private final String strategy;
     private final String[] topics;
     private final Map<String, DefaultMQPushConsumer> running = new TreeMap<>();
+    private final Map<MessageQueue, Long> first = new ConcurrentHashMap<>();
 
     private Members(String[] args) {
         nameServer = args[0];
@@ -73,6 +80,8 @@ public final class Members {
                     return Map.of("owned", owned());
                 case "seen":
                     return Map.of("seen", seen());
+                case "first":
+                    return Map.of("first", first());
                 default:
                     return Map.of("error", "no such command: " + command[0]);
             }
@@ -87,8 +96,17 @@ public final class Members {
         consumer.setClientIP(CLIENT_IP);
         consumer.setInstanceName(name);
         consumer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
-            ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        consumer.setConsumeFromWhere(
+            ConsumeFromWhere.valueOf(System.getProperty("members.consumeFrom", "CONSUME_FROM_LAST_OFFSET")));
+        if (Boolean.getBoolean("members.assigned")) {
+            consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false); // not in 4.9
+        }
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                first.merge(context.getMessageQueue(), message.getQueueOffset(), Math::min);
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
         for (String topic : topics) {
             consumer.subscribe(topic, "*");
         }
@@ -116,6 +134,17 @@ public final class Members {
             owned.put(consumer.buildMQClientId(), queues);
         });
         return owned;
+    }
+
+    /** The smallest offset of any message that a listener got, by queue. */
+    private List<Map<String, Object>> first() {
+        List<Map<String, Object>> rows = new ArrayList<>();
+        first.forEach((queue, offset) -> {
+            Map<String, Object> row = row(queue);
+            row.put("offset", offset);
+            rows.add(row);
+        });
+        return rows;
     }
 
     /** The client ids a broker would name to each member for each topic, were it to rebalance now; none if it fails. */
