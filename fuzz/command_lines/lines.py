@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec import Struct
 
-from fuzz.command_lines.options import MADE_UP, Setting, maker_of
+from fuzz.command_lines.options import MADE_UP, NEEDS, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
 from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
 from rmqlb.cli.manual.values import value_of
@@ -31,6 +31,9 @@ _OFTEN = {
 }
 """Command → how often; the others once."""
 _SELDOM = ("--help", "--debug", "--watch", "--rounds", "--to", "--redact-map")
+
+
+_CONFIGURED = "context: two\ncontexts:\n  one: {source: 'rocketmq://127.0.0.1:1'}\n  two: {source: /nowhere.json}\n"
 
 
 class Case(Struct, frozen=True):
@@ -97,7 +100,11 @@ def make_case(seed: int, number: int) -> Case:
     group = dice.choice(list(made.groups)) if made.groups and dice.random() < 0.95 else None
     topic = dice.choice(made.topics) if made.topics and dice.random() < 0.95 else None
     at = Setting(dice, made, group, topic, " ".join(command.path))
-    pieces = [*_needed(at, command), *_further(at, command)]
+    if command.path[0] in ("context", "config") and dice.random() < 0.8:
+        at.file("config/rmqlb/config.yaml", _CONFIGURED)
+    pieces = [*_needed(at, command)]
+    for _ in range(dice.choice((0, 1, 1, 2, 2, 3, 4, 6))):
+        pieces += _one_more(at, command, pieces)
     columns = dice.choice((20, 24, 30, 40, 60, 80, 80, 100, 120, 132, 160, 220, dice.randrange(20, 221)))
     return Case(f"{seed}/{number}", at.command, tuple(pieces), made, columns, group, topic)
 
@@ -126,13 +133,16 @@ def _needed(at: Setting, command: CommandPage) -> Iterator[Piece]:
                 yield from _given(at, command, option)
     if names.get("--group") and names["--group"].metavar == "GROUP":
         yield from _about_a_group(at)
+    elif not at.made.is_snapshot and "--topic" in names and not names["--topic"].required:
+        yield "--topic", at.topic or "Topic"
     if "--event" in names:
         for _ in range(at.dice.choice((1, 1, 1, 2, 3))):
             yield from _given(at, command, names["--event"])
     if "--trials" in names and at.command == "plan-rollout":
         yield "--trials", "2"
     if at.dice.random() < 0.85:
-        shown = at.one("json", "json", "table", *value_of(command, names["--output"]).words)
+        forms = value_of(command, names["--output"]).words
+        shown = at.one(*("json", "json", "table") * ("table" in forms), *forms)
         yield "--output", at.seldom("odd", shown)
 
 
@@ -144,16 +154,19 @@ def _about_a_group(at: Setting) -> Iterator[Piece]:
         yield "--consumers", at.one("a,b,c", "3", MADE_UP)
 
 
-def _further(at: Setting, command: CommandPage) -> Iterator[Piece]:
-    """A few options more."""
-    weights = [_weight(option) for option in command.options]
-    given = {"--source", "--output", "--policy", "--group", "--topic", "--trials"}
-    for _ in range(at.dice.choice((0, 1, 1, 2, 2, 3, 4, 6))):
-        option = at.dice.choices(command.options, weights)[0]
-        if option.names[-1] not in given or at.dice.random() < 0.02:
-            yield from _given(at, command, option)
-        if not option.repeatable:
-            given.add(option.names[-1])
+def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """An option more, with what it needs to mean something."""
+    there = {piece[0].partition("=")[0] for piece in pieces}
+    option = at.dice.choices(command.options, [_weight(option) for option in command.options])[0]
+    name = option.names[-1]
+    once = name in ("--source", "--output", "--policy") or (not option.repeatable and name in there)
+    if once and at.dice.random() > 0.02:
+        return
+    yield from _given(at, command, option)
+    has = {each.names[-1] for each in command.options}
+    for needed in NEEDS.get(name, ()):
+        if needed[0] in has and needed[0] not in there and at.dice.random() < 0.95:
+            yield needed
 
 
 def _weight(option: OptionPage) -> float:
@@ -169,8 +182,6 @@ def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Pi
     if maker is None:  # a test asks for one
         return
     value = maker(at)
-    if option.names[-1:] == ("--fail-on",) and at.command == "simulate-rebalance" and "[" in value:
-        yield ("--trials", "3")
     if not option.names:
         yield ("--", value) if value.startswith("-") else (value,)
     elif value.startswith("-") and value != "-":

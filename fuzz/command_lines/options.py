@@ -22,7 +22,7 @@ _TIMES = ("100ms", "1s", "5s", "15s", "30s", "1m30s", "1h")
 _SHORT = ("1s", "30s", "90s", "5m")
 _FIGURES = {
     "plan-rebalance": ("moved", "idle", "unowned", "max/mean", "lag-moved", "excess-moves", "max"),
-    "simulate-rebalance": ("settled-ms", "longest-none-ms", "none-ms", "again", "taken", "settled-ms[worst]"),
+    "simulate-rebalance": ("settled-ms", "longest-none-ms", "none-ms", "again", "taken", "longest-outage-ms"),
     "plan-rollout": ("takes-ms", "overlap", "longest-none-ms", "taken"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
@@ -234,7 +234,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--precision": lambda at: at.one("5%", "20%"),
     "--context": lambda at: at.one("none-such", "default"),
     "--latency": lambda at: _latency_of_send(at) if _sends(at) else at.one("1ms", "0s", "40ms", "2s"),
-    "--timer": lambda at: at.seldom("none=1s", "rebalance-wait=10s", "heartbeat=5s", "lock-life=30s", "start=0s"),
+    "--timer": lambda at: at.seldom("none=1s", "rebalance-wait=10s", "heartbeat=5s", "lock-life=30s", "start=10ms"),
     "--rate": lambda at: at.one("5", "100", "30/m") if _sends(at) else at.one("10", "2.5/s", f"{_topic(at)}=5"),
     "--tls-name": lambda _: "name.example",
     "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "note"),
@@ -248,7 +248,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "TIME": lambda at: at.seldom(at.one("0s", "soon", "250us"), *_TIMES),
     "TIME,…": lambda at: at.one("10s", "10s,30s", "1s"),
     "N,…": lambda at: at.one("1", "1,2", "2"),
-    "MS,MS,…": lambda at: at.one("50,100,550", "0,20,30000", "5"),
+    "MS,MS,…": lambda at: at.one("50,100,550", "0,20,30000", "1,2,3"),
     "SIZE": lambda at: at.seldom("1KB", "64MB", "1GB"),
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
@@ -280,6 +280,22 @@ BY_METAVAR: Mapping[str, Maker] = {
 }
 
 
+NEEDS: Mapping[str, tuple[tuple[str, str] | tuple[str], ...]] = {
+    "--host": (("--strategy", "PIN"),),
+    "--pin": (("--strategy", "PIN"),),
+    "--idc": (("--strategy", "MACHINE_ROOM"),),
+    "--config": (("--strategy", "CONFIG"),),
+    "--client-zone": (("--strategy", "MACHINE_ROOM_NEARBY"), ("--broker-zone", "*=z1")),
+    "--broker-zone": (("--strategy", "MACHINE_ROOM_NEARBY"), ("--client-zone", "*=z1")),
+    "--inner": (("--strategy", "PIN"),),
+    "--keys": (("--selector", "expr:arg % n"),),
+    "--key-type": (("--selector", "random"),),
+    "--latency-max": (("--not-available-duration", "0,20,30000"),),
+    "--not-available-duration": (("--latency-max", "50,100,550"),),
+    "--redact-map": (("--redact",),),
+    "--precision": (("--trials", "50"),),
+}
+"""What an option means something with."""
 BY_WORDS = ("--section", "--output")
 """Options whose values completion knows, command by command."""
 

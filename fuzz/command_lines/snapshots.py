@@ -19,8 +19,8 @@ _CLASSES = (
     "com.example.OurOwnStrategy",
 )
 _VERSIONS = ("V5_5_0", "V5_3_1", "V5_1_4", "V4_9_7", "HIGHER_VERSION", None)
-_PERMS = (6, 6, 6, 6, 6, 6, 7, 4, 2, 0, 1, 3, 5, -1, 255)
-_QUEUE_NUMBERS = (0, 1, 2, 3, 4, 4, 4, 7, 8, 16)
+_PERMS = (*(6,) * 16, 7, 4, 2, 0, 1, 3, 5, -1, 255)
+_QUEUE_NUMBERS = (0, 1, 2, 3, 4, 4, 4, 7, 8, 8, 16)
 _ODD_NAMES = (
     "订单-orders",
     "café",
