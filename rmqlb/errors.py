@@ -1,10 +1,12 @@
 """Every error that rmqlb raises on purpose.
 
     RmqlbError
-    ├── UsageError        what the user typed cannot be done         (exit 2)
+    ├── UsageError        what was asked for cannot be done          (exit 2)
+    │   └── JavaArgumentError     what Java refuses as an argument; a ValueError too
     ├── DataError         data is missing or contradictory           (exit 4)
     │   ├── DocumentError     a document cannot be read, and where
-    │   └── AllocationError   a RocketMQ client would throw this while allocating
+    │   ├── AllocationError   a RocketMQ client would throw this while allocating
+    │   └── JavaArithmeticError   likewise while it picks from an empty list; a ZeroDivisionError too
     └── EndpointError     the far side is unreachable or refuses     (exit 5)
         └── ProtocolError     the far side's bytes are not RocketMQ's protocol
 
@@ -57,6 +59,14 @@ class AllocationError(DataError):
     """What a client throws while it allocates; the text is RocketMQ's own."""
 
     code = "allocation"
+
+
+class JavaArithmeticError(DataError, ZeroDivisionError):
+    """Java would throw an ArithmeticException: a queue is picked from an empty list."""
+
+
+class JavaArgumentError(UsageError, ValueError):
+    """Java would throw an IllegalArgumentException."""
 
 
 class EndpointError(RmqlbError):

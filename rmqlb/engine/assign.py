@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from rmqlb.engine.allocate import custom_inside, full_name, prepare, unset_options
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction
 from rmqlb.engine.balance import Owners
+from rmqlb.engine.given import require
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
+from rmqlb.model.limits import MOST_CONSUMERS
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 
@@ -31,7 +34,7 @@ class Members(Struct, frozen=True):
         subscribed: client id → the topics it subscribes to, where that is known.
     """
 
-    client_ids: tuple[str, ...]
+    client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
     strategy: str | StrategyFunction
     settings: Settings = Settings()
     strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
@@ -43,6 +46,9 @@ class Members(Struct, frozen=True):
         Raises:
             UsageError: something is neither a name nor a function with the arguments of a strategy.
         """
+        require(self.strategy, str | StrategyFunction, "Members.strategy")
+        require(self.settings, Settings, "Members.settings")
+        require(self.strategy_of, Mapping[str, str | StrategyFunction], "Members.strategy_of")
         if isinstance(self.strategy, str) and all(isinstance(each, str) for each in self.strategy_of.values()):
             return
         strategy, settings = with_function(self.strategy, self.settings)

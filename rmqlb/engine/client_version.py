@@ -17,11 +17,11 @@ def parse_version(text: str) -> Version:
     Raises:
         UsageError: it is none, or older than 4.0.0.
     """
-    match = _VERSION.fullmatch(text.strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
+    match = _VERSION.fullmatch(text[:40].strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
     if match is None:
         from rmqlb.model.send_scenario import NEWEST
 
-        raise UsageError(f"{text}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
+        raise UsageError(f"{text[:40]}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
     version = int(match[1]), int(match[2]), int(match[3] or 0)
     if version < OLDEST:
         raise UsageError(f"{text}: clients older than 4.0.0 are not known", hint="the oldest rules are those of 4.7.1")

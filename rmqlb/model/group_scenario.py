@@ -6,10 +6,11 @@ Rule of this file: times are whole microseconds (`_us`) since the start of the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from rmqlb.model.limits import MOST_EVENTS, GivenQueues, PositiveTime, Seed, Time
 from rmqlb.model.message_queue import MessageQueue
 
 EventKind = Literal[
@@ -28,7 +29,21 @@ EventKind = Literal[
 CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
 CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+CONSUME_FROM = (
+    CONSUME_FROM_LAST_OFFSET,
+    CONSUME_FROM_FIRST_OFFSET,
+    CONSUME_FROM_TIMESTAMP,
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+)
+"""`ConsumeFromWhere`; the last three are deprecated, and mean the first."""
 SECOND_US = 1_000_000
+
+
+def known_consume_from(where: str | None) -> str:
+    """What a group's `consumeFromWhere` is, as far as a source tells; a name that no client has is the default."""
+    return where if where in CONSUME_FROM else CONSUME_FROM_LAST_OFFSET
 
 
 class Event(Struct, frozen=True):
@@ -54,13 +69,13 @@ class Event(Struct, frozen=True):
     """
 
     kind: EventKind
-    at_us: int
+    at_us: Time
     subject: str
     text: str = ""
     strategy: str | Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]] | None = None
     broker_name: str | None = None
-    read_queues: int | None = None
-    write_queues: int | None = None
+    read_queues: GivenQueues | None = None
+    write_queues: GivenQueues | None = None
     with_slaves: bool = False
     for_good: bool = False
 
@@ -108,30 +123,30 @@ class Timers(Struct, frozen=True):
         registration_us: how often a broker registers.
     """
 
-    rebalance_wait_us: int = 20 * SECOND_US
-    rebalance_min_us: int = SECOND_US
-    route_poll_us: int = 30 * SECOND_US
-    heartbeat_us: int = 30 * SECOND_US
-    persist_us: int = 5 * SECOND_US
-    pull_delay_us: int | None = None
-    pull_idle_us: int = 120 * SECOND_US
-    pull_hold_us: int = 15 * SECOND_US
-    lock_renewal_us: int = 20 * SECOND_US
-    lock_life_us: int = 60 * SECOND_US
-    lock_retry_us: int = SECOND_US // 2
-    unlock_delay_us: int = 20 * SECOND_US
-    release_wait_us: int | None = None
-    channel_expiry_us: int = 120 * SECOND_US
-    broker_scan_us: int = 10 * SECOND_US
-    socket_idle_us: int = 120 * SECOND_US
-    notify_batch_us: int = 0
-    rpc_timeout_us: int = 3 * SECOND_US
-    nameserver_expiry_us: int = 120 * SECOND_US
-    nameserver_scan_us: int = 5 * SECOND_US
-    registration_us: int = 30 * SECOND_US
-    start_us: int = 30_000
-    connect_us: int = 20_000
-    close_us: int = 20_000
+    rebalance_wait_us: Time = 20 * SECOND_US
+    rebalance_min_us: Time = SECOND_US
+    route_poll_us: PositiveTime = 30 * SECOND_US
+    heartbeat_us: PositiveTime = 30 * SECOND_US
+    persist_us: PositiveTime = 5 * SECOND_US
+    pull_delay_us: Time | None = None
+    pull_idle_us: Time = 120 * SECOND_US
+    pull_hold_us: Time = 15 * SECOND_US
+    lock_renewal_us: PositiveTime = 20 * SECOND_US
+    lock_life_us: Time = 60 * SECOND_US
+    lock_retry_us: Time = SECOND_US // 2
+    unlock_delay_us: Time = 20 * SECOND_US
+    release_wait_us: Time | None = None
+    channel_expiry_us: Time = 120 * SECOND_US
+    broker_scan_us: PositiveTime = 10 * SECOND_US
+    socket_idle_us: Time = 120 * SECOND_US
+    notify_batch_us: Time = 0
+    rpc_timeout_us: Time = 3 * SECOND_US
+    nameserver_expiry_us: Time = 120 * SECOND_US
+    nameserver_scan_us: Time = 5 * SECOND_US
+    registration_us: Time = 30 * SECOND_US
+    start_us: Time = 30_000
+    connect_us: Time = 20_000
+    close_us: Time = 20_000
 
 
 TIMER_NAMES: Mapping[str, str] = {name.removesuffix("_us").replace("_", "-"): name for name in Timers.__struct_fields__}
@@ -157,16 +172,16 @@ class GroupScenario(Struct, frozen=True):
         seed: of all that is random.
     """
 
-    events: tuple[Event, ...] = ()
+    events: Annotated[tuple[Event, ...], Meta(max_length=MOST_EVENTS)] = ()
     client_version: str = "5.5.0"
     orderly: bool = False
     broadcasting: bool = False
     timers: Timers = Timers()
-    latency_us: int = 1000
-    consume_us: int = 0
+    latency_us: Time = 1000
+    consume_us: Time = 0
     rates: Mapping[MessageQueue, float] = field(default_factory=dict)
     consume_from: str = CONSUME_FROM_LAST_OFFSET
-    until_us: int | None = None
-    patience_us: int = 600 * SECOND_US
+    until_us: PositiveTime | None = None
+    patience_us: Time = 600 * SECOND_US
     all_new: bool = False
-    seed: int = 1
+    seed: Seed = 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from rmqlb.errors import DataError
 from rmqlb.model.java import parse_int, sort_key, split
+from rmqlb.model.limits import MOST_QUEUES, MOST_QUEUES_OF_A_BROKER
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 
 MASTER_ID = 0
@@ -15,6 +17,10 @@ PERM_WRITE = 2
 PERM_READ = 4
 GLOBAL_SCOPE = "__global__"
 LOGICAL_PREFIX = "__syslo__"
+
+
+QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
+"""How many queues a broker claims; a queue list is built from it. Like Java, fewer than none counts as none."""
 
 
 class QueueData(Struct, frozen=True):
@@ -29,8 +35,8 @@ class QueueData(Struct, frozen=True):
     """
 
     broker_name: str
-    read_queue_nums: int
-    write_queue_nums: int
+    read_queue_nums: QueueNumber
+    write_queue_nums: QueueNumber
     perm: int
     topic_sys_flag: int = 0
 
@@ -148,7 +154,7 @@ class TopicRouteData(Struct, frozen=True):
         for data in sorted(self.queue_datas, key=lambda data: sort_key(data.broker_name)):
             broker = self.broker(data.broker_name)
             if data.writable and broker is not None and broker.has_master:
-                queues += (MessageQueue(self.topic, data.broker_name, i) for i in range(data.write_queue_nums))
+                queues += self._queues(data.broker_name, data.write_queue_nums)
         return queues
 
     def subscribe_queues(self) -> list[MessageQueue]:
@@ -161,10 +167,10 @@ class TopicRouteData(Struct, frozen=True):
             return sort_queues(self._static_queues())
         return sort_queues(
             {
-                MessageQueue(self.topic, data.broker_name, i)
+                queue
                 for data in self.queue_datas
                 if data.readable
-                for i in range(data.read_queue_nums)
+                for queue in self._queues(data.broker_name, data.read_queue_nums)
             }
         )
 
@@ -195,16 +201,26 @@ class TopicRouteData(Struct, frozen=True):
                     hint="clients cannot use such a route; each part must be BROKER:COUNT",
                     code="bad-order-config",
                 ) from None
-            queues += (MessageQueue(self.topic, broker_name, i) for i in range(count))
+            queues += self._queues(broker_name, count)
         return queues
 
     def _static_queues(self) -> list[MessageQueue]:
         mapping = self.topic_queue_mapping_by_broker or {}
         return [
-            MessageQueue(self.topic, logical_broker_name(scope), i)
+            queue
             for scope, infos in _by_scope(mapping.values()).items()
-            for i in range(max(info.total_queues for info in infos))
+            for queue in self._queues(logical_broker_name(scope), max(info.total_queues for info in infos))
         ]
+
+    def _queues(self, broker_name: str, number: int) -> Iterator[MessageQueue]:
+        """So many queues of a broker.
+
+        Raises:
+            DataError: more than any topic has.
+        """
+        if number > MOST_QUEUES:
+            raise DataError(f"topic {self.topic}: {number} queues of {broker_name}, more than {MOST_QUEUES}")
+        return (MessageQueue(self.topic, broker_name, i) for i in range(number))
 
 
 def _compared(route: TopicRouteData) -> tuple[object, ...]:

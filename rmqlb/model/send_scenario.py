@@ -8,17 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
+from rmqlb.model.limits import (
+    MOST_FAILURES,
+    MOST_MESSAGES,
+    MOST_RETRIES,
+    MOST_THREADS,
+    JavaInt,
+    Milliseconds,
+    PositiveTime,
+    Seed,
+    Threshold,
+    Time,
+)
 from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
 ReactionKind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
 NEWEST = "5.5.0"
 """The newest client whose classes were run; a later version is given its rules, and told so."""
+STATUSES = ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
+"""Stored, but not as safely as wanted (`SendStatus`)."""
+MessageNumber = Annotated[int, Meta(ge=1, le=MOST_MESSAGES)]
+Thresholds = Annotated[tuple[Threshold, ...], Meta(min_length=1, max_length=1000)]
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
 
@@ -31,8 +47,8 @@ class Moment(Struct, frozen=True):
         message: number of a message; the moment is when its first attempt begins.
     """
 
-    us: int | None = None
-    message: int | None = None
+    us: Time | None = None
+    message: MessageNumber | None = None
 
 
 START = Moment(us=0)
@@ -51,8 +67,8 @@ class Reaction(Struct, frozen=True):
 
     kind: ReactionKind
     name: str
-    code: int = 0
-    cost_us: int = 0
+    code: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    cost_us: Time = 0
 
 
 class Failure(Struct, frozen=True):
@@ -70,7 +86,7 @@ class Failure(Struct, frozen=True):
     reaction: Reaction
     start: Moment = START
     end: Moment | None = None
-    notices_us: int | None = None
+    notices_us: Time | None = None
 
 
 class Latency(Struct, frozen=True):
@@ -83,8 +99,8 @@ class Latency(Struct, frozen=True):
     """
 
     text: str
-    table: tuple[int, ...]
-    tail: tuple[int, ...] = ()
+    table: Annotated[tuple[Time, ...], Meta(min_length=1)]
+    tail: tuple[Time, ...] = ()
 
 
 ASSUMED_LATENCY = Latency("1ms", (1000,))
@@ -109,7 +125,7 @@ class Selector(Struct, frozen=True):
     """
 
     kind: Literal["hash", "random", "machine-room", "queue", "function"]
-    key_hashes: tuple[int, ...] = ()
+    key_hashes: tuple[JavaInt, ...] = ()
     queue: MessageQueue | None = None
     function: SelectorFunction | None = None
     keys: tuple[str | int, ...] = ()
@@ -158,25 +174,25 @@ class SendScenario(Struct, frozen=True):
     mode: Mode = "sync"
     latency_fault: bool = False
     detector: bool = False
-    threads: int = 1
-    messages: int | None = 1000
+    threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 1
+    messages: MessageNumber | None = 1000
     rate: Fraction | None = None
-    duration_us: int | None = None
-    retries: int = 2
-    timeout_ms: int = SEND_TIMEOUT_MS
-    timeout_per_request_ms: int | None = None
+    duration_us: PositiveTime | None = None
+    retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = 2
+    timeout_ms: Milliseconds = SEND_TIMEOUT_MS
+    timeout_per_request_ms: Milliseconds | None = None
     retry_not_store_ok: bool = False
-    failures: tuple[Failure, ...] = ()
+    failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     latency: Latency = ASSUMED_LATENCY
     exclude: frozenset[str] = frozenset()
-    start_at: int | None = None
-    seed: int = 1
-    first_poll_us: int | None = ROUTE_POLL_US
-    poll_us: int = ROUTE_POLL_US
-    latency_max: tuple[int, ...] | None = None
-    not_available_duration: tuple[int, ...] | None = None
-    overshoot_us: int | None = None
+    start_at: Annotated[int, Meta(ge=0)] | None = None
+    seed: Seed = 1
+    first_poll_us: Time | None = ROUTE_POLL_US
+    poll_us: PositiveTime = ROUTE_POLL_US
+    latency_max: Thresholds | None = None
+    not_available_duration: Thresholds | None = None
+    overshoot_us: Time | None = None
     selector: Selector | SelectorFunction | None = None
 
     def __post_init__(self) -> None:

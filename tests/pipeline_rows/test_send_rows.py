@@ -79,7 +79,7 @@ def test_a_shape_says_all_of_a_route_that_its_producer_goes_by(
     ours = scenario_of(shape(topic), schedule, "schedule")
     assert ours == replace(scenario, failures=failures, latencies=latencies)
     assert figures(simulate_trials(route_of(shape(topic)), ours, 3)) == figures(
-        simulate_trials(topic, replace(scenario, failures=failures), 3)
+        simulate_trials(topic, replace(scenario, failures=failures, latencies=latencies), 3)
     )
 
 

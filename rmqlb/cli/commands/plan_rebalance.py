@@ -218,11 +218,11 @@ def _over_time(
     """The plan with how long it takes."""
     from rmqlb.engine.consume.client_versions import client_version
     from rmqlb.engine.consume.settling import settling
-    from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
+    from rmqlb.model.group_scenario import known_consume_from
 
     group = found.group
     states = group.queues if group else {}
-    consume_from = (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+    consume_from = known_consume_from(group.consume_from_where if group else None)
     version, _ = client_version(None if found.assumed else group)
     takes = settling(plan, before, after, changes, states=states, client_version=version, consume_from=consume_from)
     return replace(plan, settling=takes)

@@ -74,13 +74,14 @@ def plan_rollout(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.gather.group import MOST_TRIALS, RATE_HINT, gather
+    from rmqlb.cli.gather.group import RATE_HINT, gather
     from rmqlb.cli.output.judging import conditions, judge, require_known
     from rmqlb.cli.values import rollout as values
     from rmqlb.cli.values.amounts import count, duration_us
     from rmqlb.cli.values.strategies import Strategies
     from rmqlb.engine.figures.group import ROLLOUT_FIGURES, try_on_rollout
     from rmqlb.engine.rollout.plan import plan_rollout as plan
+    from rmqlb.model.limits import MOST_GROUP_TRIALS
     from rmqlb.views.rollout_view import rollout_report
 
     terminal = Terminal("plan-rollout", output)
@@ -88,7 +89,7 @@ def plan_rollout(
     down_us = duration_us(down, "--down")
     pauses = values.pauses(pause)
     together = values.numbers(at_once)
-    number = count(trials, "--trials", most=MOST_TRIALS, least=2)
+    number = count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
     strategies = Strategies(strategy_options.inner)
     strategy_after = strategies.optional(to_strategy, "--to-strategy")
     found = gather(

@@ -71,10 +71,11 @@ def simulate_send(
     from rmqlb.cli.output.sends import stream, write
     from rmqlb.cli.values import amounts
     from rmqlb.engine.figures.send import SEND_FIGURES
+    from rmqlb.model.limits import MOST_SEND_TRIALS
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
     asked = conditions(fail_on or (), SEND_FIGURES)
-    number = None if trials is None else amounts.count(trials, "--trials", most=10**7, least=2)
+    number = None if trials is None else amounts.count(trials, "--trials", most=MOST_SEND_TRIALS, least=2)
     stop_at = None if precision is None else amounts.percentage(precision, "--precision")
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":

@@ -32,7 +32,9 @@ from rmqlb.model.group_scenario import (
     CONSUME_FROM_TIMESTAMP,
     Event,
     GroupScenario,
+    known_consume_from,
 )
+from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -41,7 +43,6 @@ _CONSUME_FROM = {
     "first": CONSUME_FROM_FIRST_OFFSET,
     "timestamp": CONSUME_FROM_TIMESTAMP,
 }
-MOST_TRIALS = 1_000_000
 RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
 
 
@@ -142,8 +143,8 @@ def trials_of(options: TrialOptions) -> tuple[int | None, int]:
     Raises:
         UsageError: a number makes no sense, or there is no such trial.
     """
-    trials = None if options.trials is None else count(options.trials, "--trials", most=MOST_TRIALS, least=2)
-    trial = count(options.trial, "--trial", most=MOST_TRIALS, least=0)
+    trials = None if options.trials is None else count(options.trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
+    trial = count(options.trial, "--trial", most=MOST_GROUP_TRIALS, least=0)
     if trials is not None and trial >= trials:
         raise UsageError(f"--trial {options.trial}: there are the trials 0 to {trials - 1}")
     return trials, trial
@@ -193,7 +194,7 @@ def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:
         if typed.lower() not in _CONSUME_FROM:
             raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
         return _CONSUME_FROM[typed.lower()]
-    return (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+    return known_consume_from(group.consume_from_where if group else None)
 
 
 def _rates(

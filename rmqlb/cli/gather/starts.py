@@ -5,7 +5,7 @@ from __future__ import annotations
 from rmqlb.cli.gather.shared import GroupOnTopics, Reader
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
+from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.words import counted
 
@@ -22,7 +22,7 @@ def start_where(plan: RebalancePlan, found: GroupOnTopics, reader: Reader) -> tu
         reader: the source that they come from.
     """
     group = found.group
-    consume_from = (group.consume_from_where if group else None) or CONSUME_FROM_LAST_OFFSET
+    consume_from = known_consume_from(group.consume_from_where if group else None)
     states = group.queues if group else {}
     questions = () if group is None else start_questions(plan, group, consume_from, found.routes)
     asked = questions[:MOST_ASKED]

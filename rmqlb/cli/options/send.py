@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
+from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 from rmqlb.model.send_scenario import NEWEST
 
 FAILURES, LOAD, PRODUCER = "Failures", "Load", "Producer"
@@ -66,7 +67,9 @@ class LoadOptions(Struct, frozen=True):
     ] = None
     threads: Annotated[
         int,
-        Option(min=1, max=1000, help="Sending threads, each with a round robin of its own.", rich_help_panel=LOAD),
+        Option(
+            min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.", rich_help_panel=LOAD
+        ),
     ] = 1
     start_at: Annotated[
         str | None,
@@ -101,7 +104,10 @@ class ProducerOptions(Struct, frozen=True):
         str, Option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).", rich_help_panel=PRODUCER)
     ] = "off"
     retries: Annotated[
-        int, Option(min=0, max=100, help="retryTimesWhenSendFailed, or its twin for async.", rich_help_panel=PRODUCER)
+        int,
+        Option(
+            min=0, max=MOST_RETRIES, help="retryTimesWhenSendFailed, or its twin for async.", rich_help_panel=PRODUCER
+        ),
     ] = 2
     timeout: Annotated[
         str, Option(metavar="TIME", help="sendMsgTimeout, for all attempts together.", rich_help_panel=PRODUCER)

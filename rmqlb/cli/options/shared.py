@@ -18,6 +18,7 @@ from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import settle
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ContextInForce
+from rmqlb.model.limits import MOST_VIRTUAL_NODES
 
 SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
 
@@ -210,7 +211,10 @@ class StrategyOptions(Struct, frozen=True):
     """What the members' strategy objects were constructed with."""
 
     virtual_nodes: Annotated[
-        int, Option(min=0, max=1_000_000, help="CONSISTENT_HASH: ring entries a consumer.", rich_help_panel=STRATEGY)
+        int,
+        Option(
+            min=0, max=MOST_VIRTUAL_NODES, help="CONSISTENT_HASH: ring entries a consumer.", rich_help_panel=STRATEGY
+        ),
     ] = 10
     idc: Annotated[
         list[str] | None,

@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
+from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _SCALE = 10**20
-_LONGEST_US = 366 * _UNITS["d"]
-_MOST_MESSAGES = 10**12
-_MOST_RATE = 10**7
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MOST_BYTES = 1 << 40
@@ -38,7 +36,7 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     if any(len(number) > 20 for number, _ in parts):
         raise UsageError(f"{option} {text}: longer than a year")
     value = _rounded(sum(_scaled(number) * _UNITS[unit] for number, unit in parts))
-    if value > _LONGEST_US:
+    if value > LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
@@ -70,12 +68,12 @@ def seconds(text: str, option: str) -> float:
 
 
 def whole_ms(text: str, option: str) -> int:
-    """A time in milliseconds, as the client's settings have it.
+    """A time in milliseconds, as the client's settings have it; 0 is one.
 
     Raises:
         UsageError: it is none, or has a fraction of a millisecond.
     """
-    us = duration_us(text, option)
+    us = duration_us(text, option, zero=True)
     if us % 1000:
         raise UsageError(f"{option} {text}: the client counts whole milliseconds")
     return us // 1000
@@ -96,7 +94,7 @@ def milliseconds(text: str, option: str) -> tuple[int, ...]:
     return values
 
 
-def count(text: str, option: str, most: int = _MOST_MESSAGES, least: int = 1) -> int:
+def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> int:
     """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
 
     Raises:
@@ -120,7 +118,7 @@ def rate(text: str, option: str) -> Fraction:
 
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
     value = Fraction(match[1]) / {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else Fraction(0)
-    if not 0 < value <= _MOST_RATE:
+    if not 0 < value <= MOST_RATE:
         raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 a second")
     return value
 

@@ -13,9 +13,9 @@ from rmqlb.cli.values.shared import must_differ
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import START, Failure, Latency, Moment, Reaction
+from rmqlb.model.send_scenario import START, STATUSES, Failure, Latency, Moment, Reaction
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.written.send_inputs import STATUSES, read_latencies, response_code, unknown_kind
+from rmqlb.sources.written.send_inputs import read_latencies, response_code, unknown_kind
 
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 REFUSED_US = 1000

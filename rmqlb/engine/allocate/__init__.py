@@ -6,6 +6,7 @@ ask the same strategy object, so the cost of a whole group is not members × que
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rmqlb.engine.allocate.avg import Averagely
@@ -26,7 +27,9 @@ from rmqlb.engine.allocate.strategy import (
     StrategyFunction,
     Zones,
 )
+from rmqlb.engine.given import items, require, shown
 from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 SIMPLE: dict[str, StrategyClass] = {
@@ -90,7 +93,7 @@ def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass
     elif innermost in SIMPLE:
         found = SIMPLE[innermost]
     else:
-        raise UsageError(f"unknown strategy {innermost}", hint=_similar(innermost), code="unknown-strategy")
+        raise UsageError(f"unknown strategy {innermost[:100]}", hint=_similar(innermost), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
@@ -199,8 +202,11 @@ def allocate(
     Raises:
         AllocationError: a member's client throws; the text is RocketMQ's.
         DataError: a function returns something else than a list of the queues.
-        UsageError: there is no such strategy.
+        UsageError: there is no such strategy, or an argument is of the wrong type.
     """
+    require(strategy, str | StrategyFunction, "strategy")
+    require(inner, str | StrategyFunction, "inner")
+    require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings)
     if not ids:
@@ -232,9 +238,13 @@ def allocate_for(
     Raises:
         AllocationError: this member's client throws; the text is RocketMQ's.
         DataError: a function returns something else than a list of the queues.
-        UsageError: there is no such strategy.
+        UsageError: there is no such strategy, or an argument is of the wrong type.
     """
+    require(strategy, str | StrategyFunction, "strategy")
+    require(inner, str | StrategyFunction, "inner")
+    require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
+    require(client_id, str, "client_id")
     prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings)
     return list(prepared.share(client_id))
 
@@ -247,8 +257,11 @@ def _prepared(
     settings: Settings,
 ) -> tuple[Strategy, list[str]]:
     name, settings = with_function(strategy, settings)
-    ordered = list(queues) if presorted else sort_queues(queues)
-    ids = list(client_ids) if presorted else sort_client_ids(client_ids)
+    given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
+    require(presorted, bool, "presorted")
+    ordered = given_queues if presorted else sort_queues(given_queues)
+    ids = given_ids if presorted else sort_client_ids(given_ids)
     return prepare(name, ordered, ids, settings), ids
 
 
@@ -264,18 +277,50 @@ def _settings(
     group: str,
 ) -> Settings:
     inner, own = with_function(inner, Settings())
-    return Settings(
+    settings = Settings(
         virtual_nodes=virtual_nodes,
-        consumer_idcs=None if consumer_idcs is None else frozenset(consumer_idcs),
+        consumer_idcs=_names(consumer_idcs, "consumer_idcs"),
         config=config,
         inner=inner,
         broker_zones=broker_zones,
         client_zones=client_zones,
-        hosts=None if hosts is None else frozenset(hosts),
-        pins={topic: frozenset(machines) for topic, machines in (pins or {}).items()},
+        hosts=_names(hosts, "hosts"),
+        pins=_pins(pins),
         custom=own.custom,
         group=group,
     )
+    check_settings(settings)
+    return settings
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that no strategy object can be constructed with.
+
+    Raises:
+        UsageError: a field cannot be what it is, or a pattern is none.
+    """
+    require(settings, Settings, "Settings")
+    for name in ("broker_zones", "client_zones"):
+        pattern = getattr(settings, name)
+        if isinstance(pattern, re.Pattern):
+            require(pattern.pattern, str, name)
+        if isinstance(pattern, str):
+            try:
+                re.compile(pattern)
+            except (re.error, RecursionError, OverflowError) as error:
+                raise UsageError(f"{name} {shown(pattern)}: not a pattern: {error}") from None
+
+
+def _pins(pins: Mapping[str, Iterable[str]] | None) -> dict[str, frozenset[str]]:
+    require(pins, Mapping[str, object] | None, "pins")
+    return {
+        topic: frozenset(items(machines, str, f"pins[{topic!r}]", MOST_CONSUMERS))
+        for topic, machines in (pins or {}).items()
+    }
+
+
+def _names(values: Iterable[str] | None, name: str) -> frozenset[str] | None:
+    return None if values is None else frozenset(items(values, str, name, MOST_CONSUMERS))
 
 
 def _similar(name: str) -> str:

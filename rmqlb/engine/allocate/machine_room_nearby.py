@@ -8,6 +8,7 @@ from functools import cached_property
 
 from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, Zones, first_indexes, takes_part
+from rmqlb.engine.given import require, shown
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
@@ -106,7 +107,7 @@ def resolve(zones: Zones | None, name: str) -> str | None:
     """The zone of a broker name or client id; None when it has none.
 
     Raises:
-        UsageError: the pattern has no group.
+        UsageError: the pattern has no group, or the function gives something else than a name.
     """
     if zones is None:
         return None
@@ -117,7 +118,9 @@ def resolve(zones: Zones | None, name: str) -> str | None:
         if match and not match.re.groups:
             raise UsageError(f"the pattern {match.re.pattern!r} says no zone", hint="put it in brackets: '([^-]+)-'")
         return match[1] if match else None
-    return zones(name)
+    zone = zones(name)
+    require(zone, str | None, f"the zone of {shown(name)}")
+    return zone
 
 
 def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from rmqlb.errors import AllocationError
+from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.message_queue import MessageQueue
 
 DEFAULT_VIRTUAL_NODES = 10
+VirtualNodes = Annotated[int, Meta(ge=-(2**31), le=MOST_VIRTUAL_NODES)]
+"""Below 0, the strategy's own constructor throws."""
 
 Zones = Mapping[str, str | None] | Callable[[str], str | None] | str | re.Pattern[str]
 """Where brokers or clients are: a mapping by name, a function of the name, or a pattern with the zone as its group."""
@@ -43,7 +46,7 @@ class Settings(Struct, frozen=True):
         group: the group's name, which such a function is given.
     """
 
-    virtual_nodes: int = DEFAULT_VIRTUAL_NODES
+    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES
     consumer_idcs: frozenset[str] | None = None
     config: ConfigLists | None = None
     inner: str = "AVG"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
@@ -16,16 +17,17 @@ from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.world import World
+from rmqlb.engine.given import require
+from rmqlb.engine.given_routes import check_routes
 from rmqlb.errors import UsageError
-from rmqlb.model.group import States
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_report import GroupReport
-from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, Event, GroupScenario
+from rmqlb.model.limits import TrialNumber
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 
 _TAIL_US = SECOND_US
-_PERIODS = ("route_poll_us", "heartbeat_us", "persist_us", "lock_renewal_us", "broker_scan_us")
-"""Timers that run at a fixed rate."""
 
 
 class GroupSimulation:
@@ -47,6 +49,11 @@ class GroupSimulation:
                 makes no sense, or a version is unknown.
         """
         _check(scenario)
+        require(members, Members, "Members")
+        check_settings(members.settings)
+        check_routes(routes)
+        require(group, str | None, "group")
+        require(states, Mapping[MessageQueue, QueueState] | None, "states")
         members, scenario = _named(group, members, scenario)
         self._group = group
         self._members = members
@@ -65,6 +72,7 @@ class GroupSimulation:
             trial: which one; equal numbers give equal reports.
             explain: note every step.
         """
+        require(trial, TrialNumber, "trial")
         scenario = self._scenario
         world = World(
             self._routes,
@@ -145,16 +153,10 @@ def _named(group: str | None, members: Members, scenario: GroupScenario) -> tupl
 
 
 def _check(scenario: GroupScenario) -> None:
-    if scenario.until_us is not None and scenario.until_us <= 0:
-        raise UsageError("the simulation ends before it starts")
-    for name, field in TIMER_NAMES.items():
-        time_us = getattr(scenario.timers, field)
-        if time_us is not None and time_us < (1 if field in _PERIODS else 0):
-            raise UsageError(f"timer {name}: {time_us} microseconds make no sense")
-    if scenario.latency_us < 0 or scenario.consume_us < 0:
-        raise UsageError("neither a request nor a listener takes less than no time")
+    require(scenario, GroupScenario, "GroupScenario")
+    require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     for queue, rate in scenario.rates.items():
-        if not 0 <= rate < math.inf:
+        if rate < 0:
             raise UsageError(f"{rate} messages a second into {queue} make no sense")
 
 

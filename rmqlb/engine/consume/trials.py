@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from msgspec import Meta
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
-from rmqlb.errors import UsageError
+from rmqlb.engine.given import require
 from rmqlb.model.group import States
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
 from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.route import TopicRouteData
 
 
@@ -37,8 +41,7 @@ def simulate_group_trials(
     Raises:
         UsageError: as in `simulate_group`, or there is no trial.
     """
-    if trials < 1:
-        raise UsageError(f"{trials} trials: at least one is needed")
+    require(trials, Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)], "trials")
     simulation = GroupSimulation(group, members, routes, scenario, states=states)
     found: list[GroupFigures] = []
     for trial in range(trials):

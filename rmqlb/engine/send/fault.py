@@ -8,10 +8,16 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
+from msgspec import Meta
+
+from rmqlb.engine.given import require
 from rmqlb.engine.java_map import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
+from rmqlb.errors import JavaArithmeticError
+from rmqlb.model.limits import JavaInt
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import NEWEST
 
@@ -211,7 +217,7 @@ class MQFaultStrategy:
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
 
     Raises:
-        UsageError: there is no such client version.
+        UsageError: an argument cannot be what it is, or there is no such client version.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
     >>> info, strategy = TopicPublishInfo(queues, -1), MQFaultStrategy(True, clock=lambda: 0)
@@ -227,10 +233,19 @@ class MQFaultStrategy:
         client_version: str = NEWEST,
         which_item_worst: int = 0,
     ) -> None:
+        require(send_latency_fault_enable, bool, "send_latency_fault_enable")
+        require(clock, Callable[[], int] | None, "clock")
+        require(client_version, str, "client_version")
+        require(which_item_worst, JavaInt, "which_item_worst")
         self._rules = FaultStrategy(
             profile_of(client_version), enabled=send_latency_fault_enable, which_item_worst=which_item_worst
         )
-        self._clock = clock or _wall_clock
+        self._given_clock = clock or _wall_clock
+
+    def _clock(self) -> int:
+        now = self._given_clock()
+        require(now, int, "the clock's time")
+        return now
 
     def select_one_message_queue(
         self, publish_info: TopicPublishInfo, last_broker_name: str | None, reset_index: bool = False
@@ -243,8 +258,14 @@ class MQFaultStrategy:
             reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
 
         Raises:
-            ZeroDivisionError: the list is empty.
+            UsageError: an argument is of the wrong type.
+            JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
         """
+        require(publish_info, TopicPublishInfo, "publish_info")
+        require(last_broker_name, str | None, "last_broker_name")
+        require(reset_index, bool, "reset_index")
+        if not publish_info.queues:
+            raise JavaArithmeticError("/ by zero")
         return self._rules.select(publish_info, last_broker_name, self._clock(), reset_index=reset_index)
 
     def update_fault_item(
@@ -257,11 +278,23 @@ class MQFaultStrategy:
             current_latency: how long it took, in ms.
             isolation: it failed: the broker is isolated as if it had taken very long.
             reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
+
+        Raises:
+            UsageError: an argument is of the wrong type, or no time of a client.
         """
+        require(broker_name, str, "broker_name")
+        require(current_latency, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)], "current_latency")
+        require(isolation, bool, "isolation")
+        require(reachable, bool, "reachable")
         self._rules.update(broker_name, current_latency, self._clock(), isolation=isolation, reachable=reachable)
 
     def is_available(self, broker_name: str) -> bool:
-        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
+        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`).
+
+        Raises:
+            UsageError: it is no name.
+        """
+        require(broker_name, str, "broker_name")
         return self._rules.is_available(broker_name, self._clock())
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from rmqlb.engine.given import items, require
 from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue
 
 MASK = 0x7FFFFFFF
@@ -33,6 +35,9 @@ class TopicPublishInfo:
             clients before 5.1.4 look at it, when every broker is isolated.
         random: gives the next `Random.nextInt(2^31 − 1)`, for clients that start anew on a retry; default: Python's.
 
+    Raises:
+        UsageError: an argument is of the wrong type.
+
     Attributes:
         queues: the list; clients before 5.1.4 but 4.9.8 change it in place when every broker is isolated.
         send_which_queue: the index now.
@@ -47,7 +52,10 @@ class TopicPublishInfo:
         write_queue_nums: Mapping[str, int] | None = None,
         random: Callable[[], int] | None = None,
     ) -> None:
-        self.queues = list(queues)
+        self.queues = [] if queues == () else items(queues, MessageQueue, "queues", MOST_QUEUES)
+        require(send_which_queue, int, "send_which_queue")
+        require(write_queue_nums, Mapping[str, int] | None, "write_queue_nums")
+        require(random, Callable[[], int] | None, "random")
         self.send_which_queue = int32(send_which_queue)
         self.write_queue_nums = (
             Counter(queue.broker_name for queue in self.queues) if write_queue_nums is None else dict(write_queue_nums)
@@ -75,7 +83,9 @@ class TopicPublishInfo:
 
     def reset_index(self) -> None:
         """Start anew at a random place (`ThreadLocalIndex.reset`, 5.1.4 and newer)."""
-        self.send_which_queue = self.random()
+        start = self.random()
+        require(start, int, "the random number")
+        self.send_which_queue = int32(start)
 
     def select(self, profile: ClientProfile, last_broker_name: str | None = None) -> MessageQueue:
         """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`).

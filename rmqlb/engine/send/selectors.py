@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rmqlb.engine.given import items, require
 from rmqlb.engine.java_map import hash_code
+from rmqlb.errors import JavaArgumentError, JavaArithmeticError
+from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue
 
 _MULTIPLIER, _INCREMENT, _BITS = 0x5DEECE66D, 0xB, (1 << 48) - 1
@@ -24,18 +27,21 @@ class JavaRandom:
     __slots__ = ("_state",)
 
     def __init__(self, seed: int) -> None:
+        require(seed, int, "seed")
         self._state = (seed ^ _MULTIPLIER) & _BITS
 
     def next_int(self, bound: int | None = None) -> int:
         """Any int, or with a bound one of 0 … bound − 1.
 
         Raises:
-            ValueError: the bound is not positive, as in Java.
+            JavaArgumentError: the bound is not positive, as in Java; it is a ValueError too.
+            UsageError: it is no Java int.
         """
         if bound is None:
             return self._next(32)
+        require(bound, JavaInt, "bound")
         if bound <= 0:
-            raise ValueError("bound must be positive")
+            raise JavaArgumentError("bound must be positive")
         if bound & (bound - 1) == 0:
             return (bound * self._next(31)) >> 31
         while True:
@@ -63,25 +69,32 @@ def select_by_hash(queues: Sequence[MessageQueue], arg: object) -> MessageQueue:
         arg: what the application passes, see `hash_code`.
 
     Raises:
-        UsageError: the Java hash of `arg` cannot be known.
-        ZeroDivisionError: the list is empty.
+        UsageError: the Java hash of `arg` cannot be known, or `queues` are no queues.
+        JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in range(4)]
     >>> str(select_by_hash(queues, "order-1"))
     'MessageQueue [topic=T, brokerName=broker-b, queueId=2]'
     """
-    return queues[hash_position(hash_code(arg), len(queues))]
+    listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    code = hash_code(arg)
+    if not listed:
+        raise JavaArithmeticError("/ by zero")
+    return listed[hash_position(code, len(listed))]
 
 
 def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> MessageQueue:
     """`SelectMessageQueueByRandom.select`: its Random is made once, with the time of construction as its seed.
 
     Raises:
-        ValueError: the list is empty.
+        JavaArgumentError: the list is empty; it is a ValueError too.
+        UsageError: `queues` are no queues, or `random` is no JavaRandom.
     """
-    return queues[random.next_int(len(queues))]
+    listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    require(random, JavaRandom, "random")
+    return listed[random.next_int(len(listed))]
 
 
 def select_by_machine_room(queues: Sequence[MessageQueue], arg: object) -> None:  # noqa: ARG001 - the selector's shape
     """`SelectMessageQueueByMachineRoom.select`: always nothing, and the send fails of it (all versions examined)."""
-    return
+    items(queues, MessageQueue, "queues", MOST_QUEUES)

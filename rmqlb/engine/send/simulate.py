@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from rmqlb.engine.given import require, shown
+from rmqlb.engine.given_routes import check_route
 from rmqlb.engine.send.keyed import SelectorSender
 from rmqlb.engine.send.offhand import AsyncSender, OnewaySender
 from rmqlb.engine.send.profile import ClientProfile, profile_of
@@ -17,10 +20,13 @@ from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.user_code import SELECTOR, as_function
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import Attempt, LostMessage, SendReport
-from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.send_scenario import STATUSES, Failure, Selector, SendScenario
+from rmqlb.model.snapshot import suggestion
 
+_FINEST = 10**24
 KEPT = 1000
 """Up to so many messages a report keeps each attempt unless it is told otherwise."""
 
@@ -58,10 +64,12 @@ def simulate_send(
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: the scenario contradicts itself, or is about the brokers of a static topic.
+        UsageError: an argument cannot be what it is, the scenario contradicts itself, or is about brokers that the
+            topic does not have or the brokers of a static topic.
     """
     check(scenario)
     check_brokers(route, scenario)
+    require(trial, TrialNumber, "trial")
     kept: list[Attempt] | None = None
     if trace or (trace is None and sink is None and scenario.messages is not None and scenario.messages <= KEPT):
         kept = []
@@ -86,23 +94,29 @@ def rules(scenario: SendScenario) -> ClientProfile:
         raise UsageError(
             f"{len(latency_max)} thresholds of latency and {len(durations)} isolations: as many of each are needed"
         )
+    for values in (latency_max, durations):
+        if list(values) != sorted(values):
+            raise UsageError(f"{', '.join(map(str, values))}: thresholds and isolations must rise")
     return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
 
 
 def check(scenario: SendScenario) -> None:
-    """Refuse what cannot be simulated.
+    """Refuse what cannot be simulated, whatever the topic.
 
     Raises:
-        UsageError: the scenario contradicts itself.
+        UsageError: a field cannot be what it is, or the scenario contradicts itself.
     """
+    require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
-    if scenario.threads < 1:
-        raise UsageError(f"{scenario.threads} threads: at least one is needed")
-    if scenario.rate is not None and scenario.rate <= 0:
-        raise UsageError(f"a rate of {scenario.rate} messages a second: no message would ever be sent")
-    if scenario.poll_us < 1:
-        raise UsageError("the time between two route polls is not longer than nothing")
+    if scenario.rate is not None and not 0 < scenario.rate <= MOST_RATE:
+        raise UsageError(
+            f"a rate of {shown(scenario.rate)} messages a second: more than 0 and at most {MOST_RATE} are needed"
+        )
+    if scenario.rate is not None and max(Fraction(scenario.rate).as_integer_ratio()) > _FINEST:
+        raise UsageError("the rate is finer than any clock", hint="give it with fewer digits")
+    for place, failure in enumerate(scenario.failures):
+        _check_failure(failure, f"SendScenario.failures[{place}]")
     _check_times(scenario)
     if scenario.mode != "sync" and scenario.rate is None:
         raise UsageError(
@@ -112,14 +126,20 @@ def check(scenario: SendScenario) -> None:
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
     if scenario.chosen_by is not None and scenario.chosen_by.kind == "function":
         as_function(scenario.chosen_by.function, SELECTOR)
+    if scenario.chosen_by is not None and (scenario.chosen_by.kind == "queue") != (
+        scenario.chosen_by.queue is not None
+    ):
+        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
+    profile_of(scenario.client_version)
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
-    """Refuse what befalls single brokers of a static topic, whose queue list names logical ones.
+    """Refuse what befalls brokers that are not there, as single ones of a static topic, whose queues are logical.
 
     Raises:
-        UsageError: it does.
+        UsageError: the route cannot be one, or the topic has no such broker.
     """
+    check_route(route)
     logical = route.is_static and route.order_topic_conf is None
     if logical and (scenario.failures or scenario.latencies or scenario.exclude):
         raise UsageError(
@@ -128,16 +148,55 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
             hint="simulate it without failures, latencies and exclusions of single brokers",
             code="static-topic",
         )
+    queues = route.publish_queues()
+    known = {data.broker_name for data in route.queue_datas} | {queue.broker_name for queue in queues}
+    named = {failure.broker_name: "fails" for failure in scenario.failures}
+    named |= dict.fromkeys(scenario.latencies, "has a latency") | dict.fromkeys(scenario.exclude, "is excluded")
+    for name, what in named.items():
+        if name not in known:
+            raise UsageError(
+                f"{shown(name)} {what}: topic {route.topic} has no such broker",
+                hint=suggestion("brokers", name, known),
+                code="unknown-broker",
+            )
+    listed = sum(queue.broker_name not in scenario.exclude for queue in queues)
+    if scenario.start_at is not None and listed and scenario.start_at >= listed:
+        raise UsageError(
+            f"SendScenario.start_at is {shown(scenario.start_at)}: the producer's list has {listed} queues, 0 to "
+            f"{listed - 1}"
+        )
+
+
+def _check_selector(selector: Selector) -> None:
+    if selector.kind == "function":
+        as_function(selector.function, SELECTOR)
+    if (selector.kind == "queue") != (selector.queue is not None):
+        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
+
+
+def _check_failure(failure: Failure, name: str) -> None:
+    reaction, start, end = failure.reaction, failure.start, failure.end
+    for moment, which in ((start, "start"), (end, "end")):
+        if moment is not None and (moment.us is None) == (moment.message is None):
+            raise UsageError(f"{name}.{which} is a time or the number of a message, one of the two")
+    if end is not None and (_is_past(start.us, end.us) or _is_past(start.message, end.message)):
+        raise UsageError(f"{name} ends before it starts")
+    if reaction.kind == "code" and reaction.code < 1:
+        raise UsageError(f"{name}.reaction.code is {reaction.code}: the number of a response code is needed")
+    if reaction.kind == "status" and reaction.name not in STATUSES:
+        raise UsageError(
+            f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed",
+            hint=suggestion("statuses", reaction.name, STATUSES),
+        )
+
+
+def _is_past(start: int | None, end: int | None) -> bool:
+    return start is not None and end is not None and end <= start
 
 
 def _check_times(scenario: SendScenario) -> None:
     latencies = (scenario.latency, *scenario.latencies.values())
-    for latency in latencies:
-        if not latency.table or min((*latency.table, *latency.tail)) < 0:
-            raise UsageError(f"latency {latency.text}: there is no value in it, or one below 0")
     costs = [failure.reaction.cost_us for failure in scenario.failures if failure.reaction.kind in ("refused", "slow")]
-    if min(costs, default=0) < 0:
-        raise UsageError("a failed attempt cannot take less than no time")
     takes_no_time = 0 in costs or not all(max(latency.table) for latency in latencies)
     if takes_no_time and scenario.messages is None and scenario.rate is None:
         raise UsageError(

@@ -169,7 +169,8 @@ class Steady:
         if run.interval is not None:
             for thread, arrival in zip(run.threads, mark.arrivals, strict=True):
                 if thread.arrival > arrival:
-                    times = min(times, (run.limit - thread.arrival) // (thread.arrival - arrival))
+                    # The period ends with a message's arrival, and there must be one.
+                    times = min(times, (run.limit - 1 - thread.arrival) // (thread.arrival - arrival))
                     late = now - run.arrival_of(thread)
                     caught_up = (thread.arrival - arrival) * run.interval - period
                     if late >= 0 and caught_up > 0:

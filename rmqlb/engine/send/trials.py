@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import fsum
+from typing import Annotated
 
+from msgspec import Meta
+
+from rmqlb.engine.given import require
 from rmqlb.engine.send.estimates import Mean, quantile, wilson
 from rmqlb.engine.send.simulate import check
 from rmqlb.engine.send.trial_runner import TrialCounts, TrialRunner
 from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
+from rmqlb.model.limits import MOST_SEND_TRIALS
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import Estimate, FailureTrials, TimeSpread, TrialsReport
 from rmqlb.model.send_scenario import SendScenario
@@ -51,8 +56,8 @@ def simulate_trials(
         UsageError: the scenario contradicts itself, there are fewer than 2 trials, or the precision is not positive.
     """
     check(scenario)
-    if trials < 2:
-        raise UsageError(f"{trials} trials: at least 2 are needed to tell how much they vary")
+    require(trials, Annotated[int, Meta(ge=2, le=MOST_SEND_TRIALS)], "trials")
+    require(precision, float | None, "precision")
     if precision is not None and not precision > 0:
         raise UsageError(f"precision {precision:g} is not positive")
     runner = TrialRunner(route, scenario)

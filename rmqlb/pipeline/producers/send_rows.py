@@ -145,6 +145,7 @@ def scenario_of(shape: SendShape, schedule: SendSchedule, name: str | None) -> S
             for broker in names
             if _fits(pattern, broker)
         },
+        exclude=exclude.intersection(names),
     )
 
 

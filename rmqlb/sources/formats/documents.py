@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from rmqlb import decoding
 from rmqlb.errors import DocumentError
 from rmqlb.model.java import parse_int, split
+from rmqlb.model.limits import MOST_QUEUES
+from rmqlb.model.route import QueueNumber
 from rmqlb.sources.formats.bounded import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
-_MOST_QUEUES = 200_000
 MOST_BROKERS = 20_000
 """Of one route."""
-QueueNumber = Annotated[int, msgspec.Meta(le=100_000)]
-"""How many queues a document may claim; a queue list is built from it. Like Java, fewer than none counts as none."""
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 
@@ -111,8 +110,8 @@ class RouteDocument(CamelStruct, frozen=True):
         if brokers > MOST_BROKERS:
             raise ValueError(f"{brokers} brokers in one route, more than {MOST_BROKERS}")
         claimed = _claimed_queues(self)
-        if claimed > _MOST_QUEUES:
-            raise ValueError(f"{claimed} queues in one route, more than {_MOST_QUEUES}")
+        if claimed > MOST_QUEUES:
+            raise ValueError(f"{claimed} queues in one route, more than {MOST_QUEUES}")
 
 
 class ConnectionItem(CamelStruct, frozen=True):

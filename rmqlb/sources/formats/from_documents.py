@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from rmqlb.errors import DocumentError
+from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
@@ -35,7 +35,10 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
 
     Raises:
         DocumentError: it is not a route; the message names the place.
+        UsageError: the topic's name is no text.
     """
+    if not isinstance(topic, str):
+        raise UsageError(f"the topic is of type {type(topic).__name__}: its name is needed")
     where = f"route of {topic}"
     value: object = document
     if isinstance(document, str | bytes):

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.send_scenario import STATUSES
 from rmqlb.model.snapshot import suggestion
 from rmqlb.remoting.codes import ResponseCode
 
-STATUSES = ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
 _BROKER_COLUMNS = ("brokername", "broker")
 _LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
 _LONGEST_MS = 24 * 3600 * 1000

@@ -165,7 +165,7 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
 
 
 def test_at_least_one_trial() -> None:
-    with pytest.raises(UsageError, match="0 trials"):
+    with pytest.raises(UsageError, match="trials is 0: a number from 1"):
         simulate_group_trials("g", Members(("c1",), "AVG"), (route(a=4),), GroupScenario(), 0)
 
 
@@ -183,19 +183,22 @@ def test_members_that_all_start_at_once_take_their_first_queues_after_a_second()
 def test_the_time_may_be_given() -> None:
     report = simulate("c1 c2", at("leave", "c1"), until_us=33 * SECOND_US)
     assert report.end_us == 33 * SECOND_US
-    with pytest.raises(UsageError, match="ends before it starts"):
+    with pytest.raises(UsageError, match="until_us is 0: a number from 1"):
         simulate("c1 c2", until_us=0)
 
 
 @pytest.mark.parametrize(
     ("scenario", "complaint"),
     [
-        *((GroupScenario(timers=Timers(**{field: -1})), f"timer {name}: -1") for name, field in TIMER_NAMES.items()),
-        (GroupScenario(timers=Timers(broker_scan_us=0)), "timer broker-scan: 0"),
-        (GroupScenario(timers=Timers(heartbeat_us=0)), "timer heartbeat: 0"),
-        (GroupScenario(latency_us=-1), "less than no time"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "inf messages a second"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "nan messages a second"),
+        *(
+            (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
+            for field in TIMER_NAMES.values()
+        ),
+        (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
+        (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
+        (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

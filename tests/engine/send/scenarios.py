@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
@@ -27,13 +28,25 @@ REACTIONS = (
 
 
 def routes() -> st.SearchStrategy[TopicRouteData]:
-    """Topics with up to four brokers and five queues on each."""
+    """Topics with up to four brokers with queues, five on each at the most; the others of the four have none."""
     return st.lists(st.integers(1, 5), min_size=1, max_size=4).map(
         lambda counts: TopicRouteData(
             "T",
-            tuple(QueueData(name, n, n, 6) for name, n in zip(BROKERS, counts, strict=False)),
-            tuple(BrokerData("c", name, {0: f"{name}:1"}) for name, _ in zip(BROKERS, counts, strict=False)),
+            tuple(QueueData(name, n, n, 6) for name, n in zip(BROKERS, (*counts, 0, 0, 0), strict=False)),
+            tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in BROKERS),
         )
+    )
+
+
+def fitting(topic: TopicRouteData, scenario: SendScenario) -> SendScenario:
+    """The scenario without what is about brokers that the topic does not have, begun within its list."""
+    names = {data.broker_name for data in topic.queue_datas}
+    size = len(topic.publish_queues())
+    return replace(
+        scenario,
+        failures=tuple(failure for failure in scenario.failures if failure.broker_name in names),
+        latencies={name: latency for name, latency in scenario.latencies.items() if name in names},
+        start_at=None if scenario.start_at is None or not size else scenario.start_at % size,
     )
 
 

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
-from rmqlb.sources.written.send_inputs import STATUSES, response_code
+from rmqlb.model.send_scenario import STATUSES
+from rmqlb.sources.written.send_inputs import response_code
 from tests.builders import route
 from tests.vectors import FOLDER
 

@@ -60,10 +60,22 @@ def test_nothing_is_counted_beyond_the_end(topic: TopicRouteData, scenario: Send
             assert all(at is None or at <= end for at in times)
 
 
+def test_a_jump_does_not_go_on_to_the_arrival_of_a_message_that_is_not_sent() -> None:
+    """All queues are gone: each second a message fails at once, and there is none at 61 s."""
+    failure = Failure("a", REFUSED, Moment(message=1), notices_us=0)
+    scenario = SendScenario(mode="async", messages=61, rate=Fraction(1), retries=0, failures=(failure,))
+    fast, traced = both(route(a=1, b=0), scenario)
+    assert fast == traced
+    assert fast.brokers[0].avoided_ms == 30_000
+
+
 @settings(max_examples=15)
 @given(scenarios(most_messages=1), failures())
 def test_they_are_equal_over_many_messages_too(scenario: SendScenario, failure: Failure) -> None:
-    fast, traced = both(THREE, replace(scenario, messages=8000, duration_us=None, failures=(failure,), selector=None))
+    fast, traced = both(
+        route(a=4, b=4, c=4, d=0),
+        replace(scenario, messages=8000, duration_us=None, failures=(failure,), selector=None),
+    )
     assert fast == traced
 
 

@@ -371,12 +371,15 @@ def test_what_cannot_be_simulated_is_refused() -> None:
 @pytest.mark.parametrize(
     ("scenario", "complaint"),
     [
-        (SendScenario(threads=0), "0 threads"),
+        (SendScenario(threads=0), "threads is 0: a number from 1 to 1000 is needed"),
         (SendScenario(rate=Fraction(0)), "a rate of 0"),
-        (SendScenario(poll_us=0), "between two route polls"),
-        (SendScenario(latency=Latency("none", ())), "latency none: there is no value"),
-        (SendScenario(latencies={"a": Latency("-1", (-1,))}), "latency -1: .* below 0"),
-        (SendScenario(failures=(Failure("a", Reaction("slow", "slow", cost_us=-1)),)), "less than no time"),
+        (SendScenario(poll_us=0), "poll_us is 0: a number from 1"),
+        (SendScenario(latency=Latency("none", ())), r"latency\.table has 0 elements: a length from 1 is needed"),
+        (SendScenario(latencies={"a": Latency("-1", (-1,))}), r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
+        (
+            SendScenario(failures=(Failure("a", Reaction("slow", "slow", cost_us=-1)),)),
+            r"failures\[0\]\.reaction\.cost_us is -1",
+        ),
         (SendScenario(messages=None, duration_us=1, latency=Latency("0", (0,))), "have no end within a duration"),
         (SendScenario(messages=None, duration_us=1, failures=(Failure("a", FREE),)), "have no end within a duration"),
     ],

@@ -199,7 +199,6 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     assert report.shares == {}
     assert report.lost == Estimate(1.0, 1.0, 1.0)
     assert report.lost_messages == report.messages
-    assert simulate_trials(THREE, SendScenario(messages=0), 5).attempts.mean == 0
 
 
 def test_progress_ends_with_the_last_trial() -> None:
@@ -215,7 +214,7 @@ def test_progress_ends_with_the_last_trial() -> None:
 
 
 def test_what_cannot_be_tried_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 2"):
+    with pytest.raises(UsageError, match="trials is 1: a number from 2"):
         simulate_trials(THREE, SendScenario(), 1)
     with pytest.raises(UsageError, match="not positive"):
         simulate_trials(THREE, SendScenario(), 10, precision=0)

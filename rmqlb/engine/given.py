@@ -1,0 +1,307 @@
+"""What callers of the Python API hand in, held against the annotations of our own types.
+
+Rules of this file:
+- A value of the wrong type or out of bounds is a `UsageError` that names the field and what it can be. Where several
+  fields contradict each other, the function that uses them says so.
+- Text is never taken for a list of characters, a truth never for a number, a float never for a whole number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from fractions import Fraction
+from functools import cache
+from itertools import islice
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Meta, Struct
+
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
+
+Check = Callable[[object], None]
+_SHOWN = 60
+_Item = TypeVar("_Item")
+
+
+class _WrongError(Exception):
+    """A value that does not fit; the path to it grows on its way up.
+
+    Args:
+        value: what does not fit.
+        expected: what would, in words.
+        hint: what to try, or None.
+    """
+
+    def __init__(self, value: object, expected: str, hint: str | None = None) -> None:
+        super().__init__(expected)
+        self.value, self.expected, self.hint = value, expected, hint
+        self.path = ""
+
+    def at(self, step: str) -> _WrongError:
+        """The same, seen from one level further up."""
+        self.path = step + self.path
+        return self
+
+
+class _LengthError(_WrongError):
+    """A list that is too short or too long: its length is what does not fit."""
+
+
+def require(value: object, hint: Any, name: str) -> None:
+    """Refuse a value that an annotation does not allow.
+
+    Args:
+        value: as the caller gave it.
+        hint: what it must be: a Struct, whose fields are looked at too, or any annotation of one's fields.
+        name: of the value, for the message.
+
+    Raises:
+        UsageError: it does not fit.
+    """
+    try:
+        _check_of(hint)(value)
+    except _WrongError as wrong:
+        found = f"has {wrong.value} elements" if isinstance(wrong, _LengthError) else f"is {shown(wrong.value)}"
+        raise UsageError(f"{name}{wrong.path} {found}: {wrong.expected} is needed", hint=wrong.hint) from None
+
+
+def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
+    """The elements of any iterable but text, which would be taken for its characters.
+
+    Args:
+        values: as the caller gave them.
+        kind: of each.
+        name: of the whole, for the message.
+        most: how many there can be.
+
+    Raises:
+        UsageError: it is not iterable, has too many elements, or one of them is of another kind.
+    """
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {shown(values)}: a list of {_kind(kind)} is needed")
+    found = list(islice(values, most + 1))
+    if len(found) > most:
+        raise UsageError(f"{name} has more than {most} elements")
+    require(found, tuple[kind, ...], name)  # type: ignore[valid-type]
+    return found
+
+
+def shown(value: object) -> str:
+    """A value in a message: short, and of things that are not ours the type alone."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
+    if isinstance(value, float):
+        return repr(float(value))
+    if isinstance(value, Fraction):
+        return f"{shown(value.numerator)}/{shown(value.denominator)}"
+    if isinstance(value, str):
+        text = ascii(str(value[:_SHOWN]))
+        return text if len(value) <= _SHOWN else f"{text[:-1]}…{text[-1]}"
+    return f"of type {type(value).__name__}"
+
+
+@cache
+def _check_of(hint: Any) -> Check:
+    """What looks at values of an annotation."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _struct(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _bounded(_check_of(args[0]), [meta for meta in args[1:] if isinstance(meta, Meta)])
+    if origin in (Union, UnionType):
+        return _any_of(args)
+    if origin is Literal:
+        return _one_of(args)
+    if isinstance(origin, type) and args and origin is not re.Pattern and issubclass(origin, Iterable):
+        return _container(origin, args)
+    return _plain(origin or hint)
+
+
+def _container(origin: type, args: tuple[Any, ...]) -> Check:
+    if issubclass(origin, Mapping):
+        return _mapping(*args)
+    return _set(args[0]) if issubclass(origin, AbstractSet) else _sequence(args[0])
+
+
+def _plain(kind: Any) -> Check:
+    if kind in (Any, object):
+        return lambda _: None
+    if kind is int:
+        return _whole
+    if kind is float:
+        return _number
+    if kind is Fraction:
+        return _fraction
+    if getattr(kind, "__name__", "") == "Callable" or getattr(kind, "_is_protocol", False):
+        kind = Callable
+
+    def check(value: object) -> None:
+        if not (callable(value) if kind is Callable else isinstance(value, kind)):
+            raise _WrongError(value, _kind(kind))
+
+    return check
+
+
+def _whole(value: object) -> None:
+    if type(value) is not int:
+        raise _WrongError(value, "a whole number")
+
+
+def _number(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise _WrongError(value, "a number")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _fraction(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise _WrongError(value, "a Fraction or a whole number")
+
+
+def _bounded(check: Check, metas: list[Meta]) -> Check:
+    low = next((meta.ge for meta in metas if meta.ge is not None), None)
+    high = next((meta.le for meta in metas if meta.le is not None), None)
+    least = next((meta.min_length for meta in metas if meta.min_length is not None), 0)
+    most = next((meta.max_length for meta in metas if meta.max_length is not None), None)
+
+    def bounded(value: Any) -> None:
+        check(value)
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise _WrongError(value, _between(low, high))
+        if (least or most is not None) and not least <= len(value) <= (most or len(value)):
+            raise _LengthError(len(value), f"a length from {least}" + (f" to {most}" if most else ""))
+
+    return bounded
+
+
+def _between(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"a number of at least {low}"
+    return f"a number of at most {high}" if low is None else f"a number from {low} to {high}"
+
+
+def _any_of(kinds: tuple[Any, ...]) -> Check:
+    checks = [(kind, _check_of(kind)) for kind in kinds if kind is not NoneType]
+
+    def any_of(value: object) -> None:
+        if value is None and NoneType in kinds:
+            return None
+        wrongs: list[_WrongError] = []
+        for _, check in checks:
+            try:
+                return check(value)
+            except _WrongError as wrong:
+                wrongs.append(wrong)
+        deepest = next((wrong for wrong in wrongs if wrong.path), None)
+        if deepest is None and len(wrongs) > 1:
+            expected = " or ".join(dict.fromkeys(wrong.expected for wrong in wrongs))
+            deepest = _WrongError(value, expected)
+        raise deepest or wrongs[0]
+
+    return any_of
+
+
+def _one_of(values: tuple[Any, ...]) -> Check:
+    def one_of(value: object) -> None:
+        if not isinstance(value, str) or value not in values:
+            close = suggestion("kinds", value[:_SHOWN], values) if isinstance(value, str) else None
+            hint = close if close is not None and close.startswith("did you mean") else None
+            raise _WrongError(value, "one of " + ", ".join(map(str, values)), hint)
+
+    return one_of
+
+
+def _sequence(kind: Any) -> Check:
+    check = _check_of(kind)
+
+    def sequence(value: object) -> None:
+        if not isinstance(value, list | tuple):
+            raise _WrongError(value, f"a list of {_kind(kind)}")
+        _each(check, value)
+
+    return sequence
+
+
+def _each(check: Check, values: Iterable[object]) -> None:
+    for place, value in enumerate(values):
+        try:
+            check(value)
+        except _WrongError as wrong:
+            raise wrong.at(f"[{place}]") from None
+
+
+def _set(kind: Any) -> Check:
+    check = _check_of(kind)
+
+    def of_set(value: object) -> None:
+        if not isinstance(value, AbstractSet | list | tuple):
+            raise _WrongError(value, f"a set of {_kind(kind)}")
+        _each(check, value)
+
+    return of_set
+
+
+def _mapping(key_kind: Any, value_kind: Any) -> Check:
+    check_key, check_value = _check_of(key_kind), _check_of(value_kind)
+
+    def mapping(value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise _WrongError(value, "a mapping")
+        for key, each in value.items():
+            try:
+                check_key(key)
+                check_value(each)
+            except _WrongError as wrong:
+                raise wrong.at(f"[{shown(key) if isinstance(key, str) else key!s:.100}]") from None
+
+    return mapping
+
+
+def _struct(kind: type[Struct]) -> Check:
+    fields: list[tuple[str, Check]] | None = None
+
+    def struct(value: object) -> None:
+        nonlocal fields
+        if not isinstance(value, kind):
+            raise _WrongError(value, _kind(kind))
+        if fields is None:
+            hints = get_type_hints(kind, include_extras=True)
+            fields = [(name, _check_of(hints[name])) for name in kind.__struct_fields__]
+        for name, check in fields:
+            try:
+                check(getattr(value, name))
+            except _WrongError as wrong:
+                raise wrong.at(f".{name}") from None
+
+    return struct
+
+
+_WORDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    bytes: "bytes",
+    re.Pattern: "a pattern",
+    Callable: "a function",
+}
+
+
+def _kind(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _kind(get_args(kind)[0])
+    return str(_WORDS.get(kind) or getattr(kind, "__name__", kind))

@@ -1,0 +1,40 @@
+"""How much can be asked for: the bounds of numbers, said once for the command line, the Python API and documents.
+
+They are far beyond what a cluster has, and near enough for a mistake to end in an error rather than in a hang.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+DAY_US = 86_400_000_000
+LONGEST_US = 366 * DAY_US
+LONGEST_MS = LONGEST_US // 1000
+MOST_MESSAGES = 10**12
+MOST_RATE = 10**7
+"""Messages a second."""
+MOST_THREADS = 1000
+MOST_RETRIES = 100
+MOST_FAILURES = 20_000
+MOST_SEND_TRIALS = 10**7
+MOST_GROUP_TRIALS = 10**6
+MOST_VIRTUAL_NODES = 10**6
+MOST_QUEUES = 200_000
+"""Of one topic."""
+MOST_QUEUES_OF_A_BROKER = 100_000
+MOST_CONSUMERS = 100_000
+MOST_EVENTS = 1_000_000
+
+Time = Annotated[int, Meta(ge=0, le=LONGEST_US)]
+"""Microseconds."""
+PositiveTime = Annotated[int, Meta(ge=1, le=LONGEST_US)]
+Milliseconds = Annotated[int, Meta(ge=0, le=LONGEST_MS)]
+Threshold = Annotated[int, Meta(ge=0, le=999_999_999)]
+"""Milliseconds of a latency fault table."""
+Seed = Annotated[int, Meta(ge=-(2**63), le=2**64 - 1)]
+TrialNumber = Annotated[int, Meta(ge=0, le=10**9)]
+JavaInt = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+GivenQueues = Annotated[int, Meta(ge=0, le=MOST_QUEUES_OF_A_BROKER - 1)]
+"""How many queues an event gives a broker."""
