@@ -46,7 +46,6 @@ class Members(Struct, frozen=True):
         Raises:
             UsageError: something is neither a name nor a function with the arguments of a strategy.
         """
-        require(self.strategy, str | StrategyFunction, "Members.strategy")
         require(self.settings, Settings, "Members.settings")
         require(self.strategy_of, Mapping[str, str | StrategyFunction], "Members.strategy_of")
         if isinstance(self.strategy, str) and all(isinstance(each, str) for each in self.strategy_of.values()):

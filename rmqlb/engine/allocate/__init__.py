@@ -204,8 +204,6 @@ def allocate(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """
-    require(strategy, str | StrategyFunction, "strategy")
-    require(inner, str | StrategyFunction, "inner")
     require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings)
@@ -240,8 +238,6 @@ def allocate_for(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """
-    require(strategy, str | StrategyFunction, "strategy")
-    require(inner, str | StrategyFunction, "inner")
     require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     require(client_id, str, "client_id")
