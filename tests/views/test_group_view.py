@@ -88,6 +88,13 @@ def test_queues_that_stay_without_owner_are_counted() -> None:
     assert "; 1 of 2 queues unassigned at the end; settled" in group_report(report).facts[0]
 
 
+def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
+    report = simulated({"broker-a 0": "aaa   "}, settled_us=0)
+    assert group_report(report).facts[0].endswith("; 1 of 1 queue unassigned at the end; no queue gets a new owner")
+    unchanged = simulated({"broker-a 0": "aaaaaa"}, settled_us=0)
+    assert group_report(unchanged).facts[0].endswith("; no queue changes its owner")
+
+
 def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
     report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
     first = group_report(report).facts[0]

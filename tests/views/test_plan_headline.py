@@ -100,6 +100,7 @@ def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() ->
     (summary,) = (section for section in report.sections if section.name == "summary")
     rows = {row[0]: row[1:] for row in summary.rows}
     assert rows["queues without owner"] == (0, 0, 2)
+    assert rows["consumers"] == (2, 2, "")
     assert rows["queues with several owners"] == (0, 0, 1)
     assert {c["clientId"]: (c["queuesBefore"], c["queuesObserved"]) for c in report.data["consumers"]} == {
         "a": (2, 2),

@@ -78,7 +78,8 @@ def _settled(report: GroupReport) -> str:
         since = "the start" if not events else "it" if len(events) == 1 else "the last event"
         return f"not settled {time(report.end_us - last)} after {since}, where the simulation ends"
     if settled == 0:
-        return "no queue changes its owner"
+        changes = any(len({one.owners for one in each.intervals}) > 1 for each in report.timelines)
+        return "no queue gets a new owner" if changes else "no queue changes its owner"
     since = "the start" if not events else "it" if len(events) == 1 else "the first event"
     return f"settled {time(settled)} after {since}"
 

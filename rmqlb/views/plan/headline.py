@@ -89,8 +89,7 @@ def _observed(s: Summary) -> Iterator[str]:
         if number
     ]
     so = f", {' and '.join(bad)}" if bad else ""
-    verb = "differs" if seen.mismatches == 1 else "differ"
-    yield f"observed owners of {_of(seen.mismatches, seen.queues)} {verb} from the prediction before the change{so}"
+    yield f"observed owners of {_of(seen.mismatches, seen.queues)} differ from the prediction before the change{so}"
 
 
 def _of(number: int, queues: int) -> str:

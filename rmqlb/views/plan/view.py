@@ -63,7 +63,8 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
     change = f"change: {'; '.join(plan.changes) or 'none'}"
     facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *settling_facts(plan)]
     if s.observed is not None and s.observed.moved != s.moved:
-        facts.append(f"{counted(s.observed.moved, 'queue')} move away from the observed owner")
+        moves = "moves" if s.observed.moved == 1 else "move"
+        facts.append(f"{counted(s.observed.moved, 'queue')} {moves} away from the observed owner")
     if plan.explained:
         facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
         facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
@@ -228,5 +229,5 @@ def _summary(summary: Summary) -> Section:
         ("queues a consumer, most", before.most, after.most),
         ("most / mean", before.max_over_mean, after.max_over_mean),
     ]
-    kept = ((*row, observed.get(str(row[0]))) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
+    kept = ((*row, observed.get(str(row[0]), "")) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
     return Section("summary", "summary", columns, tuple(kept))
