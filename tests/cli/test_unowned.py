@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from tests.cli.run import error_of, run
+from tests.replay_dashboard import Replay as Dashboard
+from tests.replay_dashboard import dashboard as serving_dashboard
+from tests.replay_dashboard import failure
 from tests.replay_remoting import Answer, Replay, cluster, refusal, success
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
@@ -264,3 +268,18 @@ def test_receive_requests_are_asked_for_of_the_topics_that_are_named_too() -> No
     for brokers in serving(answers):
         assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr).code == "no-consumer-online"
         assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc", "-t", "GrpcT").stderr).code == "behind-proxy"
+
+
+@pytest.mark.parametrize(("age_s", "code"), [(2, "behind-proxy"), (3600, "no-consumer-online")])
+def test_a_dashboard_tells_when_what_the_group_read_last_was_stored(age_s: int, code: str) -> None:
+    offsets, read = "/consumer/queryTopicByConsumer.query", round((datetime.now(UTC).timestamp() - age_s) * 1000)
+    with serving_dashboard(Dashboard()) as server:
+        body = json.loads(server.answers[offsets, "consumerGroup=order-svc"])
+        for queue in (queue for topic in body["data"] for queue in topic["queueStatInfoList"]):
+            queue["lastTimestamp"] = read
+        server.answers[offsets, "consumerGroup=order-svc"] = json.dumps(body).encode()
+        offline = failure("CODE: 206  DESC: Not found the consumer group connection")
+        server.answers["/consumer/consumerConnection.query", "consumerGroup=order-svc"] = offline
+        failed = error_of(run("show-owners", "-s", server.url, "-g", "order-svc").stderr)
+    assert failed.code == code
+    assert ("probably connected to a Proxy" in failed.message) == (code == "behind-proxy")
