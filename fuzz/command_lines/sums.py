@@ -14,6 +14,8 @@ from typing import Any
 Json = Any
 Sum = Callable[[Json], Iterator[str]]
 
+_EVERYBODY = "BROADCASTING"
+"""What stands for the strategy of a group whose consumers all read every queue: several owners are as it should be."""
 MOVES = ("moved", "assigned", "unassigned", "added", "removed")
 
 
@@ -38,10 +40,11 @@ def plan_adds_up(data: Json) -> Iterator[str]:
         spread = summary[end]
         yield from differ(f"queues {end}", spread["queues"], len(there))
         yield from differ(f"unowned {end}", spread["unowned"], sum(not owners for owners in there))
-        yield from differ(f"multiply owned {end}", spread["multiplyOwned"], sum(len(set(o)) > 1 for o in there))
+        several = 0 if data["strategy"] == _EVERYBODY else sum(len(set(owners)) > 1 for owners in there)
+        yield from differ(f"multiply owned {end}", spread["multiplyOwned"], several)
         yield from _spread_adds_up(data["consumers"], spread, end)
     for queue in queues:
-        yield from _change_is_so(queue)
+        yield from _change_is_so(queue, broadcasting=data["strategy"] == _EVERYBODY)
     for consumer in data["consumers"]:
         yield from _consumer_adds_up(consumer, queues)
 
@@ -58,13 +61,13 @@ def _spread_adds_up(consumers: Json, spread: Json, end: str) -> Iterator[str]:
         yield from differ(f"most over mean {end}", spread["maxOverMean"], max(held) * len(held) / sum(held))
 
 
-def _change_is_so(queue: Json) -> Iterator[str]:
+def _change_is_so(queue: Json, *, broadcasting: bool) -> Iterator[str]:
     before, after = queue["ownersBefore"], queue["ownersAfter"]
     if (queue["change"], bool(before)) == ("added", False) or (queue["change"], bool(after)) == ("removed", False):
         return
     if queue["change"] in ("added", "removed"):
         expected = "another one"
-    elif before == after:
+    elif before == after or (broadcasting and before and after):
         expected = "same"
     elif not before:
         expected = "assigned"
@@ -92,7 +95,8 @@ def owners_add_up(data: Json) -> Iterator[str]:
         owned = [queue["owners"][name] for queue in data["queues"]]
         yield from differ(f"{name}: queues", strategy["queues"], len(owned))
         yield from differ(f"{name}: unowned", strategy["unowned"], sum(not owners for owners in owned))
-        yield from differ(f"{name}: multiply owned", strategy["multiplyOwned"], sum(len(set(o)) > 1 for o in owned))
+        several = 0 if name == _EVERYBODY else sum(len(set(owners)) > 1 for owners in owned)
+        yield from differ(f"{name}: multiply owned", strategy["multiplyOwned"], several)
         held = Counter(owner for owners in owned for owner in set(owners))
         for consumer in strategy["consumers"]:
             mine = consumer["clientId"]

@@ -15,10 +15,13 @@ from rmqlb.engine.balance import Owners
 from rmqlb.engine.given import require
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
+from rmqlb.model.group import BROADCASTING
 from rmqlb.model.limits import MOST_CONSUMERS
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 
+_EVERYBODY = "BROADCASTING: every consumer reads every queue"
+_DOES_NOT_READ = "this consumer does not subscribe to the topic"
 _NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so nobody reads what falls to it"
 
 
@@ -32,6 +35,7 @@ class Members(Struct, frozen=True):
         settings: what the strategy objects were constructed with.
         strategy_of: client id → its own strategy, likewise, where it differs from the group's.
         subscribed: client id → the topics it subscribes to, where that is known.
+        broadcasting: each of them reads every queue, whatever the strategy.
     """
 
     client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
@@ -39,6 +43,7 @@ class Members(Struct, frozen=True):
     settings: Settings = Settings()
     strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
     subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
+    broadcasting: bool = False
 
     def __post_init__(self) -> None:
         """Functions become names.
@@ -59,8 +64,8 @@ class Members(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """RocketMQ's name of the strategy, a wrapper's with the inner one's."""
-        return full_name(self.group_strategy, self.settings)
+        """RocketMQ's name of the strategy, a wrapper's with the inner one's; BROADCASTING where none is asked."""
+        return BROADCASTING if self.broadcasting else full_name(self.group_strategy, self.settings)
 
     @property
     def group_strategy(self) -> str:
@@ -112,6 +117,8 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     Raises:
         AllocationError: every member's client throws; they all keep the queues that they hold.
     """
+    if members.broadcasting:
+        return _broadcast(route, members, explain=explain)
     queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
     strategies = _strategies(queues, ids, members) if queues else {}
     owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
@@ -146,6 +153,23 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         reasons=_reasons(queues, sorted_owners, members, strategies, set(ids) - failures.keys()) if explain else {},
         idle=idle,
         failures={client_id: str(error) for client_id, error in failures.items()},
+    )
+
+
+def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Assignment:
+    """Every queue belongs to each member that subscribes to the topic (`rebalanceByTopic` in BROADCASTING mode)."""
+    queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
+    reads = [each for each in dict.fromkeys(ids) if route.topic in members.subscribed.get(each, {route.topic})]
+    idle = dict.fromkeys(ids, "the topic has no readable queue" if not queues else _DOES_NOT_READ)
+    return Assignment(
+        topic=route.topic,
+        strategy=members.name,
+        queues=tuple(queues),
+        client_ids=tuple(ids),
+        owners=dict.fromkeys(queues, tuple(reads)),
+        reasons=dict.fromkeys(queues, _EVERYBODY) if explain else {},
+        idle={each: why for each, why in idle.items() if not queues or each not in reads},
+        failures={},
     )
 
 

@@ -17,12 +17,13 @@ def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
     return {client_id: owned[client_id] for client_id in client_ids}
 
 
-def spread(owners: Owners, client_ids: Sequence[str]) -> Spread:
+def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
     """How evenly the queues lie on the members.
 
     Args:
         owners: queue → its owners.
         client_ids: the members, duplicates kept.
+        broadcasting: several owners are as it should be, and counted as none.
     """
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
@@ -31,8 +32,10 @@ def spread(owners: Owners, client_ids: Sequence[str]) -> Spread:
         queues=len(owners),
         idle=numbers.count(0),
         unowned=sum(not its_owners for its_owners in owners.values()),
-        multiply_owned=sum(len(its_owners) > 1 for its_owners in owners.values()),
-        shared_id=sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
+        multiply_owned=0 if broadcasting else sum(len(its_owners) > 1 for its_owners in owners.values()),
+        shared_id=0
+        if broadcasting
+        else sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
         least=min(numbers, default=None),
         most=max(numbers, default=None),
         held=sum(numbers),

@@ -48,6 +48,7 @@ def owners_by_strategy(
         observed=observed,
         lag={queue: lag for queue in queues if queue in states and (lag := states[queue].lag) is not None},
         explained=explain,
+        broadcasting=members.broadcasting,
     )
 
 
@@ -67,7 +68,7 @@ def _under(
         owners=owners,
         idle={client_id: why_idle(client_id, assignments) for client_id, number in numbers.items() if number == 0},
         counts=numbers,
-        spread=spread(owners, members.client_ids),
+        spread=spread(owners, members.client_ids, broadcasting=members.broadcasting),
         differs=sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None,
         reasons={queue: reason for a in assignments for queue, reason in a.reasons.items()},
     )

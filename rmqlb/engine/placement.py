@@ -32,7 +32,7 @@ def over_places(
         made_up: their ids.
         states: what was observed of each queue.
     """
-    if not made_up:
+    if not made_up or plan.broadcasting:
         return plan
     places, complete = _summaries(before, after, made_up, states)
     return replace(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assign import Members, assign, merged, under, why_idle
 from rmqlb.engine.balance import counts, least_moves, spread
 from rmqlb.model.assignment import Assignment
-from rmqlb.model.group import QueueState, States
+from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
     ADDED,
@@ -108,6 +108,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
             lag=state.lag,
             reason_before=old.reasons.get(queue),
             reason_after=new.reasons.get(queue),
+            broadcasting=new.strategy == BROADCASTING,
         )
 
 
@@ -117,10 +118,14 @@ def _summary(
     changes = Counter(move.change for topic in topics for move in topic.moves)
     ids_before, ids_after = _ids(was), _ids(becomes)
     moves = [move for topic in topics for move in topic.moves]
-    least = [least_moves(old.owners, new.queues, ids_after) for old, new in zip(was, becomes, strict=True)]
+    everybody = any(assignment.strategy == BROADCASTING for assignment in becomes)
+    least = [
+        0 if everybody else least_moves(old.owners, new.queues, ids_after)
+        for old, new in zip(was, becomes, strict=True)
+    ]
     return Summary(
-        before=spread(merged(was), ids_before),
-        after=spread(merged(becomes), ids_after),
+        before=spread(merged(was), ids_before, broadcasting=everybody),
+        after=spread(merged(becomes), ids_after, broadcasting=everybody),
         moved=changes[MOVED],
         assigned=changes[ASSIGNED],
         unassigned=changes[UNASSIGNED],
@@ -145,9 +150,12 @@ def _observed(moves: Iterable[Move]) -> ObservedOwners | None:
     return ObservedOwners(
         queues=len(seen),
         unassigned=sum(not move.observed for move in seen),
-        duplicate_owners=sum(len(move.observed or ()) > 1 for move in seen),
+        duplicate_owners=sum(len(move.observed or ()) > 1 and not move.broadcasting for move in seen),
         mismatches=sum(move.observed != move.owners_before for move in seen),
-        moved=sum(bool(move.observed and move.owners_after) and move.observed != move.owners_after for move in seen),
+        moved=sum(
+            bool(move.observed and move.owners_after) and move.observed != move.owners_after and not move.broadcasting
+            for move in seen
+        ),
     )
 
 

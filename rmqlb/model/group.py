@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 
@@ -186,6 +187,23 @@ class ConsumerGroup(Struct, frozen=True):
         for view in self.views:
             most |= Counter(view.client_ids)
         return tuple(sort_client_ids(most.elements()))
+
+    @property
+    def without_foreign_offsets(self) -> ConsumerGroup:
+        """The group without what brokers say of its offsets, where these are none of its own.
+
+        A BROADCASTING consumer keeps its offsets in a file (`LocalFileOffsetStore`). Brokers store none of the group,
+        and consume stats report 0: how much is unread, nobody but the consumer knows.
+        """
+        if self.message_model != BROADCASTING:
+            return self
+        return replace(
+            self,
+            queues={
+                queue: replace(state, consumer_offset=None, stored_offset=None, last_timestamp=None)
+                for queue, state in self.queues.items()
+            },
+        )
 
     def subscribes_to(self, topic: str) -> bool:
         """Whether its members read the topic, as far as that is known.

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
@@ -33,6 +34,7 @@ class Move(Struct, frozen=True):
         reason_after: likewise.
         start_offset: where a new owner starts to pull; None when it is not known, or nobody else takes the queue.
         start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; None likewise.
+        broadcasting: every consumer reads the queue, so that others that come or go are no move.
     """
 
     queue: MessageQueue
@@ -44,6 +46,7 @@ class Move(Struct, frozen=True):
     reason_after: str | None = None
     start_offset: int | None = None
     start_rule: str | None = None
+    broadcasting: bool = False
 
     @property
     def change(self) -> Change:
@@ -52,7 +55,7 @@ class Move(Struct, frozen=True):
             return ADDED
         if self.owners_after is None:
             return REMOVED
-        if self.owners_before == self.owners_after:
+        if self.owners_before == self.owners_after or (self.broadcasting and self.owners_before and self.owners_after):
             return SAME
         if not self.owners_before:
             return ASSIGNED
@@ -293,6 +296,11 @@ class RebalancePlan(Struct, frozen=True):
     settling: Settling | None = None
     places: tuple[Summary, ...] = ()
 
+    @property
+    def broadcasting(self) -> bool:
+        """Each consumer reads every queue: none can move."""
+        return self.strategy_before == BROADCASTING
+
 
 class StrategyOwners(Struct, frozen=True):
     """Who owns the queues under one strategy.
@@ -329,6 +337,7 @@ class OwnersReport(Struct, frozen=True):
         lag: queue → messages not yet read, where known.
         findings: what is worth a warning.
         explained: reasons were asked for.
+        broadcasting: each consumer reads every queue, so that several owners are as it should be.
     """
 
     group: str | None
@@ -340,6 +349,7 @@ class OwnersReport(Struct, frozen=True):
     lag: Mapping[MessageQueue, int]
     findings: tuple[Finding, ...] = ()
     explained: bool = False
+    broadcasting: bool = False
 
 
 class TriedCondition(Struct, frozen=True):

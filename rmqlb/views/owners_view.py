@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import OwnersReport
 from rmqlb.model.words import counted
@@ -33,12 +34,18 @@ def owners_of_groups(parts: Sequence[tuple[str, Report]]) -> Report:
     """The report of several groups: each group's name and report."""
     observed = [queue["ownersObserved"] for _, report in parts for queue in report.data["queues"]]
     seen = [len(owners) for owners in observed if owners is not None]
+    several = [
+        queue
+        for _, report in parts
+        for queue in report.data["queues"]
+        if BROADCASTING not in queue["owners"] and len(queue["ownersObserved"] or ()) > 1
+    ]
     summary: GroupsSummaryData = {
         "groups": len(parts),
         "queues": len(observed),
         "queuesObserved": len(seen),
         "observedUnassigned": sum(number == 0 for number in seen),
-        "observedDuplicateOwners": sum(number > 1 for number in seen),
+        "observedDuplicateOwners": len(several),
     }
     bad = "; ".join(_bad(summary["observedUnassigned"], summary["observedDuplicateOwners"]))
     headline = f"{counted(len(parts), 'group')}, {counted(len(observed), 'queue')}"
@@ -64,7 +71,7 @@ def _headline(report: OwnersReport) -> str:
 def _seen(report: OwnersReport) -> Iterator[str]:
     """What the cluster reported, the bad first, and which strategy deals so."""
     unassigned = sum(not owners for owners in report.observed.values())
-    several = sum(len(owners) > 1 for owners in report.observed.values())
+    several = 0 if report.broadcasting else sum(len(owners) > 1 for owners in report.observed.values())
     yield from _bad(unassigned, several)
     differs = {s.strategy: s.differs for s in report.strategies if s.differs is not None}
     if not differs:

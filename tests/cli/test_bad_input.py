@@ -185,10 +185,28 @@ NAMES = [
         "POP is not modelled yet; adding or removing a consumer moves no queue",
     ),
     Bad(
-        f"{PLAN} -s {{}}/broadcasting.json",
+        "plan-rollout -s {}/broadcasting.json",
         DATA,
         "group g is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
         "adding or removing a consumer moves no queue",
+    ),
+    Bad(
+        f"{PLAN} -s {{}}/broadcasting.json --strategy AVG",
+        USAGE,
+        "--strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "leave --strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
+    ),
+    Bad(
+        f"{PLAN} -s {{}}/broadcasting.json --to-strategy AVG",
+        USAGE,
+        "--to-strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "leave --to-strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
+    ),
+    Bad(
+        f"{OWNERS} -s {{}}/broadcasting.json --strategy AVG",
+        USAGE,
+        "--strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "leave --strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
     ),
 ]
 STRATEGIES = (

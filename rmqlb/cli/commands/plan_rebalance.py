@@ -10,8 +10,10 @@ from typer import Option
 
 from rmqlb.cli.gather.shared import (
     GroupOnTopics,
+    broadcasting_finding,
     group_on_topics,
     made_up_finding,
+    no_strategy,
     pins_are_used,
     reader,
     settings,
@@ -138,7 +140,10 @@ def plan_rebalance(
         plans: list[RebalancePlan] = []
 
         def one(which: GroupOptions) -> Look:
-            found = group_on_topics(snapshot, which)
+            found = group_on_topics(snapshot, which, broadcasting_too=True)
+            for option, named in (("--strategy", given), ("--to-strategy", changes.to_strategy)):
+                if named and found.broadcasting:
+                    raise no_strategy(option, found)
             with terminal.progress(verb="planning") as progress:
                 progress(found.title, 0, 0)
                 own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
@@ -173,16 +178,19 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_routes, describe
-    from rmqlb.engine.detect import detect_strategy, drift, must_be_set
+    from rmqlb.engine.detect import Detected, detect_strategy, drift, must_be_set
     from rmqlb.engine.placement import over_places
     from rmqlb.engine.rebalance import Side, compare, plan_rebalance
     from rmqlb.engine.unowned import nobody_online
 
     group = found.group
-    members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed)
+    members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
-    detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
-    must_be_set(detected.run_by_members, own)
+    if found.broadcasting:
+        detected = Detected("AVG", "reported", findings=(broadcasting_finding(found),))
+    else:
+        detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
+        must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:
@@ -202,7 +210,7 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
-    if joiners:
+    if joiners and not found.broadcasting:
         findings.append(made_up_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
         queues = [queue for route in side.routes for queue in route.subscribe_queues()]

@@ -8,7 +8,15 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.gather.shared import group_on_topics, pins_are_used, reader, settings, wanted_for_each
+from rmqlb.cli.gather.shared import (
+    broadcasting_finding,
+    group_on_topics,
+    no_strategy,
+    pins_are_used,
+    reader,
+    settings,
+    wanted_for_each,
+)
 from rmqlb.cli.options.shared import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.options.watching import WatchOptions
 from rmqlb.cli.output.each_group import look_at_each
@@ -61,26 +69,31 @@ def show_owners(
     read = reader(source, terminal)
 
     def one(snapshot: ClusterSnapshot, which: GroupOptions) -> Look:
-        found = group_on_topics(snapshot, which)
+        found = group_on_topics(snapshot, which, broadcasting_too=True)
+        if found.broadcasting and strategy:
+            raise no_strategy("--strategy", found)
         if not found.client_ids:
             raise nobody_online(found.title, found.group, "name consumers with --consumers")
         own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
-        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed)
+        shown = names[:1] if found.broadcasting else names
+        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
         states = found.group.queues if found.group else {}
         with terminal.progress(verb="dealing out") as progress:
             progress(f"the queues of {found.title}", 0, 0)
-            report = owners_by_strategy(found.name, found.routes, members, names, states=states, explain=which.explain)
-            shown = owners_report(report)
+            report = owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=which.explain)
+            drawn = owners_report(report)
+        reporting = None if found.assumed or found.broadcasting or strategy else found.group
         findings = [
             *found.findings,
+            *([broadcasting_finding(found)] if found.broadcasting else ()),
             *custom_findings(names, report.queues, found.client_ids, own),
             *pin_findings(names, report.queues, found.client_ids, own),
-            *(not_shown(found.group, names) if found.group and not found.assumed and not strategy else ()),
+            *(() if reporting is None else not_shown(reporting, names)),
         ]
         if which.explain:
             findings += sort_findings(found.client_ids, "client ids")
             findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
-        return Look(shown, snapshot, tuple(findings))
+        return Look(drawn, snapshot, tuple(findings))
 
     def look() -> Look:
         snapshot = read(wanted)

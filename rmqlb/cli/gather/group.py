@@ -8,7 +8,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.gather.events import events as read_events
-from rmqlb.cli.gather.shared import GroupOnTopics, fetch, group_on_topics, pins_are_used, settings, wanted_for
+from rmqlb.cli.gather.shared import (
+    GroupOnTopics,
+    broadcasting_finding,
+    fetch,
+    group_on_topics,
+    pins_are_used,
+    settings,
+    wanted_for,
+)
 from rmqlb.cli.options.group import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
 from rmqlb.cli.options.shared import SourceOptions, StrategyOptions
 from rmqlb.cli.output.terminal import Terminal
@@ -25,7 +33,7 @@ from rmqlb.engine.detect import detect_strategy, drift, must_be_set
 from rmqlb.engine.unowned import nobody_online
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup, States
+from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
     CONSUME_FROM_LAST_OFFSET,
@@ -109,7 +117,7 @@ def gather(
     snapshot = fetch(source, wanted_for(source, which), terminal)
     found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
     group = found.group
-    broadcasting = happens.broadcasting or (group is not None and group.message_model == BROADCASTING)
+    broadcasting = happens.broadcasting or found.broadcasting
     events, more = read_events(happens.event or (), found.client_ids, found.routes, strategies)
     pins_are_used(strategy_options, strategies)
     with terminal.progress(verb="looking at") as progress:
@@ -169,8 +177,7 @@ def _members(
 ) -> tuple[Members, list[Finding]]:
     members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
     if broadcasting:
-        text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
-        return members, [Finding("broadcasting", text)]
+        return members, [broadcasting_finding(found)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
     must_be_set(detected.run_by_members, own)

@@ -53,6 +53,11 @@ class GroupOnTopics(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
     @property
+    def broadcasting(self) -> bool:
+        """Its consumers read every queue, each for itself."""
+        return self.group is not None and self.group.message_model == BROADCASTING
+
+    @property
     def title(self) -> str:
         """The group in a sentence."""
         return "the group" if self.name is None else f"group {self.name}"
@@ -197,6 +202,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     if seen is not None:
         must_rebalance(seen, broadcasting_too=broadcasting_too)
         must_be_listed(seen, assumed=consumers is not None)
+        seen = seen.without_foreign_offsets
     routes, findings = _routes(snapshot, seen, which)
     if seen is None and which.group is not None and snapshot.groups:
         close = suggestion("groups", which.group, snapshot.groups)
@@ -296,6 +302,20 @@ def settings(
         hosts=frozenset(options.host) if options.host else None,
         pins=_pins(options.pin or (), topics),
         group=group or "",
+    )
+
+
+def broadcasting_finding(found: GroupOnTopics) -> Finding:
+    """What it means that a group broadcasts."""
+    text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
+    return Finding("broadcasting", text)
+
+
+def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
+    """The error for a strategy where none is asked."""
+    return UsageError(
+        f"{option}: {found.title} is BROADCASTING, and no strategy decides who reads a queue",
+        hint=f"leave {option} out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
     )
 
 

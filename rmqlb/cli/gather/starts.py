@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rmqlb.cli.gather.shared import GroupOnTopics, Reader
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.model.finding import Finding
@@ -28,7 +30,19 @@ def start_where(plan: RebalancePlan, found: GroupOnTopics, reader: Reader) -> tu
     asked = questions[:MOST_ASKED]
     answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
     plan = with_starts(plan, {**states, **(answers or {})}, consume_from, found.routes)
-    return plan, [] if answers is None else list(_missing(len(questions), len(asked), len(answers)))
+    told = [] if answers is None else list(_missing(len(questions), len(asked), len(answers)))
+    return plan, [*told, *_own_files(plan, consume_from)]
+
+
+def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
+    """That new BROADCASTING consumers are taken to be new on their machines too."""
+    new = [each.client_id for each in plan.consumers if each.index_before is None]
+    if plan.broadcasting and new:
+        yield Finding(
+            "own-offset-file",
+            f"{counted(len(new), 'new consumer')} taken to have no offset file (~/.rocketmq_offsets/"
+            f"{new[0]}/{plan.group}/offsets.json): without one a BROADCASTING consumer starts by {consume_from}",
+        )
 
 
 def _missing(questions: int, asked: int, answers: int) -> list[Finding]:

@@ -15,8 +15,9 @@ def pull_from_where(
     end: int | None = None,
     begin: int | None = None,
     found: int | None = None,
+    none: str = "nothing is stored",
 ) -> StartOffset:
-    """The offset that a push consumer in CLUSTERING mode begins with.
+    """The offset that a push consumer begins with.
 
     Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
 
@@ -28,6 +29,7 @@ def pull_from_where(
         end: the queue's end (`maxOffset`), or None.
         begin: the queue's first message that is still there (`minOffset`), or None.
         found: what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None.
+        none: how the reason says that there is no offset.
 
     >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="T", end=70).offset
     70
@@ -36,14 +38,14 @@ def pull_from_where(
     >>> pull_from_where("CONSUME_FROM_FIRST_OFFSET", -1, topic="T", end=70, begin=20).offset
     20
     """
-    start = _computed(consume_from, stored, is_retry=topic.startswith(RETRY_PREFIX), end=end, found=found)
+    start = _computed(consume_from, stored, none, is_retry=topic.startswith(RETRY_PREFIX), end=end, found=found)
     if start.offset is None or begin is None or start.offset >= begin:
         return start
     return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
 
 
 def _computed(
-    consume_from: str, stored: int | None, *, is_retry: bool, end: int | None, found: int | None
+    consume_from: str, stored: int | None, none: str, *, is_retry: bool, end: int | None, found: int | None
 ) -> StartOffset:
     """What `computePullFromWhereWithException` returns."""
     if stored is None:
@@ -53,14 +55,14 @@ def _computed(
     if stored < NOT_STORED:
         return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
     if consume_from == CONSUME_FROM_FIRST_OFFSET:
-        return StartOffset("beginning", 0, f"nothing is stored, and {consume_from}")
+        return StartOffset("beginning", 0, f"{none}, and {consume_from}")
     if consume_from == CONSUME_FROM_TIMESTAMP:
         if is_retry:
-            return StartOffset("end", end, f"nothing is stored, and {consume_from} on a retry topic")
-        return StartOffset("timestamp", found, f"nothing is stored, and {consume_from}: what the broker finds for it")
+            return StartOffset("end", end, f"{none}, and {consume_from} on a retry topic")
+        return StartOffset("timestamp", found, f"{none}, and {consume_from}: what the broker finds for it")
     if is_retry:
-        return StartOffset("beginning", 0, "nothing is stored, and it is a retry topic")
-    return StartOffset("end", end, f"nothing is stored, and {consume_from}")
+        return StartOffset("beginning", 0, f"{none}, and it is a retry topic")
+    return StartOffset("end", end, f"{none}, and {consume_from}")
 
 
 def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
@@ -94,3 +96,30 @@ def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new:
     if state.stored_offset is None and state.consumer_offset == 0 and state.broker_offset != 0:
         return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
     return start
+
+
+def start_without_file(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
+    """Where a consumer in BROADCASTING mode starts that has no offset of the queue in its own file.
+
+    `LocalFileOffsetStore.readOffset` answers −1 then, whatever brokers store: they store nothing of such a group.
+
+    Args:
+        state: what was observed of the queue, or None.
+        consume_from: `consumeFromWhere`.
+        topic: the queue's topic.
+        is_new: there was no such queue before. It is empty, and each rule begins it at 0.
+    """
+    none = "it has no offset of its own"
+    if is_new:
+        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
+        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
+    state = state or QueueState()
+    return pull_from_where(
+        consume_from,
+        NOT_STORED,
+        topic=topic,
+        end=state.broker_offset,
+        begin=state.min_offset,
+        found=state.timestamp_offset,
+        none=none,
+    )

@@ -48,7 +48,13 @@ def settling(
     events = tuple(change_events(before, after, changes))
     if not events or not after.members.client_ids or changes.to_strategy is not None or _work(plan) > _MOST_WORK:
         return None
-    scenario = GroupScenario(events, client_version=client_version, consume_from=consume_from, patience_us=_PATIENCE_US)
+    scenario = GroupScenario(
+        events,
+        client_version=client_version,
+        broadcasting=before.members.broadcasting,
+        consume_from=consume_from,
+        patience_us=_PATIENCE_US,
+    )
     try:
         trials = simulate_group_trials(None, before.members, before.routes, scenario, _TRIALS, states=states)
     except RmqlbError:

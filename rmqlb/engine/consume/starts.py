@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.consume.consume_timestamp import timestamps
-from rmqlb.engine.consume.pull_from_where import start_of
+from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.group_scenario import CONSUME_FROM_TIMESTAMP
 from rmqlb.model.message_queue import MessageQueue
@@ -39,7 +39,9 @@ def with_starts(
         new = queue.topic in before and is_new(queue, before[queue.topic])
         if not _is_taken(move) or not (states or new):
             return move
-        start = start_of(states.get(queue), consume_from, topic=queue.topic, is_new=new and queue not in states)
+        first = new and queue not in states
+        of = start_without_file if move.broadcasting else start_of
+        start = of(states.get(queue), consume_from, topic=queue.topic, is_new=first)
         return replace(move, start_offset=start.offset, start_rule=start.rule)
 
     return replace(plan, topics=tuple(replace(topic, moves=tuple(map(started, topic.moves))) for topic in plan.topics))
@@ -96,4 +98,6 @@ def _questions(
 
 def _is_taken(move: Move) -> bool:
     """A consumer begins to read the queue that did not read it."""
+    if move.broadcasting:
+        return not set(move.owners_after or ()) <= set(move.owners_before or ())
     return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
-from rmqlb.engine.consume.pull_from_where import start_of
+from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.starts import is_new
 from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
@@ -42,6 +42,10 @@ def timelines(
 
     def start(queue: MessageQueue, *, stored_since: bool) -> StartOffset:
         new = queue not in states and queue.topic in before and is_new(queue, before[queue.topic])
+        if scenario.broadcasting:
+            if stored_since:
+                return StartOffset("stored", None, "what its own offset file has")
+            return start_without_file(states.get(queue), scenario.consume_from, topic=queue.topic, is_new=new)
         if new and stored_since:
             return StartOffset("stored", None, "what an owner before it has stored")
         return start_of(states.get(queue), scenario.consume_from, topic=queue.topic, is_new=new)
@@ -189,7 +193,7 @@ def _takeovers(
     notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset], waits: Sequence[tuple[int, int]]
 ) -> tuple[Takeover, ...]:
     if scenario.broadcasting:
-        return _own_takeovers(notes)
+        return _own_takeovers(notes, scenario, start)
     queue, holds, end_us = notes.queue, notes.holds, notes.end_us
     ends = {end: end - begin for begin, end in waits}
     takeovers: list[Takeover] = []
@@ -219,9 +223,17 @@ def _takeovers(
     return tuple(takeovers)
 
 
-def _own_takeovers(notes: QueueNotes) -> tuple[Takeover, ...]:
+def _own_takeovers(
+    notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset]
+) -> tuple[Takeover, ...]:
     """BROADCASTING: nobody takes anything from anybody, and each member keeps its offsets in a file of its own."""
-    start = StartOffset("unknown", None, "each member keeps its offsets in a file of its own")
+    way_us = scenario.latency_us // 2
+
+    def has_file(hold: Hold) -> bool:
+        """A process with the same client id has read the queue before, and stored where it was."""
+        earlier = [other for other in notes.holds if other.client_id == hold.client_id and other.from_us < hold.from_us]
+        return any(other.from_us < 0 or _persisted(other, hold.from_us, way_us) for other in earlier)
+
     return tuple(
         Takeover(
             queue=notes.queue,
@@ -229,7 +241,7 @@ def _own_takeovers(notes: QueueNotes) -> tuple[Takeover, ...]:
             at_us=hold.from_us,
             reads_from_us=hold.reads_from_us,
             unread_us=next((begin - hold.from_us for begin, _ in hold.reads(notes.end_us)), None),
-            start=start,
+            start=start(stored_since=has_file(hold)),
             again_us=0,
             again=0,
         )

@@ -13,12 +13,21 @@ def headline(plan: RebalancePlan) -> str:
     s = plan.summary
     before, after = s.before.consumers, s.after.consumers
     consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
-    return f"{f'group {plan.group}' if plan.group else 'a group'}, {consumers}: {verdict(s)}"
+    group = f"group {plan.group}" if plan.group else "a group"
+    return f"{group}, {consumers}: {verdict(s, broadcasting=plan.broadcasting)}"
 
 
-def verdict(s: Summary) -> str:
+def verdict(s: Summary, *, broadcasting: bool = False) -> str:
     """What becomes of the queues, the worst first."""
-    return "; ".join(_verdicts(s))
+    return "; ".join(_everybody(s) if broadcasting else _verdicts(s))
+
+
+def _everybody(s: Summary) -> Iterator[str]:
+    """BROADCASTING: who comes reads all, who goes leaves nothing to others."""
+    yield from _bad(s)
+    if not s.after.unowned:
+        yield "BROADCASTING, so each consumer reads every queue and none moves"
+    yield from _observed(s)
 
 
 def _verdicts(s: Summary) -> Iterator[str]:

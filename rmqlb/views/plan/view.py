@@ -59,7 +59,11 @@ def _facts(plan: RebalancePlan) -> tuple[str, ...]:
     if plan.strategy_after != plan.strategy_before:
         strategy += f", afterwards {plan.strategy_after}"
     s = plan.summary
-    least = [] if s.least_moves is None else [f"minimum for a balanced plan: {counted(s.least_moves, 'move')}"]
+    least = (
+        []
+        if s.least_moves is None or plan.broadcasting
+        else [f"minimum for a balanced plan: {counted(s.least_moves, 'move')}"]
+    )
     change = f"change: {'; '.join(plan.changes) or 'none'}"
     facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *settling_facts(plan)]
     if s.observed is not None and s.observed.moved != s.moved:

@@ -311,7 +311,35 @@ def test_broadcasting_members_own_everything() -> None:
     assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
     assert (report.figures.several_us, report.figures.queues_several) == (0, 0), "several owners are the rule"
     assert report.figures.again == 0
-    assert {takeover.start.rule for each in report.timelines for takeover in each.takeovers} == {"unknown"}
+    assert {takeover.start.rule for each in report.timelines for takeover in each.takeovers} == {"end"}
+
+
+@pytest.mark.parametrize(
+    ("consume_from", "rule", "offset"),
+    [
+        ("CONSUME_FROM_LAST_OFFSET", "end", 120),
+        ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
+        ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
+    ],
+)
+def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store(
+    consume_from: str, rule: str, offset: int
+) -> None:
+    """`LocalFileOffsetStore.readOffset` answers −1 without a file; an offset of the group at a broker plays no part."""
+    states = {
+        queue: QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)
+        for queue in route(a=4).subscribe_queues()
+    }
+    events = (at("join", "c2"), at("leave", "c1", 20), at("join", "c1", 40), at("broker-up", "b", 60, read_queues=1))
+    scenario = GroupScenario(events, broadcasting=True, consume_from=consume_from, until_us=200 * SECOND_US)
+    report = simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario, states=states)
+    new, back = line(report, "a", 0).takeovers
+    assert (new.client_id, new.start.rule, new.start.offset) == ("c2", rule, offset)
+    assert new.start.reason.startswith(f"it has no offset of its own, and {consume_from}")
+    assert (back.client_id, back.start.rule, back.start.offset) == ("c1", "stored", None)
+    fresh = line(report, "b", 0).takeovers
+    assert {(each.start.rule, each.start.offset) for each in fresh} == {(rule, 0)}
+    assert {each.client_id for each in fresh} == {"c1", "c2"}
 
 
 def test_broadcasting_members_give_up_the_queues_of_an_empty_route() -> None:
