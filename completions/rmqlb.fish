@@ -379,7 +379,7 @@ complete -c rmqlb -n '__rmqlb_at simulate-send' -l exclude -r -f -d 'The produce
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l latency-max -r -f -d 'Thresholds of latency fault, not the version\'s'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l not-available-duration -r -f -d 'For how long each of them isolates'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -s o -l output -r -f -a 'table plain json yaml csv tsv markdown jsonl' -d 'table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain'
-complete -c rmqlb -n '__rmqlb_at simulate-send' -l section -r -f -a 'attempts queues brokers keys failures timeline slices totals strategies clients trials spreads' -d 'Only this table of the result; repeatable. csv and tsv show one, by default the first'
+complete -c rmqlb -n '__rmqlb_at simulate-send' -l section -r -f -a 'attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions' -d 'Only this table of the result; repeatable. csv and tsv show one, by default the first'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l no-color -d 'No colour'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l no-pager -d 'Long tables on a terminal at once, without a pager'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -s q -l quiet -d 'No warnings and no progress'

@@ -18,7 +18,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "plan-rollout": ("choices", "order", "stages"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
-        *("strategies", "clients", "trials", "spreads"),
+        *("strategies", "clients", "trials", "spreads", "lost", "exceptions"),
     ),
     "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),
