@@ -38,6 +38,15 @@ class Line(Struct, frozen=True):
     code: int = 0
 
 
+WITHOUT_A_SOURCE = (
+    Line(("schema",)),
+    Line(("explain", "no-master")),
+    Line(("config", "show")),
+    Line(("context", "list")),
+)
+"""The commands that read none."""
+
+
 class Failed(Struct, frozen=True):
     """A process that ended as none may."""
 
@@ -72,8 +81,12 @@ def _failed(line: Line, interval: float) -> Failed | None:
         [*program, *line.words], capture_output=True, cwd=ROOT, env=environment(), timeout=600, check=False
     )
     stderr = done.stderr.decode()
-    said_too_much = "Traceback" in stderr or "Fatal Python error" in stderr
-    return Failed(line, done.returncode, stderr) if done.returncode != line.code or said_too_much else None
+    return Failed(line, done.returncode, stderr) if is_bad(stderr, done.returncode, line.code) else None
+
+
+def is_bad(stderr: str, code: int, expected: int) -> bool:
+    """A process ended as none may: with another exit code, which a signal's is, or with a traceback."""
+    return code != expected or "Traceback" in stderr or "Fatal Python error" in stderr
 
 
 def replayed(stack: ExitStack) -> list[Line]:

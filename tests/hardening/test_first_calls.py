@@ -38,6 +38,15 @@ def test_threads_that_read_a_live_source_first_find_what_they_need() -> None:
     FIGURES["processes whose threads read a live source first"] += len(lines)
 
 
+def test_the_stress_sees_what_it_looks_for() -> None:
+    wrong, right = stress.Line(("explain", "no-master"), code=3), stress.Line(("show-route", "-s", "/nowhere"), code=4)
+    (failed,) = stress.stress((wrong, right), 2, loops=2)
+    assert (failed.line, failed.code) == (wrong, 0)
+    assert stress.is_bad("Traceback (most recent call last):\n", 0, 0)
+    assert stress.is_bad("", -11, 0)
+    assert not stress.is_bad("warning: x [y]\n", 4, 4)
+
+
 READS_A_TYPE = re.compile(r"msgspec\.(\w+\.)?(convert|decode|Decoder)")
 
 

@@ -16,7 +16,7 @@ from tests.replay_dashboard import Replay, dashboard
 from .dashboards import error_of, source
 
 SKEWED = Wanted(topics=("Skewed",))
-HINT = "if your company has its own CA, name its file with --ca-file"
+HINT = "is the CA that signed it in --ca-file, or among the system's where none is given?"
 CA = trustme.CA()
 OTHER_CA = trustme.CA()
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)

@@ -14,12 +14,14 @@ from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import SerializeType
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.source import Refused
 from tests.replay_remoting import (
     Answer,
     Replay,
@@ -217,6 +219,34 @@ def test_a_refusal_for_want_of_rights_says_what_to_try(brokers: tuple[Replay, ..
         fetch(Wanted(topics=("OrderEvents",)), *brokers)
     assert raised.value.message.endswith("code 1: No accessKey is configured")
     assert raised.value.hint == "does the cluster want an --access-key?"
+
+
+SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
+RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
+KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
+_4 = "org.apache.rocketmq.acl.common.AclException: "
+_5 = "org.apache.rocketmq.auth."
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "hint"),
+    [
+        (1, f"{_4}Check signature failed for accessKey=reader", SECRET_KEY_HINT),
+        (1, f"{_4}No acl config for reader", KEY_HINT),
+        (1, f"{_4}No default permission for %RETRY%order-svc", RIGHTS_HINT),
+        (16, f"{_5}authentication.exception.AuthenticationException: check signature failed.", SECRET_KEY_HINT),
+        (16, f"{_5}authentication.exception.AuthenticationException: User:reader is not found.", KEY_HINT),
+        (1, f"{_5}authorization.exception.AuthorizationException: User:reader may not", RIGHTS_HINT),
+        (16, "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1", RIGHTS_HINT),
+    ],
+)
+def test_a_refusal_of_a_key_that_was_given_does_not_ask_for_one(code: int, said: str, hint: str) -> None:
+    signed = WireSettings(credentials=Credentials("reader", "12345678"))
+    with remoting(Replay(faults={"*": refusing(code, said)})) as server:
+        reading = closing(NameServerReads([server.address], signed))
+        with reading as source, pytest.raises(Refused) as raised:
+            source.route("OrderEvents")
+    assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
 
 
 def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_us() -> None:

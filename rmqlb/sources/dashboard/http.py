@@ -160,7 +160,7 @@ class HttpClient:
         if "CERTIFICATE" in reason.upper() or "SSL" in reason.upper():
             return EndpointError(
                 f"{where}: TLS failed: {reason}",
-                hint="if your company has its own CA, name its file with --ca-file",
+                hint="is the CA that signed it in --ca-file, or among the system's where none is given?",
                 code="tls-failed",
             )
         return _Passing(_not_connected(where, reason))

@@ -31,6 +31,7 @@ from rmqlb.sources.pop import PopReads
 from rmqlb.sources.source import Refused
 
 Document = TypeVar("Document")
+_DENIED = ("AclException", "AuthenticationException", "AuthorizationException")
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -52,6 +53,7 @@ class NameServerReads:
         self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
         self.client = RemotingClient(settings)
         self._max_bytes = settings.max_bytes
+        self._access_key = settings.credentials.access_key if settings.credentials else None
         self._name_servers = list(name_servers)
         self._clock = clock
         self._lock = threading.Lock()
@@ -130,7 +132,7 @@ class NameServerReads:
         response = self._call(address, request)
         if response.code == ResponseCode.QUERY_NOT_FOUND:
             return NOT_STORED
-        return _offset(address, request, response)
+        return self._offset(address, request, response)
 
     def max_offset(self, queue: MessageQueue, address: str) -> int:
         """The queue's end."""
@@ -269,7 +271,7 @@ class NameServerReads:
         return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
 
     def _offset_of(self, address: str, request: RemotingCommand) -> int:
-        return _offset(address, request, self._call(address, request))
+        return self._offset(address, request, self._call(address, request))
 
     def _newer(self, address: str, request: RemotingCommand) -> RemotingCommand | None:
         """The good answer to a code that brokers have since 5.0.
@@ -302,28 +304,40 @@ class NameServerReads:
     ) -> Document:
         where = f"{address} {RequestCode(request.code).name}"
         if response.code != ResponseCode.SUCCESS:
-            raise _refused(where, response)
+            raise self._refused(where, response)
         body = response.body or b"{}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
 
+    def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand) -> int:
+        """The one number of an answer."""
+        where = f"{address} {RequestCode(request.code).name}"
+        if response.code != ResponseCode.SUCCESS:
+            raise self._refused(where, response)
+        text = response.ext_fields.get("offset", "")
+        if not _OFFSET.fullmatch(text):
+            raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
+        return int(text)
 
-def _offset(address: str, request: RemotingCommand, response: RemotingCommand) -> int:
-    """The one number of an answer."""
-    where = f"{address} {RequestCode(request.code).name}"
-    if response.code != ResponseCode.SUCCESS:
-        raise _refused(where, response)
-    text = response.ext_fields.get("offset", "")
-    if not _OFFSET.fullmatch(text):
-        raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
-    return int(text)
+    def _refused(self, where: str, response: RemotingCommand) -> Refused:
+        text = response.remark or "no reason given"
+        message = f"{where}: code {response.code}: {docs.first_line(text)}"
+        if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
+            return Refused(message, text, response_code=response.code)
+        hint = _access_hint(self._access_key, text)
+        return Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
 
 
-def _refused(where: str, response: RemotingCommand) -> Refused:
-    text = response.remark or "no reason given"
-    denied = response.code == ResponseCode.NO_PERMISSION or "AclException" in text or "AuthenticationException" in text
-    message = f"{where}: code {response.code}: {docs.first_line(text)}"
-    if not denied:
-        return Refused(message, text, response_code=response.code)
-    hint = "does the cluster want an --access-key?"
-    return Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
+def _access_hint(access_key: str | None, text: str) -> str:
+    """What to try after a refusal, by what was given and what the far side says of it.
+
+    4.x checks the key and the signature before the rights (`PlainPermissionManager.validate`), and so does 5.x
+    (`DefaultAuthenticationHandler`, then `AclAuthorizationHandler`).
+    """
+    if access_key is None:
+        return "does the cluster want an --access-key?"
+    if "signature" in text.lower():
+        return f"is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key {access_key}?"
+    if "AuthorizationException" in text or "permission" in text.lower():
+        return f"access key {access_key} is known and may not read this: its rights are set at the cluster"
+    return f"is {access_key} the right access key, and is it enabled at the cluster?"

@@ -1,0 +1,27 @@
+"""Every command on a running cluster, in eight loops side by side, under faulthandler: none dies, and each ends as it must.
+
+`STRESS_RUNS=5000 python -m pytest tests/live/test_stress.py --live` has that many processes instead of the usual number.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tests.hardening import stress, walk
+
+from .cluster import RocketMQCluster
+from .members import running_members
+from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, TOPICS
+from .test_rmqlb_reads_the_cluster import settled
+
+RUNS = int(os.environ.get("STRESS_RUNS", "240"))
+GROUP = "stress-svc"
+
+
+def test_no_process_of_many_that_read_the_cluster_at_once_dies(cluster: RocketMQCluster) -> None:
+    source = ("-s", f"rocketmq://{cluster.name_server}")
+    lines = [*stress.reading(source, GROUP, "OrderEvents", {"check": walk.CODES["check"]}), *stress.WITHOUT_A_SOURCE]
+    assert {line.words[0] for line in lines} == {*walk.commands()} - {"pipeline"}  # which has tests of its own
+    with running_members(cluster, GROUP, "AVG", TOPICS, FIRST_MEMBERS) as members:
+        settled(members, GROUP, cluster)
+        assert stress.stress(lines, RUNS) == []
