@@ -115,7 +115,9 @@ class AsyncSender:
         if request.queue.queue_id >= run.world.queue_counts.get(request.queue.broker_name, 0):
             return _ILLEGAL_QUEUE, took
         outcome = run.outcomes.answer(reaction)
-        if outcome.fate == "code":
+        if outcome.fate == "remoting":
+            outcome = broken(outcome.name, reachable=True)
+        elif outcome.fate == "code":
             outcome = Outcome(outcome.name, "code", isolation=True, code=outcome.code)
         return outcome, took
 

@@ -11,8 +11,10 @@ from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo
 from rmqlb.engine.send.selectors import JavaRandom
+from rmqlb.engine.send.world import World
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import PERM_WRITE
+from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.send_scenario import SendScenario
 from tests.vectors import vectors
 
 VERSIONS = (
@@ -25,11 +27,11 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
     """The vector's questions put to our rules."""
     profile = profile_of(vector["version"])
     perms = vector.get("perm", {})
-    write_queues = {
-        name: number
-        for name, number in vector["writeQueueNums"].items()
-        if not profile.worst_needs_write or perms.get(name, 6) & PERM_WRITE
-    }
+    datas = tuple(
+        QueueData(name, number, number, perms.get(name, 6)) for name, number in vector["writeQueueNums"].items()
+    )
+    world = World(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
+    write_queues = world.write_queue_nums
     info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
     strategy = FaultStrategy(profile, enabled=vector["latencyFault"], which_item_worst=vector["worstIndex"])
     picks: list[Any] = []

@@ -1,0 +1,155 @@
+"""Rules that a change of one word would break, and that the larger comparisons pass by."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb.engine.send.fault import _wall_clock
+from rmqlb.engine.send.profile import profile_of
+from rmqlb.engine.send.run import Run
+from rmqlb.engine.send.simulate import play, rules
+from rmqlb.engine.send.world import World
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.send_scenario import Selector
+from tests.builders import route
+
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+UNSAFE = Reaction("status", "FLUSH_DISK_TIMEOUT", 10)
+ERROR = Reaction("code", "SYSTEM_ERROR", 1)
+GO_AWAY = Reaction("code", "GO_AWAY", 1500)
+READ_ONLY = Reaction("read-only", "read-only")
+TWO = route(a=2, b=2)
+
+
+def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> Run:
+    """A run at its end, to look at what reports do not say."""
+    given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
+    scenario = SendScenario(**given | fields)
+    run = Run(topic, scenario, rules(scenario), 0, None)
+    play(run, None)
+    return run
+
+
+def test_a_selector_send_with_a_lesser_status_is_stored_and_counted_as_such() -> None:
+    scenario = SendScenario(messages=6, selector=Selector("hash", (0, 1, 2)), failures=(Failure("a", UNSAFE),))
+    report = simulate_send(TWO, scenario)
+    assert (report.totals.stored, report.totals.not_store_ok, report.totals.lost) == (6, 4, 0)
+    assert (report.totals.extra_attempts, report.totals.retried) == (0, 0)
+    assert {attempt.attempt for attempt in report.attempts or ()} == {1}
+
+
+def test_a_hash_of_no_keys_is_the_first_queue() -> None:
+    report = simulate_send(TWO, SendScenario(messages=3, selector=Selector("hash")))
+    assert [tally.stored for tally in report.queues] == [3, 0, 0, 0]
+
+
+@pytest.mark.parametrize("mode", ["async", "oneway"])
+def test_a_list_that_is_empty_loses_messages_without_a_callback_or_a_wait_too(mode: Any) -> None:
+    failures = tuple(Failure(name, READ_ONLY) for name in "ab")
+    scenario = SendScenario(mode=mode, messages=20, rate=Fraction(10), failures=failures, first_poll_us=950_000)
+    report = simulate_send(TWO, scenario)
+    assert report.totals.lost_by == {"no route": 10}
+    assert (report.totals.stored, report.totals.attempts, report.totals.lasted_ms) == (10, 10, 1900.0)
+
+
+def test_a_oneway_send_has_one_attempt() -> None:
+    report = simulate_send(TWO, SendScenario(mode="oneway", messages=5, rate=Fraction(10)))
+    assert [attempt.attempt for attempt in report.attempts or ()] == [1] * 5
+    assert (report.totals.retried, report.totals.extra_attempts, report.totals.attempts) == (0, 0, 5)
+
+
+def test_a_queue_that_a_broker_does_not_have_isolates_it() -> None:
+    failing = Failure("a", REFUSED)
+    run = played(route(a=4, b=2), failing, mode="async", start_at=3, rate=Fraction(1), latency_fault=True)
+    assert run.tally.lost_by == {"INVALID_PARAMETER": 1}
+    assert run.tally.isolations == {"a": 1, "b": 1}
+
+
+def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> None:
+    """`MQClientAPIImpl`, 5.3.1: `operationFail` isolates, with the broker reachable; SYNC sends differ."""
+    asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "retries": 0}
+    run = played(TWO, Failure("a", GO_AWAY), mode="async", rate=Fraction(1), **asked)
+    assert run.tally.lost_by == {"RemotingSendRequestException": 1}
+    assert (run.tally.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+    assert not played(TWO, Failure("a", GO_AWAY), **asked).strategy.items["a"].reachable
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})]
+)
+def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
+    datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
+    topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
+    world = World(topic, SendScenario(version), profile_of(version), 1, 0)
+    assert world.write_queue_nums == known
+
+
+@pytest.mark.parametrize("detector", [False, True])
+def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
+    failing = Failure("a", ERROR, end=Moment(us=500_000))
+    run = played(TWO, failing, messages=8, rate=Fraction(1), latency_fault=True, detector=detector)
+    assert run.strategy.items["a"].reachable is detector
+
+
+@pytest.mark.parametrize(
+    ("failures", "fields", "draws"),
+    [
+        ((Failure("a", TIMEOUT),), {}, 1),
+        ((Failure("a", TIMEOUT),), {"timeout_per_request_ms": 500}, 0),
+        ((Failure("a", REFUSED), Failure("b", TIMEOUT)), {"retries": 1}, 0),
+    ],
+    ids=["first", "capped", "second"],
+)
+def test_how_far_into_a_millisecond_a_message_began_matters_after_a_first_timeout(
+    failures: tuple[Failure, ...], fields: dict[str, Any], draws: int
+) -> None:
+    assert played(TWO, *failures, **fields).threads[0].draws == draws
+
+
+def test_the_default_clock_counts_milliseconds_since_1970() -> None:
+    assert abs(_wall_clock() / 1000 - time.time()) < 600
+
+
+def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:
+    now = [0]
+    strategy = MQFaultStrategy(True, clock=lambda: now[0])
+    assert strategy.is_available("a")
+    strategy.update_fault_item("a", 20, isolation=True)
+    assert (strategy.is_available("a"), strategy.is_available("b")) == (False, True)
+    now[0] = 9_999
+    assert not strategy.is_available("a")
+    now[0] = 10_000
+    assert strategy.is_available("a")
+
+
+def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, SendReport]:
+    fast, traced = (simulate_send(topic, scenario, trace=False, skip=skip) for skip in (True, False))
+    return fast, traced
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("version", ["4.9.7", "5.1.0"])
+def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(version: str, threads: int) -> None:
+    """`pickOneAtLeast` takes the better half in turn: of seven brokers, one of three."""
+    names = "abcdefg"
+    topic: Any = route(**dict.fromkeys(names, 2))
+    failures = tuple(Failure(name, REFUSED) for name in names)
+    fast, traced = both(
+        topic, SendScenario(version, threads=threads, messages=600, latency_fault=True, failures=failures)
+    )
+    assert fast == traced
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_jump_stops_before_the_message_with_which_something_happens(threads: int) -> None:
+    failing = Failure("a", REFUSED, Moment(message=777), Moment(message=1555))
+    fast, traced = both(route(a=3, b=2), SendScenario(threads=threads, messages=3000, failures=(failing,)))
+    assert fast == traced
+    assert 0 < fast.failures[0].failed < 778
+    assert fast.failures[0].began_ms == pytest.approx(776 / threads, abs=1)
