@@ -14,6 +14,7 @@ from msgspec import Struct
 from fuzz.command_lines.snapshots import Made, earlier
 from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.manual.values import known_value
+from rmqlb.cli.values.events import EXAMPLES
 from rmqlb.engine.allocate import NAMES
 
 MADE_UP = "10.9.8.7@new"
@@ -119,6 +120,8 @@ def _event(at: Setting) -> str:
         f"join {MADE_UP}2@{when}, strategy {strategy}",
         f"leave {who}@{when}",
         f"crash #{at.dice.randrange(3)}@{when}",
+        f"freeze #{at.dice.randrange(2)}@{when}-{at.one('40s', '3m')}",
+        at.one(*EXAMPLES.values()).split(" or ")[0].split(", or")[0].split(", ")[0],
         f"host-loss {who}@{when}",
         f"pull-stall #0@{when}",
         f"broker-down {broker}@{when}",

@@ -239,6 +239,18 @@ def route_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"readable queues of {topic['topic']}", len(topic["subscribeQueues"]), readable)
 
 
+def adds_up(command: str, data: Json) -> Iterator[str]:
+    """The sums of a command's result; of several groups those of each, and what they have together."""
+    if "groups" not in data or command not in ("plan-rebalance", "show-owners"):
+        yield from SUMS[command](data)
+        return
+    for each in data["groups"]:
+        yield from (f"group {each['group']}: {sentence}" for sentence in SUMS[command](each))
+    yield from differ("groups", data["summary"]["groups"], len(data["groups"]))
+    for name in MOVES if command == "plan-rebalance" else ():
+        yield from differ(name, data["summary"][name], sum(each["summary"][name] for each in data["groups"]))
+
+
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
     "show-owners": owners_add_up,

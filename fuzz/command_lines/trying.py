@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from fuzz.command_lines.alone import ALONE, result
 from fuzz.command_lines.lines import Case, Piece
 from fuzz.command_lines.running import Ran, run_apart, run_here, run_on_a_terminal
-from fuzz.command_lines.sums import SUMS
+from fuzz.command_lines.sums import SUMS, adds_up
 from fuzz.command_lines.together import TOGETHER, Runs, Where
 
 _SHOWN = 5
@@ -52,8 +52,7 @@ def try_case(case: Case, runs: Runs, only: str | None = None) -> Iterator[Failed
             yield from _failed(case, check.__name__, lambda check=check: check(case, ran))  # type: ignore[misc]
     value = result(case, ran)
     if value is not None and case.command in SUMS:
-        add_up = SUMS[case.command]
-        yield from _failed(case, add_up.__name__, lambda: add_up(value["data"]))
+        yield from _failed(case, SUMS[case.command].__name__, lambda: adds_up(case.command, value["data"]))
     if ran.escaped:
         return
     dice = Random(case.name)

@@ -1,7 +1,10 @@
-"""Runs rmqlb again and again, and lets the k-th step of each run fail: `python -m tests.hardening.torture FOLDER`.
+"""Runs rmqlb again and again, and lets the k-th step of each run fail.
 
-Steps are writes and what leads to them (opening, flushing to the disk, renaming), or calls of rmqlb's own functions.
-Each run is a fork of this one process, so that a hundred of them take seconds. What came of each is a line of JSON.
+    python -m tests.hardening.torture FOLDER writes|calls NAME
+
+NAME is one of `WRITING`, or of `CALLING` for calls. Steps are writes and what leads to them (opening, flushing to the
+disk, renaming), or calls of rmqlb's own functions. Each run is a fork of this one process, so that a hundred of them
+take seconds. What came of each is a line of JSON.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ WRITING: dict[str, tuple[str, ...]] = {
     "context add": ("context", "add", "here", "-s", "rocketmq://127.0.0.1:9876"),
 }
 """Every command and option that writes a file; `context` writes the one file there is."""
+CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
+"""Those that are also interrupted at calls → at each how-manieth."""
 TARGET = "config.yaml"
 
 
@@ -206,25 +211,29 @@ def _tell(outcome: Outcome) -> None:
 
 
 def main() -> None:
-    """All runs."""
-    folder = Path(sys.argv[1], "rmqlb")
+    """All runs of one kind."""
+    _, home, what, name = sys.argv
+    folder = Path(home, "rmqlb")
     os.umask(0o077)
     folder.mkdir()
-    os.environ["XDG_CONFIG_HOME"] = sys.argv[1]
+    os.environ["XDG_CONFIG_HOME"] = home
+    if what == "calls":
+        stride = CALLING[name]
+        _until_the_end(folder, name, "Ctrl-C at a call", range(2, _MOST * stride, stride), count_calls, _interrupted)
+        return
+    for fault, act in WRITE_FAULTS.items():
+        _until_the_end(folder, name, fault, range(1, _MOST), count_writes, act)
 
-    for name in WRITING:
-        for fault, act in WRITE_FAULTS.items():
-            for step in range(1, _MOST):
-                outcome = attempt(folder, name, fault, step, count_writes, act)
-                _tell(outcome)
-                if outcome.code == MARK:
-                    break
-    for name, stride in (("fetch-routes --to", 67), ("simulate-rebalance --svg", 1511)):
-        for step in range(2, _MOST * stride, stride):
-            outcome = attempt(folder, name, "Ctrl-C at a call", step, count_calls, _interrupted)
-            _tell(outcome)
-            if outcome.code == MARK:
-                break
+
+def _until_the_end(
+    folder: Path, name: str, fault: str, steps: range, prepare: Callable[[Steps], None], act: Callable[[], None]
+) -> None:
+    """A run for each step, up to one that has fewer."""
+    for step in steps:
+        outcome = attempt(folder, name, fault, step, prepare, act)
+        _tell(outcome)
+        if outcome.code == MARK:
+            break
 
 
 if __name__ == "__main__":
