@@ -127,8 +127,9 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
             timers=Timers(start_us=start_us, connect_us=lived.connect_us),
             latency_us=round(lived.request_us * slower),
             until_us=lived.end_us,
+            consumer_type="lite-pull" if lived.lite_pull else "push",
         )
-        simulation = GroupSimulation(lived.group, Members((), "AVG"), [lived.route, lived.retry_route], scenario)
+        simulation = GroupSimulation(lived.group, Members((), "AVG"), lived.routes, scenario)
         found += [_foretold(simulation.run(trial), lived.topic) for trial in range(number, trials, len(settings))]
     return found
 

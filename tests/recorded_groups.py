@@ -3,7 +3,7 @@
 Rules of this file:
 - Times are whole microseconds since the first member's start, of the one clock of the machine that ran them all.
 - A queue belongs to a member from when it is in the member's process-queue table until it is dropped there. A killed
-  member loses its queues when it is killed, and owns nothing while it is frozen.
+  member loses its queues when it is killed or has stopped, and owns nothing while it is frozen.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
         request_us: how long a request for a list of members or a lock took, on average.
         connect_us: how much longer a member's first request to a broker took; the median.
         starts_us: of each member, from its start until it turned to the first broker; the shortest first.
+        lite_pull: the members are DefaultLitePullConsumer, which subscribe to no retry topic; else they push.
         new_brokers: those of the brokers that had the topic, and heard of the group, only after they had come up.
     """
 
@@ -89,6 +90,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     connect_us: int
     starts_us: tuple[int, ...]
     new_brokers: tuple[str, ...] = ()
+    lite_pull: bool = False
 
     @property
     def route(self) -> TopicRouteData:
@@ -99,6 +101,11 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     def queues(self) -> list[MessageQueue]:
         """The topic's, those that came later included."""
         return _route(self.topic, self.brokers).subscribe_queues()
+
+    @property
+    def routes(self) -> list[TopicRouteData]:
+        """Of all topics that the members allocate; only those that push add the retry topic."""
+        return [self.route] if self.lite_pull else [self.route, self.retry_route]
 
     @property
     def retry_route(self) -> TopicRouteData:
@@ -172,7 +179,8 @@ class Recording(msgspec.Struct, frozen=True):
         return (
             line
             for line in self.lines
-            if line.what in ("killed", "frozen", "unfrozen") or (line.what in ("gained", "lost") and line.queue == key)
+            if line.what in ("killed", "stopped", "frozen", "unfrozen")
+            or (line.what in ("gained", "lost") and line.queue == key)
         )
 
 

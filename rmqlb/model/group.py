@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
 CONSUME_POP = "CONSUME_POP"
 CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
+CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
+ConsumerType = Literal["push", "pull", "lite-pull", "assign"]
+"""DefaultMQPushConsumer; DefaultMQPullConsumer; DefaultLitePullConsumer that subscribes, or assigns itself queues."""
 RETRY_PREFIX = "%RETRY%"
 NOT_STORED = -1
 """In the place of an offset: the broker has none of the group (`QUERY_NOT_FOUND`)."""
@@ -87,6 +91,7 @@ class MemberReport(Struct, frozen=True):
         client_rebalance: False when the broker assigns its queues (5.x), or None.
         consume_timestamp: `consumeTimestamp`, by the member's own clock, as yyyyMMddHHmmss; or None.
         started_at: when it started, ms since 1970, or None.
+        consumer_type: which of RocketMQ's consumers it is, or None.
         pop_topics: topics of which it takes messages by POP, or None.
     """
 
@@ -97,6 +102,7 @@ class MemberReport(Struct, frozen=True):
     consume_timestamp: str | None = None
     started_at: int | None = None
     pop_topics: frozenset[str] | None = None
+    consumer_type: ConsumerType | None = None
 
 
 class QueueState(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.limits import MOST_EVENTS, GivenQueues, PositiveTime, Seed, Time
 from rmqlb.model.message_queue import MessageQueue
 
@@ -166,6 +167,8 @@ class GroupScenario(Struct, frozen=True):
         consume_us: how long the listener takes for a message.
         rates: queue → messages a second; a queue without an entry has an unknown rate.
         consume_from: `consumeFromWhere` of the members.
+        consumer_type: which of RocketMQ's consumers a member is that `consumer_types` does not name.
+        consumer_types: client id → which it is.
         until_us: where the simulation ends; None when the group is settled.
         patience_us: how long after the last event it ends at the latest when it does not settle.
         all_new: the members of the beginning start at time 0 instead of having run for a while.
@@ -185,3 +188,5 @@ class GroupScenario(Struct, frozen=True):
     patience_us: Time = 600 * SECOND_US
     all_new: bool = False
     seed: Seed = 1
+    consumer_type: ConsumerType = "push"
+    consumer_types: Mapping[str, ConsumerType] = field(default_factory=dict)

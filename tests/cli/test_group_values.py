@@ -125,6 +125,20 @@ def test_a_freeze_is_of_members_that_are_there_and_may_end() -> None:
             read(text)
 
 
+def test_consumer_types_are_of_all_or_of_one() -> None:
+    assert group_values.consumer_types([]) == (None, {})
+    assert group_values.consumer_types(["Lite-Pull", "a=b@c=assign"]) == ("lite-pull", {"a=b@c": "assign"})
+    for texts, error in (
+        (["bogus"], "there is no type bogus"),
+        (["pull", "push"], "it is given twice"),
+        (["x=pull", "x=push"], "it is given twice"),
+    ):
+        with pytest.raises(UsageError, match=error):
+            group_values.consumer_types(texts)
+    with pytest.raises(UsageError, match="x=…: it is never in the group"):
+        group_values.require_members(["x"], {"y"})
+
+
 def test_slaves_go_on_unless_they_are_meant() -> None:
     slave = replace(ORDERS.broker_datas[0], broker_addrs={0: "a:10911", 1: "b:10911"})
     routes = [replace(ORDERS, broker_datas=(slave, ORDERS.broker_datas[1]))]

@@ -57,6 +57,7 @@ class Group:
         topic: on each of the cluster's brokers with `queues_each` queues, unless a broker is to come up with it.
         orderly: the listener is a MessageListenerOrderly.
         guests: starts clients of another version than the cluster's.
+        lite_pull: the members are DefaultLitePullConsumer and poll all the time.
     """
 
     cluster: RocketMQCluster
@@ -65,6 +66,7 @@ class Group:
     queues_each: int
     orderly: bool = False
     guests: Java | None = None
+    lite_pull: bool = False
 
     @property
     def java(self) -> Java:
@@ -85,7 +87,7 @@ class Group:
     def _jvm(self, name: str, alive: ExitStack) -> JavaProcess:
         """One that is ready: many that load their classes at a time wait for each other until requests time out."""
         java = self.java
-        listener = "orderly" if self.orderly else "concurrent"
+        listener = "lite-pull" if self.lite_pull else "orderly" if self.orderly else "concurrent"
         command = java.command("RebalanceLog", self.cluster.name_server, self.name, listener, self.topic)
         jvm = alive.enter_context(started(f"{self.name} {name}", command, java.home / f"{self.name}-{name}.log"))
         jvm.wait_for_text('{"ready":true}')
@@ -96,13 +98,13 @@ class Group:
         if act.kind == "broker-up":
             yield Line(self._bring_up(act.name), "", "up", broker_name=act.name)
         elif act.kind == "crash":
-            yield Line(_now_us(), f"127.0.0.1@{act.name}", "killed")
+            yield Line(_now_us(), self._client_id(act.name), "killed")
             jvms[act.name].kill()
         elif act.kind == "freeze":
             jvms[act.name].freeze()
-            yield Line(_now_us(), f"127.0.0.1@{act.name}", "frozen")
+            yield Line(_now_us(), self._client_id(act.name), "frozen")
         elif act.kind == "unfreeze":
-            yield Line(_now_us(), f"127.0.0.1@{act.name}", "unfrozen")
+            yield Line(_now_us(), self._client_id(act.name), "unfrozen")
             jvms[act.name].unfreeze()
         else:
             jvm = jvms[act.name]
@@ -112,6 +114,10 @@ class Group:
                 lambda: any(line.what == done for line in _lines(jvm)), START_DEADLINE, lambda: f"{act}: {jvm.output()}"
             )
         time.sleep(act.quiet)
+
+    def _client_id(self, name: str) -> str:
+        """Lite pull consumers say that they use the requests of streams (`ClientConfig.buildMQClientId`)."""
+        return f"127.0.0.1@{name}" + ("@STREAM" if self.lite_pull and self.java.version >= "5" else "")
 
     def _bring_up(self, broker_name: str) -> int:
         """The broker runs already: it is new to a group none of whose topics it had, and that it has never heard."""
@@ -137,6 +143,7 @@ class Group:
             connect_us=connect_us,
             starts_us=tuple(sorted(max(each[0] - connect_us, 0) for each in first)),
             new_brokers=new_brokers,
+            lite_pull=self.lite_pull,
         )
         kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
         return Recording(

@@ -104,3 +104,10 @@ def test_a_group_meets_a_new_broker_as_the_simulation_foretells(
     starts = tuple(Act("join", name, APART) for name in ("c1", "c2", "c4"))
     acts = (*starts, Act("broker-up", "broker-b", ALL_HAVE_LEARNT))
     assert_as_foretold(Group(cluster, "new-broker-svc", "NewOrders", 8).live_through(acts), capsys)
+
+
+def test_lite_pull_consumers_go_through_what_the_simulation_foretells(
+    cluster: RocketMQCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = Group(cluster, "lite-pull-svc", TOPIC, 8, lite_pull=True)
+    assert_as_foretold(group.live_through((*START, Act("join", "c3"), Act("leave", "c1"), Act("crash", "c2"))), capsys)

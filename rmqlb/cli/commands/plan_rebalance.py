@@ -225,6 +225,7 @@ def _over_time(
 ) -> "RebalancePlan":
     """The plan with how long it takes."""
     from rmqlb.engine.consume.client_versions import client_version
+    from rmqlb.engine.consume.consumer_types import consumer_types
     from rmqlb.engine.consume.settling import settling
     from rmqlb.model.group_scenario import known_consume_from
 
@@ -232,7 +233,18 @@ def _over_time(
     states = group.queues if group else {}
     consume_from = known_consume_from(group.consume_from_where if group else None)
     version, _ = client_version(None if found.assumed else group)
-    takes = settling(plan, before, after, changes, states=states, client_version=version, consume_from=consume_from)
+    kind, kinds, _ = consumer_types(None if found.assumed else group)
+    takes = settling(
+        plan,
+        before,
+        after,
+        changes,
+        states=states,
+        client_version=version,
+        consume_from=consume_from,
+        consumer_type=kind,
+        consumer_types=kinds,
+    )
     return replace(plan, settling=takes)
 
 

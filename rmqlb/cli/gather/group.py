@@ -27,6 +27,7 @@ from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client_versions import client_version
+from rmqlb.engine.consume.consumer_types import consumer_types
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.detect import detect_strategy, drift, must_be_set
@@ -128,7 +129,12 @@ def gather(
     if not found.client_ids and not any(event.kind == "join" for event in events):
         hint = ("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers"
         raise nobody_online(found.title, group, hint, ", and none joins" if joins else "")
-    version, of_version = client_version(None if found.assumed else group, configured.client)
+    seen = None if found.assumed else group
+    version, of_version = client_version(seen, configured.client)
+    said, said_of = values.consumer_types(configured.consumer_type or ())
+    usual, types, of_types = consumer_types(seen, said, said_of)
+    joining = {event.subject for event in events if event.kind == "join"}
+    values.require_members(said_of, {*found.client_ids, *joining})
     scenario = replace(
         scenario,
         events=events,
@@ -136,13 +142,17 @@ def gather(
         broadcasting=broadcasting,
         rates=_rates(source, which, configured, found, snapshot, events, terminal),
         consume_from=_consume_from(configured.consume_from, group),
+        consumer_type=usual,
+        consumer_types=types,
         until_us=until_us,
         all_new=happens.all_new,
     )
     queues = [queue for route in found.routes for queue in route.subscribe_queues()]
     asked = queues, found.client_ids, own
     checked = () if broadcasting else (*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked))
-    return Gathered(snapshot, found, members, scenario, (*found.findings, *told, *of_version, *more, *checked))
+    return Gathered(
+        snapshot, found, members, scenario, (*found.findings, *told, *of_version, *of_types, *more, *checked)
+    )
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:

@@ -58,6 +58,14 @@ class MemberOptions(Struct, frozen=True):
         bool,
         Option("--orderly", help="A MessageListenerOrderly: queues are locked.", rich_help_panel=MEMBERS),
     ] = False
+    consumer_type: Annotated[
+        list[str] | None,
+        Option(
+            metavar="[ID=]push|pull|lite-pull|assign",
+            help="Which consumer a member is, or all; else what the source says, or push; repeatable.",
+            rich_help_panel=MEMBERS,
+        ),
+    ] = None
     consume_from: Annotated[
         str | None,
         Option(

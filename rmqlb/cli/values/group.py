@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import get_args
 
 from rmqlb.cli.values.amounts import duration_us, rate
 from rmqlb.errors import UsageError
-from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.model.group import RETRY_PREFIX, ConsumerType
 from rmqlb.model.group_scenario import TIMER_NAMES, Timers
 from rmqlb.model.snapshot import suggestion
 
@@ -35,6 +36,44 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--timer {text}: clients and brokers count whole milliseconds")
         said[TIMER_NAMES[name]] = time_us
     return Timers(**said)
+
+
+def consumer_types(texts: Sequence[str]) -> tuple[ConsumerType | None, dict[str, ConsumerType]]:
+    """`--consumer-type [ID=]TYPE`: that of all members, or None, and client id → its own.
+
+    Raises:
+        UsageError: there is no such type, or one is said twice.
+    """
+    types = get_args(ConsumerType)
+    usual: ConsumerType | None = None
+    said: dict[str, ConsumerType] = {}
+    for text in texts:
+        client_id, equals, name = text.rpartition("=")
+        if name.lower() not in types:
+            raise UsageError(f"--consumer-type {text}: there is no type {name}", hint=f"write {', '.join(types)}")
+        if client_id in said or (not equals and usual is not None):
+            raise UsageError(f"--consumer-type {text}: it is given twice", code="given-twice")
+        kind: ConsumerType = name.lower()  # type: ignore[assignment]
+        if equals:
+            said[client_id] = kind
+        else:
+            usual = kind
+    return usual, said
+
+
+def require_members(said: Iterable[str], client_ids: Collection[str]) -> None:
+    """Refuse a type of nobody.
+
+    Raises:
+        UsageError: a client id is not in the group, at the beginning or later.
+    """
+    for client_id in said:
+        if client_id not in client_ids:
+            raise UsageError(
+                f"--consumer-type {client_id}=…: it is never in the group",
+                hint=suggestion("consumers", client_id, client_ids),
+                code="not-in-group",
+            )
 
 
 def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

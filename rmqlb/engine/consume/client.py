@@ -15,6 +15,7 @@ from rmqlb.engine.consume.process_queues import ProcessQueues
 from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import TopicView
 from rmqlb.engine.consume.ticks import (
+    AUTO_COMMIT_US,
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_US,
     FIRST_PERSIST_US,
@@ -38,7 +39,9 @@ class Client:
     Attributes:
         client_id: its id, which another process may share.
         strategy: the strategy it runs.
-        topics: those it subscribes to, among the ones simulated.
+        type: which of RocketMQ's consumers it is.
+        topics: those it reads, among the ones simulated.
+        allocates: those of which it takes its share; none when it assigns itself queues.
         views: topic → the route as it knows it.
         alive: its process is there.
         frozen: it is there, and does nothing.
@@ -55,7 +58,9 @@ class Client:
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
+        self.type = world.type_of(client_id)
         self.topics = topics
+        self.allocates = () if self.type == "assign" else topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
         self.frozen = False
@@ -220,7 +225,16 @@ class Client:
 
     def hold(self, queue: MessageQueue, from_us: int) -> Hold:
         """A note that it owns the queue from then on."""
-        return Hold(queue, self.client_id, from_us, self.persisted_before)
+        return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
+
+    def _committed_before(self, at_us: int) -> int:
+        """What an offset that is stored at a time says: push consumers know what they have delivered.
+
+        A lite pull consumer commits every 5 s while it polls (`DefaultLitePullConsumerImpl.maybeAutoCommit`).
+        """
+        if self.type != "lite-pull":
+            return at_us
+        return at_us - (at_us - self.created_us) % AUTO_COMMIT_US
 
     def _opened(self, broker: Broker) -> None:
         """A new connection has consequences of its own in newer clients."""
@@ -290,7 +304,7 @@ class Client:
         world.record.rebalances += 1
         self.settled = None
         balanced = True
-        for topic in self.topics:
+        for topic in self.allocates:
             if not (yield from self.queues.rebalance_by_topic(topic)):
                 balanced = False
         world.check(self)
@@ -301,6 +315,8 @@ class Client:
         for topic in self.topics:
             yield 2 * world.one_way(self.draws)
             self._poll(topic)
+        if self.type != "push":  # DefaultLitePullConsumerImpl.start leaves the first heartbeat to the timer
+            return
         yield max(self.created_us + world.timers.start_us - world.clock.now, 0)
         tried = yield from self.connections.heartbeats()
         if tried or not world.profile.min_interval:

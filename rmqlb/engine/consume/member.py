@@ -9,6 +9,7 @@ from rmqlb.engine.consume.broker import Broker, Channel
 from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import Share, TopicView
 from rmqlb.engine.randomness import Draws
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -28,7 +29,9 @@ class Member(Channel, Protocol):
     Attributes:
         client_id: its id, which another process may share.
         strategy: the strategy it runs.
-        topics: those it subscribes to, among the ones simulated.
+        type: which of RocketMQ's consumers it is.
+        topics: those it reads, among the ones simulated.
+        allocates: those of which it takes its share.
         views: topic → the route as it knows it.
         alive: its process is there.
         frozen: it is there, and does nothing.
@@ -38,7 +41,9 @@ class Member(Channel, Protocol):
 
     client_id: str
     strategy: str
+    type: ConsumerType
     topics: tuple[str, ...]
+    allocates: tuple[str, ...]
     views: dict[str, TopicView]
     alive: bool
     frozen: bool

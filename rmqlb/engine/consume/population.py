@@ -68,7 +68,7 @@ class Population:
         world = self._world
         members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
         for client in self.clients:
-            for topic in client.topics:
+            for topic in client.allocates:
                 view = world.name_server.views.get(topic)
                 if view is None:
                     continue

@@ -166,7 +166,7 @@ class ProcessQueues:
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """Make the table hold this share; whether it does afterwards."""
         changed = yield from self._update(topic, share, why)
-        if changed:
+        if changed and self._client.type == "push":  # the listeners of the others send none
             yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
         working = [queue for queue, held in self._of(topic).items() if not held.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
@@ -229,7 +229,9 @@ class ProcessQueues:
         self._table[held.queue] = self._by_topic.setdefault(held.queue.topic, {})[held.queue] = held
 
     def _pull_expired(self, held: ProcessQueue) -> bool:
-        """`ProcessQueue.isPullExpired`: a queue that is given up is not pulled either."""
+        """`ProcessQueue.isPullExpired`, of push consumers: a queue that is given up is not pulled either."""
+        if self._client.type != "push":
+            return False
         since = held.hold.to_us if held.hold.stalled_us is None else held.hold.stalled_us
         return since is not None and self._world.clock.now - since > self._world.timers.pull_idle_us
 
@@ -296,7 +298,12 @@ class ProcessQueues:
         return got
 
     def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
-        """`computePullFromWhere`: without an answer the queue is not taken in this pass."""
+        """`computePullFromWhere`: without an answer the queue is not taken in this pass.
+
+        `RebalancePullImpl` answers 0 without asking: where to pull from is the application's business.
+        """
+        if self._client.type == "pull":
+            return True
         broker = self._connections.asked_about(self._world.broker_name(queue))
         if broker is None:  # no address is known, as for a logical queue that no broker names
             yield 2 * self._world.one_way(self._client.draws)
@@ -309,10 +316,14 @@ class ProcessQueues:
         return True
 
     def _pull_later(self, taken: list[ProcessQueue]) -> None:
-        """`RebalancePushImpl.dispatchPullRequest`."""
+        """`RebalancePushImpl.dispatchPullRequest`; the others dispatch none.
+
+        The listener of a lite pull consumer starts to pull at once (`updatePullTask`), and so may a pull consumer's.
+        """
         world = self._world
         world.record.waiting_pulls += len(taken)
-        world.clock.call(world.pull_delay_us, self._pull_first, taken)
+        delay_us = world.pull_delay_us if self._client.type == "push" else 0
+        world.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[ProcessQueue]) -> None:
         """The pull requests of the queues that one pass has taken, as far as they are still owned."""

@@ -156,7 +156,7 @@ def _idle_timers(world: World, client: Client, sleeping: Mapping[Process, int]) 
 def _asked(world: World, client: Client) -> tuple[int, bool] | None:
     """For how many topics a rebalance asks a broker, and whether it is balanced; None when it may change something."""
     balanced, number = True, 0
-    for topic in client.topics if not world.broadcasting else ():
+    for topic in client.allocates if not world.broadcasting else ():
         view = client.views.get(topic)
         if view is None or (world.profile.empty_ends_early and not view.queues):
             continue

@@ -23,10 +23,12 @@ class Hold:
         persisted: the offset was stored when it was dropped.
         persisted_before: a time → when the member's timer last stored its offsets at or before it; None before the
             first time.
+        committed_before: a time at which an offset is stored → up to when that covers what was delivered.
     """
 
     __slots__ = (
         "client_id",
+        "committed_before",
         "freezes",
         "from_us",
         "pauses",
@@ -39,7 +41,12 @@ class Hold:
     )
 
     def __init__(
-        self, queue: MessageQueue, client_id: str, from_us: int, persisted_before: Callable[[int], int | None]
+        self,
+        queue: MessageQueue,
+        client_id: str,
+        from_us: int,
+        persisted_before: Callable[[int], int | None],
+        committed_before: Callable[[int], int] = lambda at_us: at_us,
     ) -> None:
         self.queue = queue
         self.client_id = client_id
@@ -51,6 +58,7 @@ class Hold:
         self.to_us: int | None = None
         self.persisted = False
         self.persisted_before = persisted_before
+        self.committed_before = committed_before
 
     @property
     def is_paused(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rmqlb.engine.changes import Changes
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rebalance import Side
 from rmqlb.errors import RmqlbError
-from rmqlb.model.group import States
+from rmqlb.model.group import ConsumerType, States
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import RebalancePlan, Settling
@@ -29,6 +29,8 @@ def settling(
     states: States,
     client_version: str,
     consume_from: str,
+    consumer_type: ConsumerType = "push",
+    consumer_types: Mapping[str, ConsumerType] | None = None,
 ) -> Settling | None:
     """What the members go through when the change happens at one moment, over a few trials.
 
@@ -40,6 +42,8 @@ def settling(
         states: what was observed of each queue.
         client_version: whose rules the members follow.
         consume_from: `consumeFromWhere` of the members.
+        consumer_type: which of RocketMQ's consumers the members are.
+        consumer_types: client id → which it is, where that is another one.
 
     Returns:
         None when nothing happens to the members, when nobody is left, when the strategy changes, which takes one
@@ -53,6 +57,8 @@ def settling(
         client_version=client_version,
         broadcasting=before.members.broadcasting,
         consume_from=consume_from,
+        consumer_type=consumer_type,
+        consumer_types=consumer_types or {},
         patience_us=_PATIENCE_US,
     )
     try:

@@ -155,6 +155,8 @@ def _named(group: str | None, members: Members, scenario: GroupScenario) -> tupl
 def _check(scenario: GroupScenario) -> None:
     require(scenario, GroupScenario, "GroupScenario")
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
+    if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
+        raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
     for queue, rate in scenario.rates.items():
         if rate < 0:
             raise UsageError(f"{rate} messages a second into {queue} make no sense")

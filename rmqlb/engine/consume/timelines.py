@@ -273,13 +273,14 @@ def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
     """The positions that the owner has stored by then: by its timer, and when it gave the queue up."""
     known = []
     tick = hold.stored_before(at_us)
-    if tick is not None and tick >= hold.from_us:
-        known.append(tick)
+    if tick is not None and hold.committed_before(tick) >= hold.from_us:
+        known.append(hold.committed_before(tick))
     stale = hold.stale_position_us()
     if stale is not None:
         return [min(tick, stale) for tick in known]
     if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
-        known.append(hold.to_us)
+        given_up = hold.committed_before(hold.to_us)
+        known += [given_up] if given_up >= hold.from_us else []
     return known
 
 

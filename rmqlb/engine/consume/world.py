@@ -12,6 +12,7 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.record import Record
 from rmqlb.engine.consume.shares import MemberList, Shares, process_ids
 from rmqlb.engine.randomness import Draws, stream_key
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import MASTER_ID, TopicRouteData
@@ -103,6 +104,7 @@ class World:
         self.consume_us = scenario.consume_us
         wait, delay = timers.release_wait_us, timers.pull_delay_us
         self.release_wait_us = profile.release_wait_us if wait is None else wait
+        self._types, self._type = scenario.consumer_types, scenario.consumer_type
         self.pull_delay_us = profile.pull_delay_us if delay is None else delay
         self.events_left = 0
         self._latency_us = scenario.latency_us
@@ -123,6 +125,10 @@ class World:
     def draws(self, number: int) -> Draws:
         """The random numbers of the member that came as number so-and-so."""
         return Draws(stream_key(self._seed, self._trial, number))
+
+    def type_of(self, client_id: str) -> ConsumerType:
+        """Which of RocketMQ's consumers a member is."""
+        return self._types.get(client_id, self._type)
 
     def one_way(self, draws: Draws) -> int:
         """How long a message takes to the other side, in microseconds: half the latency on average."""
@@ -256,6 +262,7 @@ class World:
                 if self.broadcasting
                 else self.shares.share(view, client.strategy, final, client.client_id)
                 for topic, view in views.items()
+                if topic in client.allocates
             }
         )
 

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.group import Connection, MemberReport, QueueState
+from rmqlb.model.group import (
+    CONSUME_ACTIVELY,
+    CONSUME_PASSIVELY,
+    Connection,
+    ConsumerType,
+    MemberReport,
+    QueueState,
+)
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats.documents import (
@@ -135,8 +142,22 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         client_rebalance=None if rebalance is None else rebalance == "true",
         consume_timestamp=document.properties.get("consumeTimestamp"),
         started_at=_whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        consumer_type=_consumer_type(document),
         pop_topics=None if document.mq_pop_table is None else frozenset(_live_topics(document.mq_pop_table, client_id)),
     )
+
+
+def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:
+    """Which consumer a member is: its consume type, and what only one of RocketMQ's pull consumers has for a setting.
+
+    One that assigns itself queues subscribes to nothing (`DefaultLitePullConsumerImpl.subscriptions`).
+    """
+    kind = document.properties.get("PROP_CONSUME_TYPE")
+    if kind == CONSUME_ACTIVELY:
+        if "autoCommit" not in document.properties:
+            return "pull" if "registerTopics" in document.properties else None
+        return "assign" if document.subscription_set == [] else "lite-pull"
+    return "push" if kind == CONSUME_PASSIVELY else None
 
 
 def _live_topics(table: Mapping[object, Mapping[str, object]], where: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from rmqlb.model.group import ConsumerType
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument
 
 
@@ -117,6 +118,7 @@ class ReportItem(CamelStruct, frozen=True):
         consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
         started_at: when it started, in milliseconds since 1970.
         pop_topics: of which it takes messages by POP.
+        consumer_type: push, pull, lite-pull, or assign when it assigns itself queues.
     """
 
     client_id: str
@@ -126,6 +128,7 @@ class ReportItem(CamelStruct, frozen=True):
     consume_timestamp: str | None = None
     started_at: int | None = None
     pop_topics: list[str] | None = None
+    consumer_type: ConsumerType | None = None
 
 
 class GroupEntry(CamelStruct, frozen=True):

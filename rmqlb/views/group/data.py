@@ -79,6 +79,8 @@ def _scenario(report: GroupReport) -> asked.GroupScenarioData:
         "orderly": s.orderly,
         "broadcasting": s.broadcasting,
         "consumeFromWhere": s.consume_from,
+        "consumerType": s.consumer_type,
+        "consumerTypes": dict(s.consumer_types),
         "timers": timers_data(s.timers),
         "latencyMs": milliseconds(s.latency_us),
         "consumeMs": milliseconds(s.consume_us),

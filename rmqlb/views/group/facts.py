@@ -5,6 +5,7 @@ Rule of this file: a line says one thing, the bad before the usual; a bound is c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rmqlb.model.group_report import GroupReport, GroupTrials
@@ -195,7 +196,9 @@ def _rules(report: GroupReport) -> str:
     consumers = counted(len(report.members), "consumer")
     queues = f"{counted(len(report.timelines), 'queue')} of {_some(topics)}" if topics else "no queue"
     model = "BROADCASTING" if s.broadcasting else f"strategy {report.strategy}"
-    kind = ", orderly" if s.orderly else ""
+    types = Counter(s.consumer_types.get(member, s.consumer_type) for member in report.members)
+    others = ", ".join(f"{number} {name}" for name, number in types.items()) if set(types) - {"push"} else ""
+    kind = (", orderly" if s.orderly else "") + (f"; {others} consumers" if others else "")
     return f"{consumers}, {queues}; {model}{kind}; client {s.client_version} (rules of {report.profile})"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind
 
 
@@ -99,6 +100,8 @@ class GroupScenarioData(TypedDict):
         orderly: the listener is orderly, so that queues are locked at the broker.
         broadcasting: BROADCASTING instead of CLUSTERING.
         consumeFromWhere: where a queue without an offset is begun.
+        consumerType: which of RocketMQ's consumers the members are.
+        consumerTypes: client id → which it is, of those that are known one by one.
         timers: every clock.
         latencyMs: a request's way to a server and back.
         consumeMs: how long the listener takes for a message.
@@ -114,6 +117,8 @@ class GroupScenarioData(TypedDict):
     orderly: bool
     broadcasting: bool
     consumeFromWhere: str
+    consumerType: ConsumerType
+    consumerTypes: dict[str, ConsumerType]
     timers: TimersData
     latencyMs: float
     consumeMs: float

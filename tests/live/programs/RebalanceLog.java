@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Field;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.HashMap;
@@ -11,6 +12,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -18,17 +21,18 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
+import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
- * Push consumers with RocketMQ's own timers, and a log of when each takes a queue into its process-queue table and when
+ * Push or lite pull consumers with RocketMQ's own timers, and a log of when each takes a queue into its process-queue table and when
  * it drops it there: one line of JSON a change, in the order of time.
  *
  * <p>Told what to do on standard input: {@code join NAME}, {@code leave NAME}, {@code quit}; its end means {@code quit}.
- * Arguments: NameServer, group, {@code orderly} or {@code concurrent}, topics joined by commas. Member {@code NAME} has
+ * Arguments: NameServer, group, {@code orderly}, {@code concurrent} or {@code lite-pull}, topics joined by commas. Member {@code NAME} has
  * the client id {@code CLIENT_IP@NAME} and the strategy AVG.
  *
  * <p>Each line has {@code atUs} (epoch microseconds), {@code clientId} and {@code what}: {@code starting} and
@@ -40,19 +44,20 @@ public final class RebalanceLog {
     private static final String CLIENT_IP = "127.0.0.1";
     private static final long SAMPLING_MILLIS = 1;
     private static final long WARM_UP_MILLIS = 2500;
-    private static final int PULL_MESSAGE = 11;
+    private static final Set<Integer> PULL_MESSAGE = Set.of(11, 361);
+    private static final long POLL_MILLIS = 100;
     private static final int NOTIFY_CONSUMER_IDS_CHANGED = 40;
     /** Heartbeat, list of a group's members, lock. */
     private static final Set<Integer> RECORDED = Set.of(34, 38, 41);
 
     private final String nameServer;
-    private final boolean orderly;
+    private final String listener;
     private final String[] topics;
     private final Map<String, Member> running = new TreeMap<>();
 
     private RebalanceLog(String[] args) {
         nameServer = args[0];
-        orderly = args[2].equals("orderly");
+        listener = args[2];
         topics = args[3].split(",");
     }
 
@@ -93,7 +98,9 @@ public final class RebalanceLog {
 
     /** One consumer, its sampling thread, and the hook that sees its requests. */
     private final class Member implements RPCHook {
-        private final DefaultMQPushConsumer consumer;
+        /** One of the two is null. */
+        private final DefaultMQPushConsumer push;
+        private final DefaultLitePullConsumer lite;
         private final String clientId;
         private final Map<MessageQueue, ProcessQueue> owned = new HashMap<>();
         /** Broker's address, topic and queue id of what has been pulled since the member took it. */
@@ -105,20 +112,59 @@ public final class RebalanceLog {
 
         Member(String group, String name, boolean isHeard) throws Exception {
             this.isHeard = isHeard;
-            consumer = new DefaultMQPushConsumer(group, this, new AllocateMessageQueueAveragely());
+            boolean pulls = listener.equals("lite-pull");
+            push = pulls ? null : new DefaultMQPushConsumer(group, this, new AllocateMessageQueueAveragely());
+            lite = pulls ? new DefaultLitePullConsumer(group, this) : null;
+            ClientConfig consumer = pulls ? lite : push;
             consumer.setNamesrvAddr(nameServer);
             consumer.setClientIP(CLIENT_IP);
             consumer.setInstanceName(name);
             clientId = consumer.buildMQClientId();
-            if (orderly) {
-                consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
+            if (listener.equals("orderly")) {
+                push.registerMessageListener((MessageListenerOrderly) (messages, context) ->
                     ConsumeOrderlyStatus.SUCCESS);
-            } else {
-                consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+            } else if (!pulls) {
+                push.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
                     ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
             }
             for (String topic : topics) {
-                consumer.subscribe(topic, "*");
+                if (pulls) {
+                    lite.subscribe(topic, "*");
+                } else {
+                    push.subscribe(topic, "*");
+                }
+            }
+        }
+
+        private void startConsumer() throws Exception {
+            if (lite == null) {
+                push.start();
+                return;
+            }
+            lite.start();
+            Thread polling = new Thread(() -> {
+                while (!isOver) {
+                    lite.poll(POLL_MILLIS);
+                }
+            }, "polling");
+            polling.setDaemon(true);
+            polling.start();
+        }
+
+        private RebalanceImpl rebalance() {
+            if (lite == null) {
+                return push.getDefaultMQPushConsumerImpl().getRebalanceImpl();
+            }
+            return (RebalanceImpl) fieldOf(fieldOf(lite, "defaultLitePullConsumerImpl"), "rebalanceImpl");
+        }
+
+        private Object fieldOf(Object owner, String name) {
+            try {
+                Field field = owner.getClass().getDeclaredField(name);
+                field.setAccessible(true);
+                return field.get(owner);
+            } catch (ReflectiveOperationException missing) {
+                throw new IllegalStateException(missing);
             }
         }
 
@@ -126,14 +172,19 @@ public final class RebalanceLog {
             sampling.setPriority(Thread.MAX_PRIORITY);
             sampling.start();
             add("starting");
-            consumer.start();
+            startConsumer();
             add("started");
         }
 
         void shutdown() throws Exception {
             add("stopping");
-            consumer.shutdown();
-            isOver = true;
+            if (lite == null) {
+                push.shutdown();
+                isOver = true;
+            } else {
+                isOver = true; // a poll of a consumer that has shut down throws
+                lite.shutdown();
+            }
             sampling.join();
             add("stopped");
             print();
@@ -156,7 +207,7 @@ public final class RebalanceLog {
         /** A queue that was dropped and taken again between two looks has another process queue. */
         private void look() {
             Map<MessageQueue, ProcessQueue> table =
-                consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable();
+                rebalance().getProcessQueueTable();
             owned.entrySet().removeIf(entry -> {
                 boolean isLost = entry.getValue().isDropped() || table.get(entry.getKey()) != entry.getValue();
                 if (isLost) {
@@ -177,7 +228,7 @@ public final class RebalanceLog {
             int code = request.getCode();
             if (code == NOTIFY_CONSUMER_IDS_CHANGED) {
                 addRemote("notice", remoteAddr, Map.of());
-            } else if (code == PULL_MESSAGE) {
+            } else if (PULL_MESSAGE.contains(code)) {
                 request.makeCustomHeaderToNet();
                 String topic = request.getExtFields().get("topic");
                 Integer queueId = Integer.valueOf(request.getExtFields().get("queueId"));
@@ -233,8 +284,7 @@ public final class RebalanceLog {
 
         /** As the hook sees it, which knows addresses only. */
         private String key(MessageQueue queue) {
-            String address = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory()
-                .findBrokerAddressInPublish(queue.getBrokerName());
+            String address = rebalance().getmQClientFactory().findBrokerAddressInPublish(queue.getBrokerName());
             return key(address, queue.getTopic(), String.valueOf(queue.getQueueId()));
         }
 
