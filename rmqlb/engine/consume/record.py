@@ -87,8 +87,12 @@ class Hold:
         """
         if self.reads_from_us is not None:
             last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
-            for begin, end in _without(self.reads_from_us, last, sorted([*self.pauses, *self.freezes])):
+            for begin, end in _without(self.reads_from_us, last, self._silences()):
                 yield begin, last if end is None else end
+
+    def _silences(self) -> list[tuple[int, int | None]]:
+        """Pauses and freezes by their beginning; two may begin at once, and one of them go on."""
+        return sorted([*self.pauses, *self.freezes], key=lambda span: span[0])
 
     def read_until(self, end_us: int) -> int | None:
         """When it is last read; None when it never is."""
@@ -100,7 +104,7 @@ class Hold:
         A broker that is away stores none, and neither does a member that is frozen.
         """
         tick = self.persisted_before(at_us if self.to_us is None else min(at_us, self.to_us))
-        for begin, end in sorted([*self.pauses, *self.freezes], reverse=True):
+        for begin, end in reversed(self._silences()):
             if tick is not None and begin < tick and (end is None or tick < end):
                 tick = self.persisted_before(begin)
         return tick

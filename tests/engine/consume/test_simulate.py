@@ -447,3 +447,12 @@ def test_a_topic_without_queues_leaves_members_with_what_they_have(version: str,
     assert {each.intervals[-1].owners for each in report.timelines} == {("c1",), ("c2",)}
     assert {each.intervals[-1].state for each in report.timelines} == {"gone"}
     assert least <= report.figures.rebalances <= most
+
+
+def test_a_consumer_may_freeze_as_a_broker_goes_and_not_comes_back() -> None:
+    """Of two windows that begin at the same moment one has no end in time."""
+    events = at("freeze", "c1", 30), at("broker-down", "a", 30), at("unfreeze", "c1", 40)
+    report = simulate("c1 c2", *events, until_us=300 * SECOND_US)
+    assert line(report, "a", 0).intervals[-1].state in ("gone", "outage")
+    assert owners_at_the_end(report)["b0"] == ("c1",)
+    assert seconds(report.figures.unread_us) >= 10
