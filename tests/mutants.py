@@ -73,8 +73,10 @@ def mutated(place: Place, operator: str, occurrence: int) -> Mutant | None:
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    path, line, _ = place
+    path, line, column = place
     before = path.read_text()
+    if before.splitlines()[line - 1].startswith("*,", column):  # no product: the arguments after it have names
+        return None
     after = mutate_code(before, get_operator(operator)(), occurrence)
     try:
         if after is None or compile(after, str(path), "exec") == compile(before, str(path), "exec"):
