@@ -23,7 +23,7 @@ ROUNDS = 10**6
 ROWS = 20_000
 WIDTHS = {"one table": 132, "by topic, with labels": 40, "blocks": 24}
 """How the rows are drawn → columns of a terminal that is so wide."""
-HOLDS = {
+HOLDS: dict[tuple[str, ...], Hold] = {
     **{("tables", "terminal", how): Hold(most=25) for how in WIDTHS},
     ("tables", "plain", ""): Hold(most=25),
     ("tables", "markdown", ""): Hold(most=25),

@@ -68,6 +68,7 @@ def test_the_whole_group_gets_what_its_members_get() -> None:
 
 
 def test_names_are_rocketmqs() -> None:
-    from rmqlb.engine.allocate import Settings, full_name
+    from rmqlb.engine.allocate import full_name
+    from rmqlb.engine.allocate.strategy import Settings
 
     assert all(full_name(v["strategy"], Settings(inner=v.get("delegate", "AVG"))) == v["name"] for v in VECTORS)

@@ -192,7 +192,8 @@ def test_what_it_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_members_and_their_strategies_may_be_functions_and_mixed() -> None:
-    mixed = Members(("a", "b", "c"), "AVG", strategy_of={"c": ByCircle})
+    by_circle: Any = ByCircle
+    mixed = Members(("a", "b", "c"), "AVG", strategy_of={"c": by_circle})
     assigned = assign(route(a=6), mixed)
     by_name = assign(route(a=6), Members(("a", "b", "c"), "AVG", strategy_of={"c": "AVG_BY_CIRCLE"}))
     assert assigned.owners == by_name.owners

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
@@ -476,9 +476,10 @@ def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSess
     assert (one["messages"]["mean"], one["lostMessages"]["mean"], two["lostMessages"]["mean"]) == (1200, 900, 0)
     # Broker a of both topics, then broker b of the other one, all with the same load.
     assert shown.seen[0] == "Of 3,600 simulated messages 900.00 are lost on average over the trials."
-    by_scenario, losing, by_broker = (
+    named: list[list[dict[str, Any]]] = [
         [dict(zip(_titles(grid), row, strict=True)) for row in grid.rows] for grid in shown.grids
-    )
+    ]
+    by_scenario, losing, by_broker = named
     assert [(row["scenario"], row["messages"], row["lost"], row["of all"]) for row in by_scenario] == [
         ("a", 2400, 900, 900 / 2400),
         ("b", 1200, 0, 0),

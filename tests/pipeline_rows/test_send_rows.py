@@ -155,7 +155,7 @@ def test_a_topic_on_one_broker_loses_everything_from_its_death_on() -> None:
 
 @pytest.mark.parametrize("brokers", [{"a": 4}, {"a": 4, "b": 2}], ids="-".join)
 @pytest.mark.parametrize("kind", ["refused", "timeout"])
-def test_a_row_counts_what_simulate_send_counts(kind: str, brokers: dict[str, int]) -> None:
+def test_a_row_counts_what_simulate_send_counts(kind: str, brokers: dict[str, Any]) -> None:
     topic = route("Payments", **brokers)
     dies = DIES if kind == "refused" else Failure("*", TIMEOUT, DIES.start, notices_us=120_000_000)
     row = outcome_of(written(topic), "a", SendSchedule(failures=(dies,), trials=5))

@@ -9,7 +9,6 @@ from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.user_code import STRATEGY, FromFile, Kind
 from rmqlb.errors import UsageError
-from rmqlb.sources.written.send_inputs import read_text
 
 _FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 _LONGEST_FILE = 1024 * 1024
@@ -80,6 +79,8 @@ def from_file(text: str, option: str, kind: Kind) -> FromFile:
     Raises:
         UsageError: no name follows, the file cannot be read, is no Python, or has no such function.
     """
+    from rmqlb.sources.written.send_inputs import read_text
+
     match = _FILE.fullmatch(text)
     if match is None or not match["name"]:
         raise UsageError(f"{option} {text}: which function of it?", hint=f"write {option} FILE.py:NAME")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rmqlb.engine.consume.consumer_types import consumer_types
@@ -19,7 +21,7 @@ from .groups import at, line, owners_at_the_end, seconds, simulate
 PULLS: tuple[ConsumerType, ...] = ("pull", "lite-pull")
 
 
-def firsts(kind: ConsumerType, **more: object) -> list[tuple[float, float]]:
+def firsts(kind: ConsumerType, **more: Any) -> list[tuple[float, float]]:
     """Of each queue that a newcomer takes: when, after its start, and how long until it pulls it."""
     report = simulate("c1 c2", at("join", "c3"), consumer_type=kind, **more)
     taken = [each for queue in report.timelines for each in queue.takeovers if each.client_id == "c3"]
@@ -102,7 +104,7 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
 
 
 @pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])
-def test_only_push_consumers_are_orderly(scenario: dict[str, object]) -> None:
+def test_only_push_consumers_are_orderly(scenario: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="only push consumers have a listener"):
         simulate("c1 c2", at("join", "c3"), orderly=True, **scenario)
 

@@ -138,7 +138,8 @@ def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, Sen
 def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(version: str, threads: int) -> None:
     """`pickOneAtLeast` takes the better half in turn: of seven brokers, one of three."""
     names = "abcdefg"
-    topic: Any = route(**dict.fromkeys(names, 2))
+    queues: dict[str, Any] = dict.fromkeys(names, 2)
+    topic = route(**queues)
     failures = tuple(Failure(name, REFUSED) for name in names)
     fast, traced = both(
         topic, SendScenario(version, threads=threads, messages=600, latency_fault=True, failures=failures)
