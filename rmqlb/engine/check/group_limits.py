@@ -124,21 +124,26 @@ def _strategies(facts: GroupFacts) -> Measured:
     names, silent = tuple(sorted(set(reported.values()))), [i for i in ids if i not in reported]
     if names and not silent:
         return Measured(names, basis="seen")
-    fits = _fitting(facts)
+    fits, unfit = _fitting(facts)
     why = f"the owners seen fit {' or '.join(fits)}"
     if names:
         missing = None if fits == names else f"{named(silent)} did not report a strategy"
         return Measured(names, missing=missing, why=why if fits else "", basis="seen")
     if not fits:
-        return Measured(missing="its members report no strategy, and none that needs no settings gives the owners seen")
-    return Measured(fits, why=why, basis="seen", one_of=len(fits) > 1)
+        return Measured(missing=f"its members report no strategy, and {unfit}")
+    return Measured(fits, why=why, basis="seen", one_of=True)
 
 
-def _fitting(facts: GroupFacts) -> tuple[str, ...]:
+def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
+    """The strategies that give the owners seen, and why there are none."""
     try:
-        return fitting_strategies(facts.routes, Members(facts.client_ids, "AVG"), facts.group.queues)
-    except DataError:  # its routes are not known
-        return ()
+        fits = fitting_strategies(facts.routes, Members(facts.client_ids, "AVG"), facts.group.queues)
+    except DataError as error:  # its routes are not known
+        return (), error.message
+    return (
+        fits,
+        "none that needs no settings gives the owners seen" if facts.seen_owners else "no queue's owner is known",
+    )
 
 
 def _queues(queues: list[MessageQueue]) -> str:

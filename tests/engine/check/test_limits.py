@@ -12,13 +12,14 @@ from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.check.group_limits import GROUP_MEASURES
 from rmqlb.engine.check.topic_limits import TOPIC_MEASURES
 from rmqlb.model.checking import Judgement
-from rmqlb.model.group import CONSUME_POP
+from rmqlb.model.group import CONSUME_POP, MemberReport, QueueState
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, LIMITS, Bound
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.builders import HERE, route
 
-from .clusters import DAY, checked, cluster, members, policy
+from .clusters import AVG_CLASS, DAY, checked, cluster, members, policy
 
 BY_CIRCLE = "AllocateMessageQueueAveragelyByCircle"
 
@@ -44,6 +45,27 @@ def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
     return route(a=4), route("U", 6, True, **brokers)
 
 
+def half_told(owners: str | None = None, *routes: TopicRouteData) -> ClusterSnapshot:
+    """Of x and y only x reports its strategy, AVG."""
+    seen = replace(
+        members("x y", strategy=None, owners=owners), reports={"x": MemberReport("x", strategy_class=AVG_CLASS)}
+    )
+    return cluster(seen, routes=routes or (route(a=4),))
+
+
+READ = members("x", lag={0: 5, 1: 0, 2: 0, 3: 0})
+RETRIED = cluster(replace(READ, queues={**READ.queues, MessageQueue("%RETRY%g", "a", 0): QueueState(None, 109, 100)}))
+"""Nine messages that the group gave back wait beside five of its topic's."""
+USED_HALFWAY = TopicRouteData(
+    "T",
+    (
+        QueueData("reads", 1, 0, 4),
+        QueueData("writes", 0, 1, 2),
+        QueueData("nothing-to-read", 0, 1, 4),
+        QueueData("nothing-to-write", 1, 0, 2),
+    ),
+    (),
+)
 XYZ = cluster(members("x y z"))
 """Predicted by AVG: x has two queues of four, y and z one each."""
 GRPC = "host@1@0@abc"
@@ -63,6 +85,7 @@ MEASURED = [
     Case(cluster(members("x x y")), "unowned", 0, "violated", 1, "a:2 of T"),
     Case(cluster(members("x y", owners="x+y x y y")), "multiplyOwned", 0, "violated", 1, "a:0 of T"),
     Case(cluster(members("x y", owners="x x y y")), "multiplyOwned", 0, "holds", 0),
+    Case(cluster(members("x y", owners="x - y -")), "multiplyOwned", 0, "holds", 0),
     Case(cluster(members("x x y")), "sharedIds", 0, "violated", 1, "x"),
     Case(XYZ, "sharedIds", 0, "holds", 0),
     # x goes: y takes its two, z the third; before, x x y z, afterwards y y z z.
@@ -101,6 +124,7 @@ MEASURED = [
     Case(cluster(members("x y", "y x")), "splitViews", 0, "holds", 0),
     Case(cluster(members("x", lag={0: 5, 1: 7, 2: 0, 3: 0})), "lag", 11, "violated", 12, "a:1 of T, a:0 of T"),
     Case(cluster(members("x", lag={0: 5, 1: -3, 2: 0, 3: 0})), "lag", 5, "holds", 5),
+    Case(RETRIED, "lag", 5, "holds", 5),
     Case(XYZ, "strategies", ("AVG",), "holds", ("AVG",)),
     Case(XYZ, "strategies", ("AVG_BY_CIRCLE", "CONFIG"), "violated", ("AVG",)),
     Case(cluster(members("x", strategy="OurOwn")), "strategies", ("AVG",), "violated", ("OurOwn",)),
@@ -127,7 +151,17 @@ MEASURED = [
         ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"),
         "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
     ),
+    Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"),
+        "holds",
+        ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"),
+    ),
+    Case(half_told("x x y y"), "strategies", ("AVG",), "holds", ("AVG",), "the owners seen fit AVG"),
+    Case(half_told("x x y y"), "strategies", ("CONFIG",), "violated", ("AVG",), "the owners seen fit AVG"),
     Case(cluster(routes=(route(a=4, b=4),)), "minBrokers", 2, "holds", 2),
+    Case(cluster(routes=(USED_HALFWAY,)), "minBrokers", 3, "violated", 2, "reads, writes"),
     Case(cluster(), "minBrokers", 2, "violated", 1, "a"),
     Case(cluster(routes=(route(a=4, b=0),)), "minBrokers", 2, "violated", 1, "a"),
     Case(cluster(routes=(route("T", 6, True, b=4, d=4, a=4, c=0),)), "minBrokers", 4, "violated", 3, "a, b, d"),
@@ -196,6 +230,22 @@ INCOMPLETE = [
         ("AVG",),
         "incomplete",
         None,
+        "its members report no strategy, and no queue's owner is known",
+    ),
+    Case(
+        cluster(members("x y", strategy=None, topics="T U", owners="x x y y")),
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
+        "its members report no strategy, and the route of topic U is not known",
+    ),
+    Case(
+        cluster(members("x y", strategy=None, owners="x x x y")),
+        "strategies",
+        ("AVG",),
+        "incomplete",
+        None,
         "its members report no strategy, and none that needs no settings gives the owners seen",
     ),
     Case(SILENT, "mixedSubscriptions", 0, "incomplete", None, "x, y did not tell what they subscribe to"),
@@ -209,6 +259,18 @@ INCOMPLETE = [
         "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
     ),
     Case(
+        cluster(members("x", strategy=None, owners="x x x x")),
+        "strategies",
+        ("AVG", "CONSISTENT_HASH"),
+        "incomplete",
+        None,
+        "the owners seen fit AVG or AVG_BY_CIRCLE or CONSISTENT_HASH",
+    ),
+    Case(half_told(), "strategies", ("AVG",), "incomplete", None, "y did not report a strategy"),
+    # A queue for each: AVG and AVG_BY_CIRCLE deal them out alike.
+    Case(half_told("x y", route(a=2)), "strategies", ("AVG",), "incomplete", None, "y did not report a strategy"),
+    Case(half_told("x x y y", route("U", a=4)), "strategies", ("CONFIG",), "violated", ("AVG",)),
+    Case(
         cluster(members("x y", strategy="OurOwn")),
         "idle",
         2,
@@ -218,6 +280,7 @@ INCOMPLETE = [
     ),
     Case(cluster(members("x y", owners="x ? y y", strategy=None)), "multiplyOwned", 0, "holds", 0),
     Case(cluster(members("x", lag={0: 5})), "lag", 4, "violated", 5),
+    Case(cluster(members("x", owners="x x x x", lag={0: 5})), "lag", 4, "violated", 5),
     Case(
         cluster(members("x", lag={0: 5})),
         "lag",
@@ -270,7 +333,7 @@ def test_what_is_missing_is_never_taken_for_good(case: Case) -> None:
         assert judgement.why == case.why
 
 
-DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss", "movedOnBrokerLoss")
+DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss", "movedOnBrokerLoss", "strategies")
 
 
 @pytest.mark.parametrize("limit", DEALT)
@@ -284,6 +347,10 @@ DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss",
         (
             cluster(members("x", consume_type=CONSUME_POP)),
             "group g consumes by POP: several consumers may take messages from one queue",
+        ),
+        (
+            cluster(replace(members(""), polling_num=2)),
+            "brokers list no consumer of group g, but 2 receive requests of it wait there",
         ),
         (cluster(members(GRPC)), "its members look like gRPC clients: the proxy hands them messages"),
     ],
@@ -302,6 +369,11 @@ def test_a_broadcasting_group_has_no_lag_at_the_brokers() -> None:
 def test_a_rule_may_assume_a_strategy_and_that_is_told() -> None:
     judgement = one(SILENT, "idle", 0, assume="AVG_BY_CIRCLE")
     assert (judgement.verdict, judgement.value, judgement.basis) == ("holds", 0, "assumed")
+
+
+def test_members_that_do_not_say_how_they_consume_are_taken_for_push_consumers() -> None:
+    judgement = one(cluster(members("x y", consume_type=None)), "idle", 0)
+    assert (judgement.verdict, judgement.basis) == ("holds", "predicted")
 
 
 def test_what_is_assumed_yields_to_what_members_report() -> None:
