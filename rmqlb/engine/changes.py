@@ -240,14 +240,15 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
     if any(data.broker_name == broker.name for data in route.queue_datas):
         raise UsageError(f"--add-broker {broker.name}: topic {route.topic} already has queues there")
     usual = Counter((data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas).most_common(1)
-    if not usual and broker.read_queue_nums is None:
+    if broker.read_queue_nums is not None:
+        reads, writes = broker.read_queue_nums, broker.read_queue_nums
+    elif usual:
+        reads, writes = usual[0][0]
+    else:
         raise UsageError(
             f"--add-broker {broker.name}: topic {route.topic} has no other broker to take the number of queues from",
             hint=f"say it: --add-broker {broker.name}:8",
         )
-    reads, writes = usual[0][0] if usual else (0, 0)
-    if broker.read_queue_nums is not None:
-        reads, writes = broker.read_queue_nums, broker.read_queue_nums
     if broker.write_queue_nums is not None:
         writes = broker.write_queue_nums
     cluster = route.broker_datas[0].cluster if route.broker_datas else ""

@@ -16,7 +16,7 @@ from rmqlb.engine.changes import (
     describe,
     made_up,
 )
-from rmqlb.model.route import TopicQueueMappingInfo
+from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
 from tests.builders import route
 
 
@@ -52,6 +52,7 @@ def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
         (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
         (Changes(add=("c",), remove=("c",)), "c is named twice, in --add and --remove: the changes contradict each other"),
         (Changes(add=("c", "c")), "c is named twice, in --add: the changes contradict each other"),
+        (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), "c is named twice, in --add: the changes contradict each other"),
         (Changes(replace=(("a", "c"),), remove=("a",)), "a is named twice, in --remove and --replace: the changes contradict each other"),
         (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), "broker x is added or removed twice: the changes contradict each other"),
     ],
@@ -101,6 +102,19 @@ def test_an_added_broker_has_as_many_queues_as_most_others_and_serves_producers(
     )
     assert counts(changed) == {"a": (4, 4), "b": (4, 4), "c": (8, 8), "d": (4, 4), "e": (2, 1), "f": (3, 3)}
     assert MessageQueue("T", "d", 3) in changed.publish_queues()
+
+
+def test_an_added_broker_is_of_the_cluster_that_the_topic_is_in() -> None:
+    for before, cluster in ((route(a=4), "c"), (route(a=4, b=4), "c"), (route(), "")):
+        added = change_route(before, Changes(add_brokers=(NewBroker("n", 2),))).broker("n")
+        assert added is not None
+        assert (added.cluster, added.has_master) == (cluster, True)
+    two = replace(
+        route(a=4, b=4), broker_datas=(BrokerData("first", "a", {0: "x"}), BrokerData("other", "b", {0: "y"}))
+    )
+    added = change_route(two, Changes(add_brokers=(NewBroker("n"),))).broker("n")
+    assert added is not None
+    assert added.cluster == "first"
 
 
 def test_a_removed_broker_takes_its_queues_along() -> None:

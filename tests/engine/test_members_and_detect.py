@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue
-from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy, drift, must_be_set, not_shown
+from rmqlb.engine.detect import detect_strategy, drift, fitting_strategies, must_be_set, not_shown
 from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.builders import HERE, group, route
@@ -59,6 +59,8 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
     assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
+    (found,) = member_findings(replace(group("a b"), reports=mixed))
+    assert found.message.startswith("members of group g subscribe to different topics (a and b): ")
     (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
     unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
     assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
@@ -86,6 +88,42 @@ def test_the_strategy_is_what_the_user_says_and_a_contradiction_is_told() -> Non
     detected = detect_strategy("AVG", seen, [route(x=4)], Members(("a", "b"), "AVG"))
     assert (detected.strategy, detected.origin) == ("AVG", "given")
     assert [finding.code for finding in detected.findings] == ["strategy-differs"]
+
+
+def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
+    return queues[client_ids.index(client_id) :: len(client_ids)]
+
+
+@pytest.mark.parametrize(
+    ("given", "reported", "others"),
+    [
+        ("AVG", AVG, ""),
+        ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
+        ("AVG_BY_CIRCLE", AVG, "AVG"),
+        ("AVG", "MyStrategy", "MyStrategy"),
+        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", "AllocateMachineRoomNearby", ""),
+        ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
+        # RocketMQ has no class for PIN: members that run one report a class of the application's own.
+        ("PIN", "MyStrategy", ""),
+        (averagely_too, "MyStrategy", ""),
+        (averagely_too, AVG, "AVG"),
+    ],
+)
+def test_only_what_cannot_be_true_of_the_members_is_a_contradiction(
+    given: str | StrategyFunction, reported: str, others: str
+) -> None:
+    members = Members(("a", "b"), given)
+    detected = detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
+    assert [finding.message for finding in detected.findings] == (
+        [f"the plan uses {members.group_strategy}, but members report {others}"] if others else []
+    )
+
+
+def test_a_strategy_that_throws_fits_no_owners() -> None:
+    """CONSISTENT_HASH with a negative number of virtual nodes: the client's constructor throws."""
+    members = Members(("a",), "AVG", Settings(virtual_nodes=-1))
+    seen = group("a", owners={MessageQueue("T", "x", 0): "a"})
+    assert fitting_strategies([route(x=1)], members, seen.queues) == ("AVG", "AVG_BY_CIRCLE")
 
 
 def test_else_it_is_what_the_members_report() -> None:

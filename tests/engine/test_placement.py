@@ -58,6 +58,15 @@ def test_of_a_large_group_some_places_are_tried_and_that_is_told() -> None:
     assert (found.fewest <= found.most, found.complete) == (True, False)
 
 
+def test_all_ways_to_sort_two_joiners_are_tried_up_to_a_bound() -> None:
+    """Among 99 members there are 5,050 ways; with ten queues each that is more than 50,000 queues."""
+    ids = [f"c{index:02d}" for index in range(99)]
+    before, after = side(" ".join(ids), route(x=10)), side(" ".join([*ids, "y", "z"]), route(x=10))
+    found = moved_range(before, after, "y", "z")
+    assert found is not None
+    assert not found.complete
+
+
 def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
     before, after = side("a c", route(x=6)), side("a c j", route(x=6))
     plan = compare(plan_rebalance(None, before, after), before, after, ["AVG_BY_CIRCLE", "CONSISTENT_HASH"])

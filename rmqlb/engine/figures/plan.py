@@ -63,7 +63,7 @@ def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary
     tried = [_try(condition, each) for each in (summary, *places)]
     met = [each for each in tried if each.met]
     unknown = [each for each in tried if each.met is None]
-    return max(met or unknown or tried, key=lambda each: -1 if each.value is None else each.value)
+    return max(met or unknown or tried, key=lambda each: each.value or 0)
 
 
 def _try(condition: Condition, summary: Summary) -> TriedCondition:

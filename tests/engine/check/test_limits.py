@@ -22,6 +22,7 @@ from tests.builders import HERE, route
 from .clusters import AVG_CLASS, DAY, checked, cluster, members, policy
 
 BY_CIRCLE = "AllocateMessageQueueAveragelyByCircle"
+BY_HASH = "AllocateMessageQueueConsistentHash"
 
 
 class Case(NamedTuple):
@@ -191,6 +192,7 @@ def test_every_limit_is_measured_broken_and_kept_above() -> None:
 
 UNSEEN = cluster(replace(members("x"), views=None))
 NO_ROUTE = cluster(members("x y", topics="T U", owners="x - y y"))
+NO_ROUTE_READ = cluster(members("x", topics="T U", lag={0: 5, 1: 0, 2: 0, 3: 0}))
 SPLIT_ROUTE = replace(
     cluster(members("x y")), routes={"T": RouteSighting(route(a=4), HERE, (RouteSighting(route(a=3, b=1), HERE),))}
 )
@@ -289,6 +291,8 @@ INCOMPLETE = [
         None,
         "the offsets of 3 queues are not known (a:1 of T, a:2 of T, a:3 of T)",
     ),
+    Case(NO_ROUTE_READ, "lag", 4, "violated", 5, "a:0 of T"),
+    Case(NO_ROUTE_READ, "lag", 5, "incomplete", None, "the route of topic U is not known"),
     Case(
         cluster(members(f"x {GRPC}")),
         "idle",
@@ -374,6 +378,28 @@ def test_a_rule_may_assume_a_strategy_and_that_is_told() -> None:
 def test_members_that_do_not_say_how_they_consume_are_taken_for_push_consumers() -> None:
     judgement = one(cluster(members("x y", consume_type=None)), "idle", 0)
     assert (judgement.verdict, judgement.basis) == ("holds", "predicted")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "by_client", "basis"),
+    [
+        (AVG_CLASS, True, "predicted"),
+        (AVG_CLASS, False, "predicted"),
+        (BY_CIRCLE, False, "predicted"),
+        (BY_HASH, True, "predicted"),
+        (BY_HASH, None, "predicted"),
+        (BY_HASH, False, None),
+    ],
+)
+def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
+    strategy: str, by_client: bool | None, basis: str | None
+) -> None:
+    """Brokers have AVG and AVG_BY_CIRCLE (`QueryAssignmentProcessor.doLoadBalance`)."""
+    seen = members("x y", strategy=strategy)
+    reports = {name: replace(report, client_rebalance=by_client) for name, report in seen.reports.items()}
+    judgement = one(cluster(replace(seen, reports=reports)), "idle", 2)
+    assert judgement.basis == basis
+    assert judgement.why == ("" if basis else "its members let the broker assign their queues")
 
 
 def test_what_is_assumed_yields_to_what_members_report() -> None:

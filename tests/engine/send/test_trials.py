@@ -98,14 +98,14 @@ ASKED = (
     *("lost", "stored", "not-store-ok", "duplicated", "retried"),
     *("attempts", "failed-attempts", "extra-attempts", "failing-ms"),
 )
-ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]")
+ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]", "share[a]", "share[a]%")
 
 
 @pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
 @pytest.mark.parametrize("figure", [*ASKED, *ASKED_OF_A_BROKER])
 def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: str) -> None:
     scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
-    condition = parse_condition(f"{figure}>=0", SEND_FIGURES)
+    condition = parse_condition(figure.replace("%", "") + (">=0%" if "%" in figure else ">=0"), SEND_FIGURES)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
     singles = [try_on_send(condition, trial).value for trial in trials]
     tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
