@@ -154,3 +154,10 @@ def test_a_pull_that_the_master_holds_is_answered_after_the_loss() -> None:
     heard = last_traffic("c1 c2", "c2", pull_hold_us=15 * SECOND_US)
     assert -15 < min(heard["broker a"]) < -13
     assert max(heard["broker a"]) < 1
+
+
+def test_a_connection_that_has_been_idle_for_too_long_already_is_closed_at_the_loss() -> None:
+    """A broker that closes connections after no time at all, between two heartbeats: at 10 s, and not before."""
+    closing = replace(QUIET, socket_idle_us=0)
+    report = simulate("c1 c2 c3", at("host-loss", "c3"), timers=closing, latency_us=0, explain=True)
+    assert {step.at_us for step in report.steps if "connection of c3 closed" in step.text} == {10 * SECOND_US}
