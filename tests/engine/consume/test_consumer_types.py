@@ -103,6 +103,14 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
     assert again(220, 220, persisted=True) == [0]
 
 
+@pytest.mark.parametrize(("kind", "again_us"), [("push", 0), ("pull", 0), ("lite-pull", 3 * SECOND_US)])
+def test_a_lite_pull_consumer_commits_every_five_seconds_of_its_life(kind: ConsumerType, again_us: int) -> None:
+    """c2 starts at 0, commits at 5 and at 10 s, and leaves at 13 s: what came since 10 s comes again."""
+    report = simulate("c1 c2", at("leave", "c2", 13), consumer_type=kind, all_new=True)
+    late = [each for queue in report.timelines for each in queue.takeovers if each.at_us > 13 * SECOND_US]
+    assert [(each.client_id, each.again_us) for each in late] == [("c1", again_us)] * 4
+
+
 @pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])
 def test_only_push_consumers_are_orderly(scenario: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="only push consumers have a listener"):
@@ -131,6 +139,22 @@ def test_a_member_says_which_consumer_it_is_and_brokers_only_that_it_pulls() -> 
 def test_what_the_user_says_counts() -> None:
     usual, types, findings = consumer_types(group("CONSUME_ACTIVELY", c1="pull"), "push", {"c2": "assign"})
     assert (usual, types, [each.code for each in findings]) == ("push", {"c2": "assign"}, ["assigns-itself"])
+
+    assert consumer_types(group("CONSUME_ACTIVELY"), "push") == ("push", {}, ())
+    assert consumer_types(group(None, c1="pull"), None, {"c1": "push"}) == ("push", {"c1": "push"}, ())
+    assert consumer_types(None, "pull", {"c1": "assign"}) == ("pull", {"c1": "assign"}, ())
+
+
+def test_the_warnings_name_the_first_consumer_and_count_the_others() -> None:
+    def texts(*given: object) -> list[str]:
+        return [each.message for each in consumer_types(*given)[2]]  # type: ignore[arg-type]
+
+    assert texts(group("CONSUME_ACTIVELY"))[0].startswith("c1 and 1 more pulls, and does not say whether")
+    assert texts(group("CONSUME_ACTIVELY", c1="pull"))[0].startswith("c2 pulls, and does not say whether")
+    assert texts(group(None), "assign")[0].startswith("c1 and 1 more assigns itself queues")
+    seen = Seen("here")
+    twice = ConsumerGroup("g", seen, views=(MemberView((Connection("c1"), Connection("c1")), seen),))
+    assert texts(twice, "assign")[0].startswith("c1 assigns itself queues")
 
 
 @pytest.mark.parametrize(

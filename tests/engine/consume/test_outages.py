@@ -66,6 +66,13 @@ def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> N
     assert len(waits) > 10
 
 
+def test_a_broker_that_is_back_answers_pulls_of_its_own_queues_only() -> None:
+    down = [at("broker-down", name, 10) for name in "ab"]
+    report = simulate("c1", *down, at("broker-up", "a", 10.5), at("broker-up", "b", 11.9))
+    assert {0.5 < seconds(line(report, "a", each).unread_us) < 1.9 for each in range(4)} == {True}
+    assert {seconds(line(report, "b", each).unread_us) > 1.9 for each in range(4)} == {True}
+
+
 def test_a_broker_that_stays_away_leaves_queues_that_nobody_reads() -> None:
     report = simulate("c1 c2", at("broker-down", "b"))
     f = report.figures

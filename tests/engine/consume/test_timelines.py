@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
-from rmqlb.model.group_report import QueueTimeline
+from rmqlb.model.group_report import Interval, OwnerState, QueueTimeline
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 
@@ -111,6 +112,30 @@ def test_stretches_are_counted_over_changing_owners() -> None:
     assert (line.several_us, line.longest_several_us) == (200, 200)
     record = Record(explain=False)
     assert figures([line], record, 0, settled=True).queues_several == 1
+
+
+def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
+    def interval(state: OwnerState) -> tuple[Interval, ...]:
+        return (Interval(0, 9, "one", ("c1",)), Interval(9, 10, state, ()))
+
+    lines = [
+        QueueTimeline(QUEUE, interval("none"), (), 50, 40, 0, 0, 45, 3, unread_at_end=True),
+        QueueTimeline(QUEUE, interval("several"), (), 0, 0, 70, 60, 5, 4),
+        QueueTimeline(QUEUE, interval("several"), (), 20, 15, 9, 9, 7, 0),
+        QueueTimeline(QUEUE, interval("outage"), (), 0, 0, 8, 8, 90, 0, 120, 100, unread_at_end=True),
+        QueueTimeline(QUEUE, interval("one"), (), 1, 1, 0, 0, 2, 0, 30, 25),
+    ]
+    found = figures(lines, Record(explain=False), 0, settled=True)
+    assert (found.queues_none, found.longest_none_us, found.none_us) == (3, 40, 71)
+    assert (found.queues_several, found.longest_several_us, found.several_us) == (3, 60, 87)
+    assert (found.queues_outage, found.longest_outage_us, found.total_outage_us) == (2, 100, 150)
+    assert (found.queues_none_at_end, found.queues_several_at_end, found.queues_outage_at_end) == (1, 2, 1)
+    assert (found.unread_us, found.queues_unread_at_end, found.again) == (90, 2, 7)
+    assert figures(lines, Record(explain=False), 0, settled=True, broadcasting=True).queues_several_at_end == 0
+    unknown = [*lines, replace(lines[0], again=None)]
+    assert figures(unknown, Record(explain=False), 0, settled=True).again is None
+    none = figures([], Record(explain=False), 0, settled=True)
+    assert (none.longest_none_us, none.longest_several_us, none.longest_outage_us, none.unread_us) == (0, 0, 0, 0)
 
 
 def test_a_group_that_did_not_settle_has_no_time_for_it() -> None:
