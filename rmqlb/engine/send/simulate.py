@@ -124,12 +124,8 @@ def check(scenario: SendScenario) -> None:
         )
     if scenario.chosen_by is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
-    if scenario.chosen_by is not None and scenario.chosen_by.kind == "function":
-        as_function(scenario.chosen_by.function, SELECTOR)
-    if scenario.chosen_by is not None and (scenario.chosen_by.kind == "queue") != (
-        scenario.chosen_by.queue is not None
-    ):
-        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
+    if scenario.chosen_by is not None:
+        _check_selector(scenario.chosen_by)
     profile_of(scenario.client_version)
 
 
