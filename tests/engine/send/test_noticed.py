@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.fault import _wall_clock
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.run import Run
@@ -97,6 +98,17 @@ def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
     assert run.strategy.items["a"].reachable is detector
 
 
+@pytest.mark.parametrize(("messages", "found"), [(12, False), (13, True)])
+def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> None:
+    """The broker fails at 0 s, is isolated for 10 s, and fails again at 11 s: it is found at 3 s and at 12 s."""
+    failing = Failure("a", ERROR)
+    run = played(
+        route(a=1, b=1), failing, messages=messages, rate=Fraction(1), latency_fault=True, detector=True, retries=1
+    )
+    assert run.tally.by_failure == [2]
+    assert run.strategy.items["a"].reachable is found
+
+
 @pytest.mark.parametrize(
     ("failures", "fields", "draws"),
     [
@@ -128,6 +140,14 @@ def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:
     assert strategy.is_available("a")
 
 
+def test_a_measured_latency_is_a_java_long() -> None:
+    strategy = MQFaultStrategy(True, clock=lambda: 0)
+    strategy.update_fault_item("a", 2**63 - 1)
+    for latency in (2**63, -(2**63) - 1):
+        with pytest.raises(UsageError, match="current_latency"):
+            strategy.update_fault_item("a", latency)
+
+
 def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, SendReport]:
     fast, traced = (simulate_send(topic, scenario, trace=False, skip=skip) for skip in (True, False))
     return fast, traced
@@ -154,3 +174,20 @@ def test_a_jump_stops_before_the_message_with_which_something_happens(threads: i
     assert fast == traced
     assert 0 < fast.failures[0].failed < 778
     assert fast.failures[0].began_ms == pytest.approx(776 / threads, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("version", "timeout_ms", "empty_ms"), [("4.9.7", 500.75, 1), ("4.9.8", 500.75, 1), ("5.0.0", 500.5, 0.1)]
+)
+def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, timeout_ms: float, empty_ms: float) -> None:
+    asked: dict[str, Any] = {"client_version": version, "timeout_ms": 500, "retries": 0}
+    assert played(TWO, Failure("a", TIMEOUT), **asked).last_done == timeout_ms * 1000
+    assert played(TWO, Failure("a", TIMEOUT), **asked | {"timeout_ms": 0}).last_done == empty_ms * 1000
+
+
+@pytest.mark.parametrize(("selector", "skewed"), [(None, True), (Selector("hash", (4, 4, 8)), False)])
+def test_only_a_broker_that_is_avoided_passes_its_turns_on(selector: Selector | None, skewed: bool) -> None:
+    failing = Failure("a", REFUSED)
+    scenario = SendScenario("4.9.7", messages=1200, start_at=0, latency_fault=True, failures=(failing,))
+    report = simulate_send(route(a=4, b=4, c=4), replace(scenario, selector=selector))
+    assert any(finding.code == "skewed" for finding in report.findings) is skewed

@@ -38,6 +38,8 @@ def test_stretches_are_told_apart_and_in_order() -> None:
     assert [profile.since for profile in PROFILES] == sorted((p.since for p in PROFILES), reverse=True)
     for profile in PROFILES:
         assert profile_of(".".join(map(str, profile.since))) is profile
+    for profile in PROFILES[:-1]:
+        assert ".".join(map(str, profile.since)) == profile.name.split()[0]
     assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
 
 
