@@ -140,6 +140,32 @@ def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:
     assert strategy.is_available("a")
 
 
+@pytest.mark.parametrize(
+    "reaction", [REFUSED, TIMEOUT, UNSAFE, ERROR, Reaction("slow", "slow", 0, 90_000)], ids=lambda r: r.kind
+)
+@pytest.mark.parametrize("mode", ["sync", "async", "oneway", "selector"])
+def test_a_clock_of_finer_ticks_changes_no_time(mode: Any, reaction: Reaction) -> None:
+    """Three messages a second need thirds of a microsecond; the first message is sent at 0 all the same."""
+    failing = Failure("a", reaction, end=Moment(us=200_000), notices_us=100_000 if reaction.kind == "timeout" else None)
+    how: Any = {"selector": Selector("hash")} if mode == "selector" else {"mode": mode}
+    scenario = SendScenario("5.1.0", messages=1, start_at=0, latency_fault=True, failures=(failing,), **how)
+    scenario = replace(scenario, timeout_ms=500, duration_us=100_000, first_poll_us=150_000)
+    whole, third = (simulate_send(TWO, replace(scenario, rate=Fraction(rate))) for rate in (1, 3))
+    assert replace(third, scenario=whole.scenario) == whole
+    assert len(whole.attempts or ()) >= 1
+
+
+@pytest.mark.parametrize(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
+def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
+    """Without `notices_us` the NameServer notices nothing, but of the write permission, which it knows."""
+    noticed = 1_000_000 if reaction is REFUSED else None
+    scenario = SendScenario(
+        messages=5, failures=(Failure("a", reaction, notices_us=noticed),), first_poll_us=30_000_000
+    )
+    codes = [finding.code for finding in simulate_send(TWO, scenario).findings]
+    assert ("before-route-poll" in codes) is drops
+
+
 def test_a_measured_latency_is_a_java_long() -> None:
     strategy = MQFaultStrategy(True, clock=lambda: 0)
     strategy.update_fault_item("a", 2**63 - 1)
