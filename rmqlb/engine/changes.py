@@ -73,7 +73,7 @@ class Changes(Struct, frozen=True):
 
 
 def made_up(number: int, taken: Iterable[str] = ()) -> list[str]:
-    """So many client ids that are not taken, zero-padded so that they sort in their order, behind any IP address.
+    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order.
 
     >>> made_up(2, ["made-up-01"])
     ['made-up-02', 'made-up-03']

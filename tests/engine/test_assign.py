@@ -36,8 +36,10 @@ def test_a_member_whose_client_throws_is_told_apart_from_one_that_gets_nothing()
 
 
 def test_when_every_client_throws_there_is_no_assignment() -> None:
-    with pytest.raises(AllocationError, match=r"topic T: Machine room is null for mq MessageQueue \[topic=T"):
+    with pytest.raises(AllocationError, match=r"topic T: Machine room is null for mq MessageQueue \[topic=T") as raised:
         assign(route(a=1), Members(("x",), "MACHINE_ROOM_NEARBY", Settings(broker_zones={})))
+    options = "--broker-zone and --client-zone"
+    assert raised.value.hint == f"say with {options} what the application constructs MACHINE_ROOM_NEARBY with"
 
 
 def test_a_topic_without_readable_queues_leaves_everybody_idle() -> None:
@@ -113,6 +115,16 @@ def test_the_second_process_of_an_id_is_named_as_the_reason_for_a_queue_without_
 def test_every_strategy_says_why_a_member_is_idle(strategy: str, settings: Settings, reason: str) -> None:
     assignment = assign(route(a=1), Members(("x", "y"), strategy, settings))
     assert assignment.idle["y"] == reason
+
+
+def test_in_a_broadcasting_group_only_who_does_not_subscribe_is_idle() -> None:
+    members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}}, broadcasting=True)
+    assert assign(route(a=2), members).idle == {"y": "this consumer does not subscribe to the topic"}
+    assert assign(route(perm=2, a=2), members).idle == dict.fromkeys("xy", "the topic has no readable queue")
+
+
+def test_reasons_are_given_only_when_asked_for() -> None:
+    assert assign(route(a=2), Members(("x",), "AVG")).reasons == {}
 
 
 def test_members_name_their_strategy_as_rocketmq_does() -> None:

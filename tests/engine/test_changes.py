@@ -30,12 +30,13 @@ def test_members_are_replaced_removed_and_added() -> None:
 
 
 def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
-    assert change_members(["9", "10", "8"], Changes(remove=(1,))) == ("10", "8")
+    assert change_members(["9", "10", "8", "7"], Changes(remove=(1,))) == ("10", "7", "8")
 
 
 def test_made_up_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
     assert made_up(2, ["made-up-01"]) == ["made-up-02", "made-up-03"]
     assert sorted(made_up(12)) == made_up(12)
+    assert len(set(made_up(300))) == 300
 
 
 def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:

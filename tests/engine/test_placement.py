@@ -67,6 +67,24 @@ def test_all_ways_to_sort_two_joiners_are_tried_up_to_a_bound() -> None:
     assert not found.complete
 
 
+def test_of_many_ways_to_sort_those_are_tried_that_keep_joiners_together() -> None:
+    """Among 19 members four joiners have 8,855 places: too many for 23 queues, of which 6 move at the fewest."""
+    ids, new = [f"m{index:02d}" for index in range(19)], "wxyz"
+    before = side(" ".join(ids), route(x=23))
+    moved = [
+        plan_rebalance(None, before, side(" ".join([*ids, *(f"{place}{letter}" for letter in new)]), route(x=23)))
+        for place in ["a", *ids]
+    ]
+    found = moved_range(before, side(" ".join([*ids, *new]), route(x=23)), *new)
+    assert found == MovedRange(min(p.summary.moved for p in moved), max(p.summary.moved for p in moved), complete=False)
+
+
+def test_of_one_member_ten_joiners_have_eleven_places() -> None:
+    after = side("m z0 z1 z2 z3 z4 z5 z6 z7 z8 z9", route(x=176))
+    found = moved_range(side("m", route(x=176)), after, *after.members.client_ids[1:])
+    assert found == MovedRange(160, 160)  # the member keeps 16 of 176 wherever it sorts
+
+
 def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
     before, after = side("a c", route(x=6)), side("a c j", route(x=6))
     plan = compare(plan_rebalance(None, before, after), before, after, ["AVG_BY_CIRCLE", "CONSISTENT_HASH"])

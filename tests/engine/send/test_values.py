@@ -112,6 +112,13 @@ def test_conditions_look_at_their_figures(text: str, met: bool) -> None:
     assert try_on_send(parse_condition(text, SEND_FIGURES), report).met is met
 
 
+def test_a_misspelt_broker_is_suggested() -> None:
+    report = simulate_send(route(**{"broker-a": 2, "other": 2}), SendScenario(messages=1))  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as raised:
+        try_on_send(parse_condition("share[broker-b]>1%", SEND_FIGURES), report)
+    assert raised.value.hint == "did you mean broker-a?"
+
+
 @pytest.mark.parametrize("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
 def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
