@@ -73,6 +73,17 @@ def test_a_broker_that_is_back_answers_pulls_of_its_own_queues_only() -> None:
     assert {seconds(line(report, "b", each).unread_us) > 1.9 for each in range(4)} == {True}
 
 
+def test_a_broker_that_goes_twice_in_a_moment_is_pulled_again_by_whichever_retry_arrives_first() -> None:
+    blinks = [
+        each for second in (10, 10.2) for each in (at("broker-down", "a", second), at("broker-up", "a", second + 0.1))
+    ]
+    for trial in range(5):
+        report = simulate("c1", *blinks, trial=trial, explain=True, until_us=20 * SECOND_US)
+        (again,) = [step for step in report.steps if step.what == "pull" and "again" in step.text]
+        assert again.text == "pulls a:0, a:1, a:2, a:3 again"
+        assert line(report, "a", 0).unread_us == again.at_us - 10 * SECOND_US
+
+
 def test_a_broker_that_stays_away_leaves_queues_that_nobody_reads() -> None:
     report = simulate("c1 c2", at("broker-down", "b"))
     f = report.figures

@@ -93,6 +93,16 @@ def test_nothing_is_said_where_nothing_follows_or_it_would_take_long(changes: Ch
     assert takes(GROUP, changes) is None
 
 
+@pytest.mark.parametrize(("queues", "is_told"), [(100, True), (101, False)])
+def test_time_is_told_of_a_thousand_members_times_queues_at_either_end(queues: int, is_told: bool) -> None:
+    """10 members before or after."""
+    nine, ten = (side(" ".join("abcdefghij"[:number]), route(x=queues)) for number in (9, 10))
+    assert (takes(nine, Changes(add=("j",))) is not None) is is_told
+    assert (takes(ten, Changes(remove=("j",))) is not None) is is_told
+    fewer = Changes(read_queues=(QueueCount(queues - 50, "x"),))
+    assert (takes(ten, fewer) is not None) is is_told
+
+
 def test_a_window_without_end_is_not_called_a_window() -> None:
     idle = side("a b", route(x=0))
     found = takes(side("a a b", route(x=6)), Changes(add=("d",)))

@@ -19,6 +19,7 @@ from rmqlb.engine.consume.simulate import GroupSimulation, simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials, summarise
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
+from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
@@ -162,6 +163,26 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     assert single[worst.worst_trial].longest_none_us == worst.worst
     assert sorted(each.longest_none_us for each in single)[9] == worst.median
     assert trials.settled == 20
+
+
+@pytest.mark.parametrize(
+    ("number", "median", "p95"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (500, 250, 475)]
+)
+def test_quantiles_are_the_smallest_value_that_so_many_trials_do_not_exceed(number: int, median: int, p95: int) -> None:
+    """Trials that have taken 1, 2, 3, … queues."""
+    one = simulate("c1").figures
+    found = summarise([replace(one, taken=taken) for taken in range(1, number + 1)])
+    assert found.spreads["taken"] == FigureSpread(median, p95, number, number - 1)
+    assert found.spreads["queues_none"] == FigureSpread(0, 0, 0, 0)
+
+
+def test_a_figure_that_some_trials_do_not_know_has_no_spread_but_the_time_to_settle() -> None:
+    one = simulate("c1").figures
+    figures = [replace(one, settled_us=None, again=None), replace(one, settled_us=7, again=3), one]
+    found = summarise(figures)
+    assert (found.trials, found.settled) == (3, 2)
+    assert found.spreads["settled_us"] == FigureSpread(0, 7, 7, 1)
+    assert "again" not in found.spreads
 
 
 def test_at_least_one_trial() -> None:
