@@ -250,6 +250,22 @@ def test_a_member_whose_strategy_throws_keeps_what_it_holds() -> None:
     assert set(asked) == {"g"}
 
 
+@pytest.mark.parametrize("topic", ["T", "U"])
+def test_a_topic_whose_strategy_throws_does_not_settle_the_others(topic: str) -> None:
+    """The lock of one that is killed outlives it for up to a minute."""
+
+    def throws_for_one(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        if queues[0].topic == topic:
+            raise ValueError("not this one")
+        return averagely(group, client_id, queues, client_ids)
+
+    members = Members(("a", "b"), throws_for_one)
+    killed = GroupScenario((Event("crash", 5 * S, "b"),), orderly=True)
+    report = simulate_group("g", members, [route("T", x=3), route("U", x=3)], killed)
+    owners = [each.intervals[-1].owners for each in report.timelines if each.queue.topic != topic]
+    assert owners == [("a",)] * 3
+
+
 def test_a_wrong_answer_ends_a_simulation_too() -> None:
     def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
         return None if len(client_ids) == 3 else queues

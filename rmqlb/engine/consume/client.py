@@ -255,7 +255,6 @@ class Client:
         self.frozen = False
         for lost in self.connections.lost:
             self.world.clock.call(self.world.timers.close_us, lost.end)
-        self.connections.beating = False
         self.world.note_settled(self)
 
     def _run_timers(self) -> None:

@@ -13,6 +13,7 @@ from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.clock import Steps
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.world import World
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, TopicRouteData
 from tests.builders import route
@@ -22,10 +23,10 @@ LATENCY_US = 1000
 LATER_US = 10 * SECOND_US
 
 
-def lone_client() -> tuple[World, Client]:
+def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[World, Client]:
     """A client that knows one broker and is connected to it, in a world where nothing else happens."""
     routes = (route(a=4),)
-    scenario = GroupScenario(latency_us=LATENCY_US)
+    scenario = GroupScenario(latency_us=latency_us, consumer_type=kind)
     world = World(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
     client = Client("c1", number=0, strategy="AVG", topics=("T",), world=world, created_us=0)
     view = world.name_server.views["T"]
@@ -52,6 +53,66 @@ def greeted(world: World, client: Client, meanwhile: Callable[[], None] = lambda
     world.clock.call(1, meanwhile)
     run_until(world, LATER_US)
     return moments
+
+
+@pytest.mark.parametrize(
+    ("connected", "loss", "arrives", "after_us"),
+    [
+        (True, None, True, 0),
+        (False, None, True, Timers().connect_us),
+        (True, "its process", False, 0),
+        (False, "its process", False, 0),
+        (True, "its machine", False, Timers().rpc_timeout_us),
+        (False, "its machine", False, Timers().rpc_timeout_us),
+    ],
+)
+def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machine_is_lost(
+    connected: bool, loss: str | None, arrives: bool, after_us: int
+) -> None:
+    world, client = lone_client(latency_us=0)
+    broker = next(iter(client.connections.addresses))
+    if not connected:
+        client.connections.connected.clear()
+    if loss is not None:
+        broker.stop(silent=loss == "its machine")
+    found: list[tuple[bool, int]] = []
+
+    def request() -> Steps:
+        found.append(((yield from client.connections.request(broker)), world.clock.now))
+
+    world.clock.start(request())
+    run_until(world, LATER_US)
+    assert found == [(arrives, after_us)]
+    assert (broker in client.connections.connected) == (connected or arrives)
+
+
+@pytest.mark.parametrize(("kind", "beats"), [("push", True), ("pull", False), ("lite-pull", False)])
+def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: ConsumerType, beats: bool) -> None:
+    """`RebalancePushImpl.messageQueueChanged`; not when the next rebalance changes nothing."""
+    world, client = lone_client(kind=kind)
+    broker = next(iter(client.connections.addresses))
+    broker.beat(client, at_us=0)
+
+    def rebalance() -> Steps:
+        yield from client.queues.rebalance_by_topic("T")
+
+    for begin_us in (5 * SECOND_US, 7 * SECOND_US):
+        world.clock.start(rebalance(), begin_us)
+    run_until(world, LATER_US)
+    assert len(client.queues.working()) == 4
+    assert 5 * SECOND_US * beats <= broker.last_beat_us(client) <= 6 * SECOND_US * beats
+
+
+def test_a_broker_tells_all_of_the_group_and_names_them() -> None:
+    report = simulate("c1 c2", at("join", "c3"), at("crash", "c1", 20), at("leave", "c2", 30), explain=True)
+    notices = {step.text for step in report.steps if step.what == "notice" and step.who == "broker a"}
+    assert notices == {
+        "hears c3 for the first time: tells c1, c2, c3",
+        "finds the connection of c1 closed: tells c2, c3",
+        "is told that c2 goes: tells c3",
+    }
+    alone = simulate("c1", at("leave", "c1"), explain=True, until_us=20 * SECOND_US)
+    assert {step.text for step in alone.steps if step.what == "notice"} == {"is told that c1 goes: tells nobody"}
 
 
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:

@@ -81,6 +81,8 @@ def both(
 
 
 LATE = at("join", "n", 6_000)
+RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECOND_US)
+"""The last renewal before an event is in the quiet time."""
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ LATE = at("join", "n", 6_000)
         ("x y", (at("route-change", "T", read_queues=0), LATE), {"client_version": "5.3.1"}),
         ("x y", (LATE,), {"timers": Timers(notify_batch_us=15 * SECOND_US, heartbeat_us=70 * SECOND_US)}),
         ("x y", (LATE,), {"timers": Timers(lock_renewal_us=30 * SECOND_US), "orderly": True, "explain": True}),
+        ("x y", (at("crash", "x", 6_000),), {"timers": RARE_RENEWALS, "orderly": True}),
         ("x y", (LATE,), {"strategy": "CONFIG", "explain": True}),
     ],
 )

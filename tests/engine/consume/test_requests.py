@@ -35,6 +35,16 @@ def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_f
         assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
 
 
+def test_only_a_lock_that_another_consumer_holds_is_told_as_one() -> None:
+    """c1 takes its queues as it starts; the locks of c2 outlive it for up to a minute."""
+    started = simulate("c1", orderly=True, all_new=True, explain=True)
+    assert started.figures.taken == 8
+    assert not [step for step in started.steps if step.what == "lock"]
+    killed = simulate("c1 c2", at("crash", "c2"), orderly=True, explain=True)
+    told = {(step.who, step.text) for step in killed.steps if step.what == "lock"}
+    assert told == {("c1", f"cannot lock b:{number}: c2 holds it") for number in range(4)}
+
+
 @pytest.mark.parametrize("latency_us", [0, 40_000])
 def test_a_logical_queue_that_no_broker_serves_is_taken_after_a_question_to_the_name_server(latency_us: int) -> None:
     """Four queues of which two are mapped; the others have an owner, and a round trip is the least that it takes."""

@@ -25,12 +25,18 @@ def hold(
 
 
 def read(
-    *holds: Hold, there: tuple[tuple[int, bool], ...] = ((0, True),), end_us: int = 1000, latency_us: int = 0
+    *holds: Hold,
+    there: tuple[tuple[int, bool], ...] = ((0, True),),
+    end_us: int = 1000,
+    latency_us: int = 0,
+    broadcasting: bool = False,
 ) -> QueueTimeline:
     record = Record(explain=False)
     record.holds = list(holds)
     record.there[QUEUE] = list(there)
-    lines = timelines(record, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}), {}, end_us)
+    lines = timelines(
+        record, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}, broadcasting=broadcasting), {}, end_us
+    )
     assert len(lines) == 1
     return lines[0]
 
@@ -72,7 +78,7 @@ def test_a_stored_offset_is_there_after_half_of_a_round_trip(taken_at: int, agai
     assert [takeover.again for takeover in line.takeovers] == [again]
 
 
-@pytest.mark.parametrize(("since", "again"), [(0, [0, 30]), (-500, [0])])
+@pytest.mark.parametrize(("since", "again"), [(0, [0, 30]), (-1, [0]), (-500, [0])])
 def test_where_an_owner_from_before_the_start_began_is_not_known(since: int, again: list[int]) -> None:
     """One that came at 0 began there, and its 30 come again; of one from before only what it stored is known."""
     first = hold("c1", since, 30, persisted=False)
@@ -94,6 +100,12 @@ def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
         ("none", 130),
         ("one", 1000),
     ]
+
+
+@pytest.mark.parametrize("broadcasting", [False, True])
+def test_a_queue_that_is_taken_at_the_very_start_is_taken(broadcasting: bool) -> None:
+    line = read(hold("c1", -1, None), hold("c2", 0, None), hold("c3", 7, None), broadcasting=broadcasting)
+    assert [(takeover.client_id, takeover.at_us) for takeover in line.takeovers] == [("c2", 0), ("c3", 7)]
 
 
 def test_a_queue_that_is_lost_is_gone_whoever_holds_it() -> None:
