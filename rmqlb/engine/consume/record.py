@@ -196,9 +196,9 @@ class Record:
         self.resuming: set[Hold] = set()
 
     def take(self, hold: Hold) -> None:
-        """A queue is taken; from 0 on that is a change."""
+        """A queue is taken; before the start that is no change."""
         self.holds.append(hold)
-        self.last_change_us = max(self.last_change_us, hold.from_us) if hold.from_us >= 0 else self.last_change_us
+        self.last_change_us = max(self.last_change_us, hold.from_us)
 
     def drop(self, hold: Hold, at_us: int, *, persisted: bool) -> None:
         """It is dropped, or its owner ends."""

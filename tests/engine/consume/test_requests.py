@@ -35,6 +35,14 @@ def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_f
         assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
 
 
+def test_a_broker_name_without_a_master_gives_no_lock_and_takes_none_back() -> None:
+    """c1 gives up the half of c2, which nobody locks."""
+    report = simulate(
+        "c1", at("join", "c2"), routes=[route(a=4, masters=False)], orderly=True, until_us=100 * SECOND_US
+    )
+    assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": (), "a3": ()}
+
+
 def test_only_a_lock_that_another_consumer_holds_is_told_as_one() -> None:
     """c1 takes its queues as it starts; the locks of c2 outlive it for up to a minute."""
     started = simulate("c1", orderly=True, all_new=True, explain=True)

@@ -198,6 +198,7 @@ def test_a_group_without_events_is_settled_from_the_beginning() -> None:
 def test_members_that_all_start_at_once_take_their_first_queues_after_a_second() -> None:
     report = simulate("c1 c2 c3", all_new=True, latency_us=0)
     assert {each.at_us for queue in report.timelines for each in queue.takeovers} == {SECOND_US}
+    assert report.figures.settled_us == SECOND_US
     assert owners_at_the_end(report)["a0"] == ("c1",)
 
 

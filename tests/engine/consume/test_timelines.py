@@ -108,6 +108,15 @@ def test_a_queue_that_is_taken_at_the_very_start_is_taken(broadcasting: bool) ->
     assert [(takeover.client_id, takeover.at_us) for takeover in line.takeovers] == [("c2", 0), ("c3", 7)]
 
 
+def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
+    """It is frozen from 30 to 60 and from 90 to 120; its broker is away before, between, behind, and over an edge."""
+    held = hold("c1", 0, 150)
+    held.freezes = [(30, 60), (90, 120)]
+    held.pauses = [(10, 20), (40, 50), (55, 65), (70, 80), (130, None)]
+    turns = [(10, 20), (60, 65), (70, 80), (130, 150)]
+    assert list(held.turns()) == [each for on, off in turns for each in ((on, True), (off, False))]
+
+
 def test_a_queue_that_is_lost_is_gone_whoever_holds_it() -> None:
     line = read(hold("c1", -500, 400), there=((0, True), (300, False)))
     assert [(interval.state, interval.owners) for interval in line.intervals] == [
