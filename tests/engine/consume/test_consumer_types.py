@@ -33,6 +33,7 @@ def firsts(kind: ConsumerType, **more: Any) -> list[tuple[float, float]]:
 def test_the_first_heartbeat_of_one_that_pulls_is_its_timers_and_it_pulls_at_once(kind: ConsumerType) -> None:
     assert all(after >= 1 and pulls < 0.1 for after, pulls in firsts(kind))
     assert all(1 <= after < 2.2 and 0.5 <= pulls < 0.6 for after, pulls in firsts("push"))
+    assert {pulls for _, pulls in firsts(kind, latency_us=0)} == {0}
     heard = []
     for each in ("push", kind):
         report = simulate("c1 c2", at("join", "c3"), consumer_type=each, explain=True)
