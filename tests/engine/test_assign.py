@@ -125,6 +125,10 @@ def test_in_a_broadcasting_group_only_who_does_not_subscribe_is_idle() -> None:
 
 def test_reasons_are_given_only_when_asked_for() -> None:
     assert assign(route(a=2), Members(("x",), "AVG")).reasons == {}
+    everybody = Members(("x",), "AVG", broadcasting=True)
+    assert assign(route(a=1), everybody).reasons == {}
+    told = assign(route(a=1), everybody, explain=True).reasons
+    assert told == {MessageQueue("T", "a", 0): "BROADCASTING: every consumer reads every queue"}
 
 
 def test_members_name_their_strategy_as_rocketmq_does() -> None:

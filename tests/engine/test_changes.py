@@ -150,8 +150,14 @@ def test_a_static_topic_does_not_follow_brokers() -> None:
     info = TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})
     static = TopicRouteData("T", (), (), None, {"a": info})
     assert change_route(static, Changes(add=(1,))) is static
-    with pytest.raises(UsageError, match="static topic"):
-        change_route(static, Changes(remove_brokers=("a",)))
+    for changes in (
+        Changes(remove_brokers=("a",)),
+        Changes(add_brokers=(NewBroker("b", 1),)),
+        Changes(read_queues=(QueueCount(1),)),
+        Changes(write_queues=(QueueCount(1),)),
+    ):
+        with pytest.raises(UsageError, match="static topic"):
+            change_route(static, changes)
 
 
 def test_a_change_reads_as_words() -> None:

@@ -55,7 +55,7 @@ def test_a_limit_does_not_hold_that_some_order_of_unknown_ids_breaks(text: str, 
         assert (tried.value, tried.met) == (value, met)
 
 
-OBSERVED = [("a", "a"), ("a", ""), ("b", "a"), ("b", "a b")]
+OBSERVED = [("a", "a b"), ("a", ""), ("b", "a"), ("b", "b")]
 """Predicted and observed owners of four queues."""
 
 

@@ -140,6 +140,16 @@ def test_the_judge_counts_idle_unowned_and_multiply_owned() -> None:
     assert (measured.least, measured.most, measured.mean, measured.max_over_mean) == (0, 2, 1.0, 2.0)
 
 
+def test_an_owner_that_is_no_member_any_more_shares_its_id_with_nobody() -> None:
+    owned = {queue: (owner,) for queue, owner in zip(queues(3), ("gone", "a", "b"), strict=True)}
+    assert spread(owned, ("a", "b", "b")).shared_id == 1
+
+
+def test_the_plan_counts_the_queues_that_producers_see_on_both_sides() -> None:
+    summary = plan_rebalance(None, side("a", route(x=4)), side("a", route(x=4, y=2))).summary
+    assert (summary.publish_before, summary.publish_after) == (4, 6)
+
+
 def test_most_over_mean_is_the_number_that_one_would_write() -> None:
     ids = tuple("abcdefg")
     owners = {queue: (ids[place % 7],) for place, queue in enumerate(queues(15))}
