@@ -104,6 +104,8 @@ RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECON
         ("x y", (at("route-change", "T", read_queues=0), LATE), {"client_version": "5.3.1"}),
         ("x y", (LATE,), {"timers": Timers(notify_batch_us=15 * SECOND_US, heartbeat_us=70 * SECOND_US)}),
         ("x y", (LATE,), {"timers": Timers(lock_renewal_us=30 * SECOND_US), "orderly": True, "explain": True}),
+        ("x y", (at("route-change", "T", read_queues=0), LATE), {}),
+        ("x y", (LATE,), {"routes": (*TWO_TOPICS, TopicRouteData("V", (), ()))}),
         ("x y", (at("crash", "x", 6_000),), {"timers": RARE_RENEWALS, "orderly": True}),
         ("x y", (LATE,), {"strategy": "CONFIG", "explain": True}),
     ],

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.model.group_scenario import SECOND_US
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.model.group import QueueState
+from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.builders import route
-from tests.engine.consume.groups import at, line, owners_at_the_end, simulate
+from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
 
 LOST = at("broker-loss", "b", 10), at("join", "c2", 12)
 """The NameServers name the lost broker until two minutes have passed, so that the one that joins asks it."""
@@ -41,6 +44,19 @@ def test_a_broker_name_without_a_master_gives_no_lock_and_takes_none_back() -> N
         "c1", at("join", "c2"), routes=[route(a=4, masters=False)], orderly=True, until_us=100 * SECOND_US
     )
     assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": (), "a3": ()}
+
+
+@pytest.mark.parametrize(("version", "lag", "after"), [("4.9.7", 3, 20), ("4.9.7", 0, 0), ("5.5.0", 3, 0)])
+def test_older_clients_keep_the_lock_of_a_queue_with_cached_messages(version: str, lag: int, after: float) -> None:
+    """`ProcessQueue.hasTempMessage`: `unlockDelay` gives the lock back 20 s after the queue; c2 takes a2 and a3."""
+    states = {queue: QueueState(broker_offset=9, consumer_offset=9 - lag) for queue in route(a=4).subscribe_queues()}
+    scenario = GroupScenario((at("join", "c2"),), orderly=True, client_version=version)
+    report = simulate_group("g", Members(("c1",), "AVG"), [route(a=4)], scenario, states=states)
+    for number in (2, 3):
+        (given_up,) = (each.to_us for each in line(report, "a", number).intervals if each.owners == ("c1",))
+        (taken,) = line(report, "a", number).takeovers
+        # As often as c2 tries again: every 20 s, and 5.0.0 and newer twice a second.
+        assert after <= seconds(taken.at_us - given_up) <= after + 20
 
 
 def test_only_a_lock_that_another_consumer_holds_is_told_as_one() -> None:
