@@ -329,6 +329,16 @@ def test_latencies_are_distributed_as_asked_for() -> None:
     assert max(distances) < 1.95 / sqrt(len(took))
 
 
+def test_a_broker_without_an_address_costs_no_more_by_a_clock_of_finer_ticks() -> None:
+    """An order topic's queues stay listed when the broker is dropped; three messages a second need thirds of a tick."""
+    topic = replace(THREE, order_topic_conf="a:4;b:4;c:4")
+    failing = Failure("a", TIMEOUT, notices_us=0)
+    scenario = SendScenario(messages=9, rate=Fraction(3), failures=(failing,), first_poll_us=1)
+    hold_equal(topic, scenario, range(4))
+    report = simulate_send(topic, scenario)
+    assert "MQClientException" in {attempt.outcome for attempt in report.attempts or ()}
+
+
 def test_phases_are_spread_over_the_millisecond() -> None:
     scenario = SendScenario(
         messages=1, retries=1, failures=tuple(Failure(name, TIMEOUT) for name in "abc"), overshoot_us=250

@@ -166,6 +166,15 @@ def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, d
     assert ("before-route-poll" in codes) is drops
 
 
+def test_a_failure_is_first_felt_by_the_first_attempt_that_fails_of_it() -> None:
+    """A retry takes b's next queue, so that a has its turn at 0, 1, 3 and 5 s."""
+    failing = Failure("a", REFUSED, Moment(us=500_000))
+    (failure,) = simulate_send(
+        TWO, SendScenario(messages=6, rate=Fraction(1), start_at=0, failures=(failing,))
+    ).failures
+    assert (failure.failed, failure.began_ms, failure.first_failed_ms) == (3, 500.0, 1000.0)
+
+
 def test_a_measured_latency_is_a_java_long() -> None:
     strategy = MQFaultStrategy(True, clock=lambda: 0)
     strategy.update_fault_item("a", 2**63 - 1)
