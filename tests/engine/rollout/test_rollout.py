@@ -374,7 +374,7 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
         ({"becomes": {"a": "b"}}, "a cannot come back as b: another member has that id"),
         ({"becomes": {"a": "x", "b": "x"}}, "a cannot come back as x: another member has that id"),
         ({"becomes": {"a": ""}}, "a cannot come back with an empty client id"),
-        ({"trials": 0}, "0 trials: at least one is needed"),
+        ({"trials": 0}, "trials is 0: a number from 1 to 1000000 is needed"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:
