@@ -278,8 +278,9 @@ def test_results_do_not_depend_on_the_company_a_trial_is_in() -> None:
         SendScenario(failures=tuple(Failure(name, READ_ONLY) for name in "abc")),
         SendScenario(timeout_per_request_ms=-1),
         SendScenario(rate=Fraction(10**9 + 1, 10**9 - 1)),
+        SendScenario(messages=10**6, timeout_ms=2**31 - 1),
     ],
-    ids=["async", "starts with a message", "ends with a message", "an empty list", "negative", "too many ticks"],
+    ids=["async", "starts with a message", "ends with a message", "no queue", "negative", "too many ticks", "long"],
 )
 def test_other_scenarios_are_left_to_the_engine(scenario: SendScenario) -> None:
     assert lanes(THREE, scenario) is None
