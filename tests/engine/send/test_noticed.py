@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.fault import _wall_clock
+from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
+from rmqlb.engine.send.tally import Tally, Timeline
 from rmqlb.engine.send.world import World
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Selector
@@ -173,6 +175,32 @@ def test_a_failure_is_first_felt_by_the_first_attempt_that_fails_of_it() -> None
         TWO, SendScenario(messages=6, rate=Fraction(1), start_at=0, failures=(failing,))
     ).failures
     assert (failure.failed, failure.began_ms, failure.first_failed_ms) == (3, 500.0, 1000.0)
+
+
+@pytest.mark.parametrize("selector", [None, Selector("hash")], ids=["sync", "selector"])
+@pytest.mark.parametrize(("us", "stored"), [(500_000, 1), (500_001, 0)])
+def test_an_answer_that_takes_the_whole_budget_is_in_time(selector: Selector | None, us: int, stored: int) -> None:
+    fields: dict[str, Any] = {"timeout_ms": 500, "retries": 0, "selector": selector}
+    assert simulate_send(TWO, SendScenario(messages=1, latency=constant(us, "x"), **fields)).totals.stored == stored
+
+
+def test_a_time_line_has_at_most_120_slices() -> None:
+    line = Timeline(Tally((), ()), 1)
+    for _ in range(119):
+        line.mark()
+    assert (line.next_at, len(line.slices(120, 1))) == (120, 120)
+    line.mark()
+    assert (line.next_at, len(line.slices(121, 1))) == (122, 61)
+
+
+def test_only_the_first_list_begins_where_it_is_told() -> None:
+    """The route changes at 1 s: the second list's round robin starts at a random place."""
+    failing = Failure("b", READ_ONLY)
+    scenario = SendScenario(messages=2, rate=Fraction(1, 2), start_at=0, failures=(failing,), first_poll_us=1_000_000)
+    runs = [simulate_send(route(a=8, b=1), replace(scenario, seed=seed)) for seed in range(8)]
+    picked = [[attempt.queue_id for attempt in each.attempts or ()] for each in runs]
+    assert {first for first, _ in picked} == {0}
+    assert len({second for _, second in picked}) > 2
 
 
 def test_a_measured_latency_is_a_java_long() -> None:
