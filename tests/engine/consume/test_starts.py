@@ -112,6 +112,14 @@ def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -
     assert found == (ms(NOON - timedelta(minutes=30) + timedelta(seconds=1)),)
 
 
+@pytest.mark.parametrize(("late_ms", "moments"), [(0, 1), (3000, 1), (3001, 2)])
+def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, moments: int) -> None:
+    """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
+    start = NOON + timedelta(milliseconds=late_ms)
+    text = f"{NOON - timedelta(minutes=30):%Y%m%d%H%M%S}"
+    assert len(timestamps({"a": report("a", text, start)}, ["a"])) == moments
+
+
 def test_a_text_that_was_set_may_be_of_any_zone() -> None:
     reports = {"a": report("a", "20261101000000", NOON)}
     midnight = datetime(2026, 11, 1, tzinfo=UTC)
