@@ -1,5 +1,5 @@
 # rmqlb(1) completion for bash 4.4 or newer.
-# Written by python -m rmqlb.cli.manual from the code: change that instead.
+# Written by python -m tools.manual from the code: change that instead.
 
 # Offer what begins as the current word does, quoted as that is: names come from a cluster.
 _rmqlb_words() {

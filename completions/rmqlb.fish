@@ -1,4 +1,4 @@
-# rmqlb(1) completion for fish. Written by python -m rmqlb.cli.manual from the code: change that instead.
+# rmqlb(1) completion for fish. Written by python -m tools.manual from the code: change that instead.
 
 # Whether the command that is being typed is this one.
 function __rmqlb_at

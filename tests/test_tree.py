@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 import rmqlb
-from rmqlb.cli.manual.roff import escaped
-from rmqlb.cli.manual.tree import CommandPage, command_tree
-from rmqlb.cli.manual.values import value_of
 from rmqlb.cli.results import result_of
 from rmqlb.version import __version__
+from tools.manual.roff import escaped
+from tools.manual.tree import CommandPage, command_tree
+from tools.manual.values import value_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(rmqlb.__file__).parent
@@ -61,7 +61,7 @@ def test_there_is_a_transcript_in_every_format(command: CommandPage) -> None:
 @each_single_command
 def test_there_are_a_page_completions_and_a_schema(command: CommandPage) -> None:
     path = ROOT / "man" / "man1" / f"{command.page}.1"
-    assert path.exists(), "run python -m rmqlb.cli.manual"
+    assert path.exists(), "run python -m tools.manual"
     page = path.read_text(encoding="utf-8")
     for option in command.options:
         assert all(escaped(name) in page for name in option.names)

@@ -18,10 +18,10 @@ import yaml
 
 from fuzz.command_lines.lines import Case
 from fuzz.command_lines.running import Ran
-from rmqlb.cli.manual.tree import command_tree
 from rmqlb.views.explanations import explanations
 from rmqlb.views.formats.text import visible, width
 from tests.schemas import problems
+from tools.manual.tree import command_tree
 
 Check = Callable[[Case, Ran], Iterator[str]]
 

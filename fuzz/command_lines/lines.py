@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from fuzz.command_lines.options import MADE_UP, NEEDS, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
-from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
-from rmqlb.cli.manual.values import value_of
 from rmqlb.cli.options.shared import NATIVE, SOURCE
+from tools.manual.tree import CommandPage, OptionPage, command_tree
+from tools.manual.values import value_of
 
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""

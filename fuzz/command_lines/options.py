@@ -1,7 +1,7 @@
 """Values for every option of every command: mostly what is there in the cluster, sometimes what is not.
 
 An option that is added is covered when its metavar is one of those below, or when completion knows its words
-(`rmqlb.cli.manual.values`). Otherwise a test asks for a line here.
+(`tools.manual.values`). Otherwise a test asks for a line here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.cli.manual.tree import CommandPage, OptionPage
-from rmqlb.cli.manual.values import known_value
 from rmqlb.cli.values.events import EXAMPLES
 from rmqlb.engine.allocate import NAMES
+from tools.manual.tree import CommandPage, OptionPage
+from tools.manual.values import known_value
 
 MADE_UP = "10.9.8.7@new"
 """A client id that no cluster has."""

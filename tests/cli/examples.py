@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from rmqlb.cli.manual.tree import CommandPage
+from tools.manual.tree import CommandPage
 
 from .run import ROOT, Ran, environment, run
 from .shells import program

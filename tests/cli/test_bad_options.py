@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
-from rmqlb.cli.manual.values import value_of
 from rmqlb.views.explanations import explanations
 from tests.test_golden import BASIC, CONTEXTS
+from tools.manual.tree import CommandPage, OptionPage, command_tree
+from tools.manual.values import value_of
 
 from .run import ROOT, error_of, instead, run
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.manual.tree import CommandPage, command_tree
-from rmqlb.cli.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of
 from rmqlb.cli.values.sections import SECTIONS
 from rmqlb.views.report import FORMATS
 from tests.replay_remoting import cluster
 from tests.test_golden import BASIC
+from tools.manual.tree import CommandPage, command_tree
+from tools.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of
 
 from .examples import may_end_with, run_example
 from .run import ROOT, instead, run
@@ -144,7 +144,7 @@ def test_completion_knows_what_each_metavar_stands_for(command: CommandPage) -> 
         for option in (*command.options, *command.arguments)
         if option.metavar is not None and known_value(command, option) is None
     }
-    assert not unknown, "say in rmqlb/cli/manual/values.py what is offered there"
+    assert not unknown, "say in tools/manual/values.py what is offered there"
 
 
 def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.manual.tree import CommandPage, command_tree
-from rmqlb.cli.manual.values import value_of
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.report import FORMATS
+from tools.manual.tree import CommandPage, command_tree
+from tools.manual.values import value_of
 
 from .run import ROOT
 from .shells import SCRIPTS, SHELLS, environment, need, offered, program, typed_in_bash

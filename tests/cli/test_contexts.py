@@ -13,10 +13,10 @@ from urllib.parse import parse_qs, quote
 import pytest
 import yaml
 
-from rmqlb.cli.manual.tree import CommandPage, command_tree
 from rmqlb.views.report import FORMATS
 from tests.replay_dashboard import Replay, dashboard
 from tests.test_golden import BASIC
+from tools.manual.tree import CommandPage, command_tree
 
 from .configured import Desk, settings
 from .run import EXAMPLE, Ran, command, environment, run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.manual.tree import CommandPage, OptionPage, command_tree
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.spark.settings import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
+from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, error_of, run
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rmqlb.cli.manual.tree import command_tree
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
+from tools.manual.tree import command_tree
 
 from .configured import Desk, settings
 from .run import EXAMPLE, ROOT, run

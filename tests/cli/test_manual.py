@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.manual.__main__ import write
-from rmqlb.cli.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
-from rmqlb.cli.manual.files import all_files
-from rmqlb.cli.manual.help_text import Listing, parse_help
-from rmqlb.cli.manual.roff import Page, escaped
-from rmqlb.cli.manual.snapshot_page import EXAMPLE, keys
-from rmqlb.cli.manual.strategies_page import CASES, picture
-from rmqlb.cli.manual.tree import command_tree
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.written.config_file import read_project_file, read_user_file
+from tools.manual.__main__ import write
+from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
+from tools.manual.files import all_files
+from tools.manual.help_text import Listing, parse_help
+from tools.manual.roff import Page, escaped
+from tools.manual.snapshot_page import EXAMPLE, keys
+from tools.manual.strategies_page import CASES, picture
+from tools.manual.tree import command_tree
 
 from .run import ROOT
 from .shells import need
@@ -49,7 +49,7 @@ def test_what_is_committed_is_what_is_made() -> None:
         for path in (ROOT / folder).rglob("*")
         if path.is_file()
     }
-    assert committed == FILES, "run python -m rmqlb.cli.manual"
+    assert committed == FILES, "run python -m tools.manual"
 
 
 def test_pages_of_commands_that_are_gone_are_removed(tmp_path: Path) -> None:

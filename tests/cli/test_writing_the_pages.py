@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rmqlb.cli.manual.__main__ import write
-from rmqlb.cli.manual.files import all_files
+from tools.manual.__main__ import write
+from tools.manual.files import all_files
 
 
 def test_pages_of_commands_that_are_gone_go_and_pages_of_others_stay(tmp_path: Path) -> None:

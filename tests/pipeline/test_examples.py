@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.cli.manual.tree import command_tree
 from tests.cli.run import run
+from tools.manual.tree import command_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.cli.exit_codes import MEANINGS, ExitCode
-from rmqlb.cli.manual.help_text import Listing
-from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
-from rmqlb.cli.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
+from tools.manual.help_text import Listing
+from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
+from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rmqlb.cli.manual.roff import Page
 from rmqlb.engine.allocate import NAMES, SIMPLE, WRAPPERS, allocate
 from rmqlb.model.message_queue import MessageQueue
+from tools.manual.roff import Page
 
 _TOPIC = "T"
 _MEMBERS = ("10.0.0.1@g", "10.0.0.2@g", "10.0.0.3@g")

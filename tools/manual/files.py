@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rmqlb.cli.manual.bash import bash_script
-from rmqlb.cli.manual.command_page import command_page
-from rmqlb.cli.manual.config_page import config_page
-from rmqlb.cli.manual.fish import fish_script
-from rmqlb.cli.manual.snapshot_page import snapshot_page
-from rmqlb.cli.manual.strategies_page import strategies_page
-from rmqlb.cli.manual.tree import command_tree
-from rmqlb.cli.manual.zsh import zsh_script
+from tools.manual.bash import bash_script
+from tools.manual.command_page import command_page
+from tools.manual.config_page import config_page
+from tools.manual.fish import fish_script
+from tools.manual.snapshot_page import snapshot_page
+from tools.manual.strategies_page import strategies_page
+from tools.manual.tree import command_tree
+from tools.manual.zsh import zsh_script
 
 
 def all_files() -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rmqlb.cli.manual.roff import Marked, Page, bold, coded, escaped, italic
-from rmqlb.cli.manual.tree import CommandPage
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
 from rmqlb.sources.written.config_places import PROJECT_FILE
 from rmqlb.views.report import FORMATS
+from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
+from tools.manual.tree import CommandPage
 
 USER_EXAMPLE = """\
 context: staging

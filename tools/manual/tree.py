@@ -11,7 +11,7 @@ from typer import _click as click
 from typer.core import TyperGroup, TyperOption
 
 from rmqlb.cli.main import app
-from rmqlb.cli.manual.help_text import HelpText, parse_help
+from tools.manual.help_text import HelpText, parse_help
 
 PROGRAM = "rmqlb"
 OPTIONS = "Options"

@@ -6,11 +6,11 @@ Names come from the cache (`known_names.py`) and go to `compadd` as words, which
 from __future__ import annotations
 
 from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
-from rmqlb.cli.manual.tree import CommandPage, OptionPage
-from rmqlb.cli.manual.values import Value, value_of
+from tools.manual.tree import CommandPage, OptionPage
+from tools.manual.values import Value, value_of
 
 _HEAD = r"""#compdef rmqlb
-# rmqlb(1) completion for zsh. Written by python -m rmqlb.cli.manual from the code: change that instead.
+# rmqlb(1) completion for zsh. Written by python -m tools.manual from the code: change that instead.
 
 # Names of a kind, topic or group, from the sources read last.
 _rmqlb_names() {

@@ -13,7 +13,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.cli.manual.tree import CommandPage, OptionPage
 from rmqlb.cli.results import known_names
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.cli.values.sections import sections_of
@@ -26,6 +25,7 @@ from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.policy import SEVERITIES
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
+from tools.manual.tree import CommandPage, OptionPage
 
 
 class Value(Struct, frozen=True):

@@ -6,11 +6,11 @@ nothing of them.
 
 from __future__ import annotations
 
-from rmqlb.cli.manual.tree import CommandPage, OptionPage
-from rmqlb.cli.manual.values import Value, value_of
+from tools.manual.tree import CommandPage, OptionPage
+from tools.manual.values import Value, value_of
 
 _HEAD = """\
-# rmqlb(1) completion for fish. Written by python -m rmqlb.cli.manual from the code: change that instead.
+# rmqlb(1) completion for fish. Written by python -m tools.manual from the code: change that instead.
 
 # Whether the command that is being typed is this one.
 function __rmqlb_at

@@ -1,11 +1,11 @@
-"""`python -m rmqlb.cli.manual [DIR]`: write `man/` and `completions/` anew, below the working directory by default."""
+"""`python -m tools.manual [DIR]`: write `man/` and `completions/` anew, below the working directory by default."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from rmqlb.cli.manual.files import all_files
+from tools.manual.files import all_files
 
 
 def write(root: Path) -> None:

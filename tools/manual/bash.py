@@ -8,11 +8,11 @@ them is ever evaluated, and what is inserted is quoted.
 from __future__ import annotations
 
 from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
-from rmqlb.cli.manual.tree import CommandPage, OptionPage
-from rmqlb.cli.manual.values import Value, value_of
+from tools.manual.tree import CommandPage, OptionPage
+from tools.manual.values import Value, value_of
 
 _HEAD = r"""# rmqlb(1) completion for bash 4.4 or newer.
-# Written by python -m rmqlb.cli.manual from the code: change that instead.
+# Written by python -m tools.manual from the code: change that instead.
 
 # Offer what begins as the current word does, quoted as that is: names come from a cluster.
 _rmqlb_words() {

@@ -87,7 +87,7 @@ class Page:
         self.name = name
         self.section = section
         self._lines = [
-            '.\\" Written by python -m rmqlb.cli.manual from the code: change that instead.',
+            '.\\" Written by python -m tools.manual from the code: change that instead.',
             f'.TH {escaped(name.upper())} {section} "{VERSION_DATE}" "rmqlb {__version__}" "rmqlb manual"',
             ".nh",  # an option's name broken at its hyphen is another option
             ".ad l",

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from rmqlb.cli.manual.roff import Marked, Page, bold, escaped
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION
+from tools.manual.roff import Marked, Page, bold, escaped
 
 EXAMPLE = """\
 schema: rmqlb/snapshot

@@ -1,0 +1,1 @@
+"""Programs of maintainers; no part of what is installed."""
