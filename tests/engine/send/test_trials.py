@@ -20,7 +20,7 @@ from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.kernels.send import SendKernel
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_report import Estimate
+from rmqlb.model.send_report import Estimate, TimeSpread
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from tests.builders import route
 
@@ -199,6 +199,15 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     assert report.shares == {}
     assert report.lost == Estimate(1.0, 1.0, 1.0)
     assert report.lost_messages == report.messages
+
+
+def test_a_broker_that_is_avoided_at_the_very_begin_is_avoided() -> None:
+    """A refusal that takes no time, of the first attempt, at the first broker."""
+    failing = Failure("a", Reaction("refused", "refused", 0, 0))
+    (taken,) = simulate_trials(
+        route(a=1), SendScenario(messages=2, latency_fault=True, failures=(failing,)), 3
+    ).failures
+    assert (taken.began, taken.avoided, taken.until_avoided) == (3, 3, TimeSpread(0, 0, 0, 0))
 
 
 def test_progress_ends_with_the_last_trial() -> None:
