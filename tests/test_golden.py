@@ -75,6 +75,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "--latency-fault on --latency 3ms --compare-clients",
     "send-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-a:SYSTEM_BUSY --messages 4 --trace --section attempts",
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
+    "send-jsonl-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl --trace",
     "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
     "rebalance-explained": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --explain --section steps",
     "rebalance-orderly": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --orderly --client 4.9.7 "

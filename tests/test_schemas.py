@@ -26,7 +26,7 @@ from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.plan import OwnersReport, RebalancePlan, TriedCondition
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.rollout import Rollout
-from rmqlb.model.send_report import Attempt, KeySpread, SendReport, TrialsReport
+from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document
@@ -119,6 +119,10 @@ def test_recorded_lines_fit() -> None:
     assert len(lines) > 3
     for line in lines:
         must_fit(json.loads(line), "rmqlb/attempt")
+    traced = [json.loads(line) for line in printed(GOLDEN / "send-jsonl-traced.txt").splitlines()]
+    for line in traced:
+        must_fit(line, "rmqlb/lost-message" if "reason" in line else "rmqlb/attempt")
+    assert ["reason" in line for line in traced] == [False] * 4 + [True, False]
 
 
 def test_the_example_and_what_is_written_by_hand_are_snapshots() -> None:
@@ -200,9 +204,10 @@ def test_any_simulation_of_sends_fits(
 
 
 @FEW
-@given(any_of(Attempt))
-def test_any_attempt_fits(attempt: Attempt) -> None:
+@given(any_of(Attempt), any_of(LostMessage))
+def test_any_line_of_a_simulation_fits(attempt: Attempt, lost: LostMessage) -> None:
     must_fit(json.loads(as_json_line(attempt)), "rmqlb/attempt")
+    must_fit(json.loads(as_json_line(lost)), "rmqlb/lost-message")
 
 
 @FEW
@@ -378,7 +383,7 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
     assert "pipeline run" in ran.stderr.splitlines()[1]
 
 
-def as_json_line(value: Attempt) -> str:
+def as_json_line(value: Attempt | LostMessage) -> str:
     from rmqlb.views.formats.machine import JsonLines
 
     written: list[str] = []

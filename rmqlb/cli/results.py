@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.model.send_report import Attempt
+from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
@@ -48,6 +48,13 @@ RESULTS = (
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
+    Result(
+        "rmqlb/lost-message",
+        ("simulate-send",),
+        "a lost message and its exception, a line of -o jsonl --trace",
+        LostMessage,
+        "whole",
+    ),
     Result(
         "rmqlb/change",
         ("show-route", "show-owners", "plan-rebalance"),

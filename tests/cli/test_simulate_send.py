@@ -143,6 +143,25 @@ def test_jsonl_streams_each_attempt() -> None:
     assert run(*BASE, "--compare", "-o", "jsonl").code == ExitCode.USAGE
 
 
+LOSSES = {
+    "after attempts": ("--fail", "broker-*@#3-#5", "--retries", "1", "--messages", "6"),
+    "without an attempt": ("--fail", "broker-*:read-only", "--route-poll", "1s", "--rate", "1", "--messages", "4"),
+    "of an ASYNC send": ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--retries", "0", "--messages", "40"),
+    "unnoticed": ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_traced_jsonl_says_what_the_application_gets_as_json_does(name: str) -> None:
+    whole = data(*LOSSES[name], "--trace")
+    lines = [json.loads(line) for line in run(*BASE, *LOSSES[name], "--trace", "-o", "jsonl", "-q").stdout.splitlines()]
+    assert [line for line in lines if "reason" not in line] == whole["attempts"]
+    assert [line for line in lines if "reason" in line] == whole["lostMessages"] != []
+    for at, line in enumerate(lines):
+        if "reason" in line:
+            assert line["message"] not in [later["message"] for later in lines[at + 1 :]]
+
+
 def test_trace_lists_attempts_for_people() -> None:
     quiet = run(*BASE, "--messages", "3", "-o", "plain")
     traced = run(*BASE, "--messages", "3", "-o", "plain", "--trace")

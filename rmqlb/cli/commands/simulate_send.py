@@ -23,7 +23,8 @@ def simulate_send(
     producer: ProducerOptions,
     output: OutputOptions,
     trace: Annotated[
-        bool, Option("--trace", help="List every attempt; -o jsonl streams them.", rich_help_panel=_WHAT)
+        bool,
+        Option("--trace", help="List attempts and lost messages; -o jsonl streams them.", rich_help_panel=_WHAT),
     ] = False,
     compare: Annotated[
         bool, Option("--compare", help="Latency fault off and on side by side.", rich_help_panel=_WHAT)
@@ -79,7 +80,7 @@ def simulate_send(
     stop_at = None if precision is None else amounts.percentage(precision, "--precision")
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
-        stream(found, terminal, asked, alone=not (compare or compare_clients or number))
+        stream(found, terminal, asked, trace=trace, alone=not (compare or compare_clients or number))
         return
     write(
         found,

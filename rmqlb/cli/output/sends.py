@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _MOST_KEPT = 2_000_000
 
 
-def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, alone: bool) -> None:
-    """Every attempt as a JSON line, as soon as it ends.
+def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, trace: bool, alone: bool) -> None:
+    """Every attempt as a JSON line, as soon as it ends; with `trace` every lost message too, after its last attempt.
 
     Raises:
         UsageError: something else is asked for at the same time.
@@ -42,7 +42,11 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, a
     with terminal.progress(verb="simulating", beside_rows=True) as progress:
         progress("messages", 0, total)
         report = simulate_send(
-            found.route, found.scenario, sink=lines.add, progress=lambda sent: progress("messages", sent, total)
+            found.route,
+            found.scenario,
+            sink=lines.add,
+            lost_sink=lines.add if trace else None,
+            progress=lambda sent: progress("messages", sent, total),
         )
     lines.flush()
     tried = [try_on_send(condition, report) for condition in asked]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from rmqlb.engine.send.keyed import SelectorSender
 from rmqlb.engine.send.offhand import AsyncSender, OnewaySender
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.report import report_of
-from rmqlb.engine.send.run import Run, Sink
+from rmqlb.engine.send.run import LostSink, Run, Sink
 from rmqlb.engine.send.steady import Steady
 from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
@@ -27,6 +27,7 @@ from rmqlb.model.send_scenario import STATUSES, Failure, Selector, SendScenario
 from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
+_Row = TypeVar("_Row", Attempt, LostMessage)
 KEPT = 1000
 """Up to so many messages a report keeps each attempt unless it is told otherwise."""
 
@@ -44,6 +45,7 @@ def simulate_send(
     *,
     trace: bool | None = None,
     sink: Sink | None = None,
+    lost_sink: LostSink | None = None,
     trial: int = 0,
     skip: bool = True,
     progress: Callable[[int], None] | None = None,
@@ -58,6 +60,7 @@ def simulate_send(
         scenario: what is simulated.
         trace: keep each attempt in the report; default: up to 1,000 messages.
         sink: is given each attempt as it ends; the report then keeps none unless `trace` is True.
+        lost_sink: likewise, each lost message when the application is told, after its last attempt.
         trial: which of many runs with the same seed; each has random parts of its own.
         skip: jump over stretches that repeat themselves where no attempt is asked for; the report is the same.
         progress: is called now and then with the number of messages sent so far.
@@ -71,13 +74,14 @@ def simulate_send(
     check_brokers(route, scenario)
     require(trial, TrialNumber, "trial")
     kept: list[Attempt] | None = None
-    if trace or (trace is None and sink is None and scenario.messages is not None and scenario.messages <= KEPT):
+    streams = sink is not None or lost_sink is not None
+    if trace or (trace is None and not streams and scenario.messages is not None and scenario.messages <= KEPT):
         kept = []
     lost: list[LostMessage] | None = None if kept is None else []
-    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink), None if lost is None else lost.append)
+    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink), _both(lost, lost_sink))
     if not run.publish_queues:
         raise no_queues(route)
-    play(run, Steady(run) if skip and kept is None and sink is None else None, progress)
+    play(run, Steady(run) if skip and kept is None and not streams else None, progress)
     return report_of(route, run, kept, lost)
 
 
@@ -239,12 +243,12 @@ def _sender(run: Run) -> Sender:
     return OnewaySender(run) if run.scenario.mode == "oneway" else SyncSender(run)
 
 
-def _both(kept: list[Attempt] | None, sink: Sink | None) -> Sink | None:
+def _both(kept: list[_Row] | None, sink: Callable[[_Row], None] | None) -> Callable[[_Row], None] | None:
     if kept is None or sink is None:
         return sink if kept is None else kept.append
 
-    def both(attempt: Attempt) -> None:
-        kept.append(attempt)
-        sink(attempt)
+    def both(row: _Row) -> None:
+        kept.append(row)
+        sink(row)
 
     return both
