@@ -14,9 +14,9 @@ from time import monotonic
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
 from rmqlb.sources.native.wire import WireSettings
-from tests import replay_dashboard as http
-from tests import replay_remoting as native
 from tests.sources import dashboards, test_dashboard_faults, test_wire_faults, wires
+from tests.support import replay_dashboard as http
+from tests.support import replay_remoting as native
 
 TIMEOUT = 0.3
 HOLD = 0.5

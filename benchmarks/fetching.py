@@ -20,7 +20,7 @@ from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from tests.replay_remoting import Answer, Replay, remoting, success
+from tests.support.replay_remoting import Answer, Replay, remoting, success
 
 TOPICS, GROUPS, MEMBERS = 500, 50, 4
 BROKER = "127.0.0.1:10911"

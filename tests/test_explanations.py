@@ -12,8 +12,8 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.explanations import Explanation, explanation_report, explanations
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
-from tests.codes import used_codes
-from tests.schemas import must_fit
+from tests.support.codes import used_codes
+from tests.support.schemas import must_fit
 
 USED = list(used_codes())
 CATALOGUE = explanations()

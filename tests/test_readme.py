@@ -90,7 +90,7 @@ def test_the_changelog_has_the_version() -> None:
 
 
 def test_the_examples_are_what_the_captures_give() -> None:
-    from tests.make_examples import cluster_json
+    from tests.support.make_examples import cluster_json
 
     assert (ROOT / "examples" / "cluster.json").read_text() == cluster_json()
     assert (ROOT / "examples" / "topicRoute-Skewed.txt").read_bytes() == (

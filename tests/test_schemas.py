@@ -39,10 +39,10 @@ from rmqlb.views.plan import data as plan_data
 from rmqlb.views.report import FORMATS, Report
 from rmqlb.views.send import data as send_data
 from rmqlb.views.shapes.envelope import Envelope
-from tests.any_value import any_of
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
-from tests.schemas import must_fit, problems, published, schema_of
+from tests.support.any_value import any_of
+from tests.support.schemas import must_fit, problems, published, schema_of
 from tests.test_golden import GOLDEN, ROOT
 from tests.test_readme import blocks
 

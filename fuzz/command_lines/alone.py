@@ -20,7 +20,7 @@ from fuzz.command_lines.lines import Case
 from fuzz.command_lines.running import Ran
 from rmqlb.views.explanations import explanations
 from rmqlb.views.formats.text import visible, width
-from tests.schemas import problems
+from tests.support.schemas import problems
 from tools.manual.tree import command_tree
 
 Check = Callable[[Case, Ran], Iterator[str]]

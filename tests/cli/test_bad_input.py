@@ -14,8 +14,8 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.explanations import explanations
-from tests.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
-from tests.schemas import must_fit
+from tests.support.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
+from tests.support.schemas import must_fit
 
 from .run import EXAMPLE, SKEWED, Ran, error_of, run, start
 

@@ -20,7 +20,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import LIMITS
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS as COMMON
-from tests.replay_remoting import cluster
+from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, run, start
 

@@ -13,7 +13,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.values.sections import SECTIONS
 from rmqlb.views.report import FORMATS
-from tests.replay_remoting import cluster
+from tests.support.replay_remoting import cluster
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
 from tools.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of

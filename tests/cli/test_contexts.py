@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from rmqlb.views.report import FORMATS
-from tests.replay_dashboard import Replay, dashboard
+from tests.support.replay_dashboard import Replay, dashboard
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
 

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from rmqlb.cli.main import app
-from tests.replay_remoting import Replay, cluster, silent
+from tests.support.replay_remoting import Replay, cluster, silent
 
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 

@@ -19,7 +19,7 @@ from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
-from tests.builders import route
+from tests.support.builders import route
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"
 IDS = (C, A, V6, B)

@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.replay_remoting import cluster
+from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, Ran, error_of, run
 

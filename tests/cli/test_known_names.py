@@ -13,7 +13,7 @@ from rmqlb.cli.gather.known_names import MOST_NAMES, remember
 from rmqlb.model.group import ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting
-from tests.replay_remoting import cluster
+from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, run
 

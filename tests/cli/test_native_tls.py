@@ -10,7 +10,7 @@ import trustme
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import run
-from tests.replay_remoting import remoting
+from tests.support.replay_remoting import remoting
 
 CA = trustme.CA()
 

@@ -13,7 +13,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, ROOT, SKEWED, command, environment, start
-from tests.replay_dashboard import Replay, dashboard, silent
+from tests.support.replay_dashboard import Replay, dashboard, silent
 
 PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
 MANY = ("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "2000", "-o", "json")

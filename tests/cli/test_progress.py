@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.run import EXAMPLE, start
 from tests.cli.terminals import OnTerminal
-from tests.replay_dashboard import Replay, dashboard
+from tests.support.replay_dashboard import Replay, dashboard
 
 SHOW = ("show-route", "--topic", "T", "--section", "brokers", "--no-pager")
 

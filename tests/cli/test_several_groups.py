@@ -11,7 +11,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.replay_remoting import cluster
+from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, error_of, run
 

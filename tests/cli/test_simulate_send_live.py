@@ -6,7 +6,7 @@ import json
 
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import Ran, run
-from tests.replay_remoting import Answer, Replay, remoting, success
+from tests.support.replay_remoting import Answer, Replay, remoting, success
 
 TEMPLATE = json.dumps(
     {

@@ -13,9 +13,9 @@ from rmqlb.cli.gather.starts import MOST_ASKED
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import run
-from tests.replay_dashboard import Replay as Dashboard
-from tests.replay_dashboard import dashboard as serving
-from tests.replay_remoting import Replay, cluster, refusal, silent, success
+from tests.support.replay_dashboard import Replay as Dashboard
+from tests.support.replay_dashboard import dashboard as serving
+from tests.support.replay_remoting import Replay, cluster, refusal, silent, success
 
 OFFSETS = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET)
 SEARCH = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP

@@ -13,10 +13,10 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from tests.cli.run import error_of, run
-from tests.replay_dashboard import Replay as Dashboard
-from tests.replay_dashboard import dashboard as serving_dashboard
-from tests.replay_dashboard import failure
-from tests.replay_remoting import Answer, Replay, cluster, refusal, success
+from tests.support.replay_dashboard import Replay as Dashboard
+from tests.support.replay_dashboard import dashboard as serving_dashboard
+from tests.support.replay_dashboard import failure
+from tests.support.replay_remoting import Answer, Replay, cluster, refusal, success
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307

@@ -24,8 +24,8 @@ from rmqlb.views.report import Report, Rows
 from tests.cli.run import EXAMPLE, command, run, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
-from tests.replay_dashboard import Replay, dashboard
-from tests.schemas import must_fit
+from tests.support.replay_dashboard import Replay, dashboard
+from tests.support.schemas import must_fit
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"

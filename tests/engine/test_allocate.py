@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_for
 from rmqlb.engine.allocate.consistent_hash import ring_hash
-from tests.builders import queues, short
+from tests.support.builders import queues, short
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 some_queues = st.lists(

@@ -8,7 +8,7 @@ from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.consistent_hash import ring_hash
 from rmqlb.engine.allocate.strategy import Settings, Strategy
 from rmqlb.model.message_queue import MessageQueue
-from tests.builders import queues
+from tests.support.builders import queues
 
 ROOMS = Settings(consumer_idcs=frozenset({"r", "s"}))
 MANY = [f"c{place:03}" for place in range(300)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqlb import AllocationError, MessageQueue, allocate, allocate_for
-from tests.vectors import vectors
+from tests.support.vectors import vectors
 
 VECTORS = list(vectors("allocate"))
 

@@ -9,7 +9,7 @@ from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign, why_idle
 from rmqlb.engine.owners import owners_by_strategy
-from tests.builders import route
+from tests.support.builders import route
 
 
 def owners(members: Members, **brokers: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from rmqlb.engine.changes import (
     made_up,
 )
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
-from tests.builders import route
+from tests.support.builders import route
 
 
 def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,7 @@ from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.placement import over_places
 from rmqlb.engine.rebalance import plan_rebalance
 from rmqlb.model.group import QueueState
-from tests.builders import queues, route, side
+from tests.support.builders import queues, route, side
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 

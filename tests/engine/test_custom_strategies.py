@@ -26,8 +26,8 @@ from rmqlb import (
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import assign
 from rmqlb.engine.user_code import STRATEGY, FromFile
-from tests.builders import queues, route
-from tests.vectors import vectors
+from tests.support.builders import queues, route
+from tests.support.vectors import vectors
 
 IDS = ("10.0.0.1@1", "10.0.0.10@1", "10.0.0.9@1")
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "custom.py"

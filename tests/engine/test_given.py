@@ -45,7 +45,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.given import require, shown
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
-from tests.builders import queues, route
+from tests.support.builders import queues, route
 
 AB = route(a=2, b=2)
 TWO = Members(("x@1", "y@1"), "AVG")

@@ -11,7 +11,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.detect import detect_strategy, drift, fitting_strategies, must_be_set, not_shown
 from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
 from rmqlb.model.group import ConsumerGroup, MemberReport
-from tests.builders import HERE, group, route
+from tests.support.builders import HERE, group, route
 
 
 def codes(seen: ConsumerGroup) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rmqlb.engine.placement import over_places
 from rmqlb.engine.rebalance import Side, compare, plan_rebalance
 from rmqlb.model.plan import MovedRange, RebalancePlan
-from tests.builders import route, side
+from tests.support.builders import route, side
 
 
 def placed(before: Side, after: Side, *made_up: str) -> RebalancePlan:

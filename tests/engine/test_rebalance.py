@@ -12,7 +12,7 @@ from rmqlb.engine.rebalance import compare, plan_rebalance
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan
-from tests.builders import queues, route, side
+from tests.support.builders import queues, route, side
 
 members = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
 

@@ -9,7 +9,7 @@ from rmqlb.engine.route_findings import route_findings, sighting_findings
 from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from tests.builders import route
+from tests.support.builders import route
 
 
 def codes(data: TopicRouteData) -> list[str]:

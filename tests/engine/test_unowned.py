@@ -13,7 +13,7 @@ from rmqlb.engine.unowned import behind_proxy, must_be_listed, nobody_online, po
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
-from tests.builders import group, route
+from tests.support.builders import group, route
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 QUEUE = MessageQueue("T", "x", 0)

@@ -16,9 +16,9 @@ from itertools import cycle, islice
 
 from msgspec import Struct
 
-from tests import replay_dashboard, replay_remoting
 from tests.cli.run import ROOT, environment
 from tests.hardening import walk
+from tests.support import replay_dashboard, replay_remoting
 
 LOOPS = 8
 _PROGRAM = "import sys; sys.setswitchinterval({interval}); from rmqlb.__main__ import run; run()"

@@ -17,8 +17,8 @@ import pytest
 
 import rmqlb
 from tests.cli.run import ROOT, environment
-from tests.figures import FIGURES
 from tests.hardening import first_calls, stress
+from tests.support.figures import FIGURES
 
 RUNS = {"route": 5, "calls": 3, "names": 5}
 

@@ -14,7 +14,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import ROOT, command, environment
-from tests.replay_dashboard import Replay, dashboard, giving
+from tests.support.replay_dashboard import Replay, dashboard, giving
 
 MB = 1 << 20
 GB = 1 << 30

@@ -122,7 +122,7 @@ def on_a_terminal(*arguments: str) -> str:
 
 
 def test_the_question_for_a_password_has_nothing_raw() -> None:
-    from tests.replay_dashboard import Replay, dashboard
+    from tests.support.replay_dashboard import Replay, dashboard
 
     with dashboard(Replay(login=("admin", "pw"))) as replay:
         ours, theirs = pty.openpty()

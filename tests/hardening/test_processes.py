@@ -15,9 +15,9 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, ROOT, command, environment, run
-from tests.figures import FIGURES
 from tests.hardening import torture, walk
 from tests.hardening.torture import CALLING, MARK, OLD, WRITING, Outcome
+from tests.support.figures import FIGURES
 
 
 def tortured(folder: Path, what: str, name: str) -> list[Outcome]:

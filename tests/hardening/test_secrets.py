@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from rmqlb.remoting.acl import Credentials
-from tests import replay_dashboard as http
-from tests import replay_remoting as native
 from tests.cli.run import Ran, run, start
-from tests.figures import FIGURES
 from tests.hardening import walk
+from tests.support import replay_dashboard as http
+from tests.support import replay_remoting as native
+from tests.support.figures import FIGURES
 
 CORE = "C4n4ryC0re8"
 SECRET = f"p&={CORE}ü%41+ x"

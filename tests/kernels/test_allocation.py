@@ -18,7 +18,7 @@ from rmqlb.kernels.pairs import Pairs, without_zone
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.kernels.batches import Batch, Group, bools, ints
-from tests.vectors import vectors
+from tests.support.vectors import vectors
 
 Topics = dict[str, dict[str, int]]
 """Topic → broker → how many queues."""

@@ -22,8 +22,8 @@ from rmqlb.kernels.send_counts import SendCounts
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
-from tests.builders import route
 from tests.engine.send.scenarios import REACTIONS, VERSIONS, fitting, routes
+from tests.support.builders import route
 
 THREE = route(a=4, b=4, c=4)
 REFUSED = Reaction("refused", "refused", 0, 1000)

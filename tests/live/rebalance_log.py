@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import EventKind
-from tests.recorded_groups import Line, Lived, Recording
+from tests.support.recorded_groups import Line, Lived, Recording
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.recorded_groups import Recording
+from tests.support.recorded_groups import Recording
 
 from .cluster import RocketMQCluster
 from .rebalance_log import START, Act, Group

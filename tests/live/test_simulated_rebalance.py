@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.rebalance_comparison import compared, disagreements, report
-from tests.recorded_groups import Recording
+from tests.support.rebalance_comparison import compared, disagreements, report
+from tests.support.recorded_groups import Recording
 
 from .cluster import RocketMQCluster
 from .jvm import Java

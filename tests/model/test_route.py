@@ -6,8 +6,8 @@ import pytest
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
 from rmqlb.model.route import TopicQueueMappingInfo
-from tests.builders import route, short
-from tests.vectors import vectors
+from tests.support.builders import route, short
+from tests.support.vectors import vectors
 
 VECTORS = list(vectors("publish"))
 

@@ -16,7 +16,7 @@ import pytest
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
-from tests.schemas import must_fit
+from tests.support.schemas import must_fit
 
 from .quick_java import QUICK_JAVA
 from .spark_servers import ConnectServer, StandaloneCluster

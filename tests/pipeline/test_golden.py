@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.run import run
-from tests.schemas import must_fit
+from tests.support.schemas import must_fit
 from tests.test_golden_pipeline import FLEET, RECORDED, WAREHOUSE, transcript, typed
 
 if TYPE_CHECKING:

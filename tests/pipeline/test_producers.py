@@ -20,8 +20,8 @@ from rmqlb.pipeline.producers.producers import send_jobs, send_shares, sends, si
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS, TOPICS
 from rmqlb.pipeline.warehouse import Warehouse
-from tests.builders import route
 from tests.pipeline_rows.send_shapes import static_route, topic_row
+from tests.support.builders import route
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -30,9 +30,9 @@ from rmqlb.pipeline.report.values import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
 from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF
 from rmqlb.pipeline.warehouse import Warehouse
-from tests.builders import route
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
 from tests.pipeline_rows.send_shapes import told_of, topic_row
+from tests.support.builders import route
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from rmqlb.pipeline.ingest.documents import read_document
 from rmqlb.pipeline.ingest.files import Told
 from rmqlb.pipeline.ingest.rows import rows_of, runs
 from rmqlb.pipeline.schemas import INGESTED, KEY
-from tests.builders import HERE, group, queues, route
+from tests.support.builders import HERE, group, queues, route
 
 ROOT = Path(__file__).parents[2]
 

@@ -31,9 +31,9 @@ from rmqlb.pipeline.producers.send_rows import (
     scenarios_of,
     shape_of,
 )
-from tests.builders import route
 from tests.engine.send.scenarios import BROKERS, scenarios
 from tests.pipeline_rows.send_shapes import shape, static_route, told_of
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")

@@ -11,7 +11,7 @@ from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
-from tests.figures import FIGURES
+from tests.support.figures import FIGURES
 
 from .vectors import CAPTURES, DATA, Capture, capture
 

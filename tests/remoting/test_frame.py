@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.command import RemotingCommand, SerializeType
 from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, FrameDecoder, encode_frame
-from tests.figures import FIGURES
+from tests.support.figures import FIGURES
 
 from .strategies import COMMANDS, pieces
 from .vectors import CAPTURES, JSON_FRAMES, ROUTE, Capture, frame

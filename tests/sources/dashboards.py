@@ -14,7 +14,7 @@ from rmqlb.sources.dashboard.http import HttpSettings
 from rmqlb.sources.dashboard.login import Credentials
 from rmqlb.sources.dashboard.source import DashboardReads
 from rmqlb.sources.live import LiveSource
-from tests.replay_dashboard import Replay, envelope
+from tests.support.replay_dashboard import Replay, envelope
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 A, B = "127.0.0.1:10911", "127.0.0.1:20911"

@@ -14,7 +14,7 @@ from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
 from rmqlb.sources.dashboard.http import HttpSettings
 from rmqlb.sources.dashboard.source import READ_PATHS, DashboardReads
-from tests.replay_dashboard import Handler, Replay, dashboard, envelope, failure
+from tests.support.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 
 from .captures import queue
 from .dashboards import (

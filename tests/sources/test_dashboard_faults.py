@@ -11,7 +11,7 @@ import pytest
 
 from rmqlb.errors import EndpointError, ProtocolError
 from rmqlb.model.snapshot import Everything, Wanted
-from tests.replay_dashboard import (
+from tests.support.replay_dashboard import (
     Fault,
     Replay,
     cut_short,

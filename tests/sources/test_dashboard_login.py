@@ -14,7 +14,7 @@ from rmqlb.errors import EndpointError, RmqlbError, UsageError
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dashboard.login import Credentials
 from rmqlb.sources.opening import Access, open_source
-from tests.replay_dashboard import Replay, dashboard, envelope, failure, giving, reset, silent
+from tests.support.replay_dashboard import Replay, dashboard, envelope, failure, giving, reset, silent
 
 from .dashboards import ROUTE, error_of, source
 

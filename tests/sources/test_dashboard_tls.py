@@ -11,7 +11,7 @@ import trustme
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
-from tests.replay_dashboard import Replay, dashboard
+from tests.support.replay_dashboard import Replay, dashboard
 
 from .dashboards import error_of, source
 

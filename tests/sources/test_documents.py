@@ -14,7 +14,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.loose_json import ObjectKey
-from tests.vectors import vectors
+from tests.support.vectors import vectors
 
 from .captures import DASHBOARD, MQADMIN, dashboard_body, dashboard_data, queue
 

@@ -22,7 +22,7 @@ from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.source import Refused
-from tests.replay_remoting import (
+from tests.support.replay_remoting import (
     Answer,
     Replay,
     cluster,

@@ -10,9 +10,9 @@ from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import Access, open_source
-from tests.replay_dashboard import Replay as HttpReplay
-from tests.replay_dashboard import dashboard, giving
-from tests.replay_remoting import remoting
+from tests.support.replay_dashboard import Replay as HttpReplay
+from tests.support.replay_dashboard import dashboard, giving
+from tests.support.replay_remoting import remoting
 
 PLAIN = Access()
 

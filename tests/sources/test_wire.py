@@ -17,7 +17,7 @@ from rmqlb.remoting.command import RemotingCommand, SerializeType
 from rmqlb.remoting.exchange import RequestNotAllowedError
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from tests.remoting.vectors import CAPTURES, Capture
-from tests.replay_remoting import (
+from tests.support.replay_remoting import (
     Answer,
     Replay,
     byte_by_byte,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import parse_address
-from tests.replay_remoting import Replay, cluster
+from tests.support.replay_remoting import Replay, cluster
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
 

@@ -21,8 +21,8 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
 from rmqlb.sources.native.wire import WireSettings, parse_address
-from tests import replay_remoting as server
-from tests.replay_remoting import Fault, Replay, Turn, remoting
+from tests.support import replay_remoting as server
+from tests.support.replay_remoting import Fault, Replay, Turn, remoting
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, tls_context
-from tests.replay_remoting import Replay, remoting
+from tests.support.replay_remoting import Replay, remoting
 
 from .wires import ROUTE, SETTINGS, answer_body, client, failure, problem
 

@@ -11,7 +11,7 @@ from rmqlb.errors import EndpointError
 from rmqlb.remoting import requests
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from tests.replay_remoting import Replay, remoting
+from tests.support.replay_remoting import Replay, remoting
 
 ROUTE = requests.get_route_info_by_topic("OrderEvents")
 MEMBERS = requests.get_consumer_list_by_group("order-svc")

@@ -18,8 +18,8 @@ from rmqlb.views.group.strips import begin_of, even_edges, round_edges, strips, 
 from rmqlb.views.group.timeline import ticks, timeline_section
 from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Section
-from tests.builders import queues
-from tests.group_builders import measured, simulated, timeline
+from tests.support.builders import queues
+from tests.support.group_builders import measured, simulated, timeline
 from tests.views.shown import on_a_terminal
 
 BADNESS = {"one": 0, "gone": 1, "outage": 2, "none": 3, "several": 4}

@@ -19,8 +19,8 @@ from rmqlb.views.formats.text import visible
 from rmqlb.views.group.figures import FIGURES
 from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Report
-from tests.builders import queues
-from tests.group_builders import simulated, takeover, timeline, trials
+from tests.support.builders import queues
+from tests.support.group_builders import simulated, takeover, timeline, trials
 from tests.views.shown import on_a_terminal
 
 Q0, Q1 = queues(2)

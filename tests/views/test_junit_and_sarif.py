@@ -18,8 +18,8 @@ from rmqlb.model.snapshot import Unread
 from rmqlb.views.formats.junit import as_junit
 from rmqlb.views.formats.sarif import as_sarif
 from rmqlb.views.formats.text import visible
-from tests.builders import route
 from tests.engine.check.clusters import DAY, cluster, members
+from tests.support.builders import route
 
 TAKEN = datetime(2026, 6, 15, 8, 30, tzinfo=UTC)
 EVIL = "e\x1b]0;x\x07\x00\u202e\ud800\ufffe\uffff<&\"']]>\r\n"

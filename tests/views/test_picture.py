@@ -18,8 +18,8 @@ from rmqlb.views.formats.text import visible
 from rmqlb.views.group.picture import html_page, svg_picture
 from rmqlb.views.group.runs import runs, story
 from rmqlb.views.group.strips import even_edges, strips
-from tests.builders import queues
-from tests.group_builders import measured, simulated, takeover, timeline, trials
+from tests.support.builders import queues
+from tests.support.group_builders import measured, simulated, takeover, timeline, trials
 
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}

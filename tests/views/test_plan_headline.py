@@ -11,7 +11,7 @@ from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group import QueueState, States
 from rmqlb.views.plan.headline import headline
 from rmqlb.views.plan.view import plan_report
-from tests.builders import queues, route, side
+from tests.support.builders import queues, route, side
 
 
 def line(before: Side, after: Side, *made_up: str, states: States | None = None) -> str:

@@ -18,7 +18,7 @@ from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 from rmqlb.views.rollout_view import rollout_report
-from tests.group_builders import trials
+from tests.support.group_builders import trials
 from tests.views.shown import on_a_terminal
 
 QUIET = trials(

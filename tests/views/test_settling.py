@@ -9,7 +9,7 @@ from rmqlb.engine.rebalance import plan_rebalance
 from rmqlb.model.plan import Settling
 from rmqlb.views.plan.data import plan_data
 from rmqlb.views.plan.settling import settling_facts
-from tests.builders import route, side
+from tests.support.builders import route, side
 
 ALL = Settling(
     trials=5,

@@ -14,7 +14,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, LIMITS, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
-from tests.builders import HERE, group, route
+from tests.support.builders import HERE, group, route
 
 DAY = date(2026, 6, 15)
 AVG_CLASS = "AllocateMessageQueueAveragely"

@@ -17,7 +17,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, LIMITS, Bound
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
-from tests.builders import HERE, route
+from tests.support.builders import HERE, route
 
 from .clusters import AVG_CLASS, DAY, checked, cluster, members, policy
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.rebalance import plan_rebalance
-from tests.builders import route, side
+from tests.support.builders import route, side
 
 from .clusters import checked, cluster, members
 

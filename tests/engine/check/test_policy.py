@@ -10,7 +10,7 @@ from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
 from rmqlb.model.policy import GROUP, NOTE, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.snapshot import Everything, Unread, Wanted
-from tests.builders import route
+from tests.support.builders import route
 
 from .clusters import DAY, checked, cluster, members, policy
 

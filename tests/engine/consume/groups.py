@@ -10,7 +10,7 @@ from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_report import GroupReport, QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
 from rmqlb.model.route import TopicRouteData
-from tests.builders import route
+from tests.support.builders import route
 
 START_US = 10 * SECOND_US
 

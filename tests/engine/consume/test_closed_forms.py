@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers
-from tests.builders import route
 from tests.engine.consume.groups import START_US, at, line, seconds, simulate
+from tests.support.builders import route
 
 TRIALS = range(25)
 NEW, MIDDLE, OLD = "5.5.0", "5.1.4", "4.9.7"

@@ -16,8 +16,8 @@ from rmqlb.engine.consume.world import World
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, TopicRouteData
-from tests.builders import route
 from tests.engine.consume.groups import at, seconds, simulate
+from tests.support.builders import route
 
 LATENCY_US = 1000
 LATER_US = 10 * SECOND_US

@@ -7,8 +7,8 @@ import pytest
 from rmqlb.engine.consume.events import in_order, renamed, restarts
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import SECOND_US, Event
-from tests.builders import route
 from tests.engine.consume.groups import at
+from tests.support.builders import route
 
 ROUTES = (route(a=4, b=4),)
 

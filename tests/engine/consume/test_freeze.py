@@ -13,7 +13,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
-from tests.builders import route
+from tests.support.builders import route
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
 

@@ -13,7 +13,7 @@ from rmqlb.model.group_report import GroupFigures, QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicRouteData
-from tests.builders import route
+from tests.support.builders import route
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
 

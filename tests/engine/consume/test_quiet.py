@@ -22,8 +22,8 @@ from rmqlb.kernels.ways import WaysAhead
 from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import TopicRouteData
-from tests.builders import route
 from tests.engine.consume.groups import at, simulate
+from tests.support.builders import route
 
 HOUR_US = 3600 * SECOND_US
 TWO_TOPICS = (route("T", a=4, b=4), route("U", b=3))

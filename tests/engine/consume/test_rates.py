@@ -12,7 +12,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
-from tests.builders import group, queues, route
+from tests.support.builders import group, queues, route
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = EARLIER + timedelta(minutes=1)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
-from tests.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows
-from tests.recorded_groups import Line, Lived, Recording, saved
+from tests.support.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows
+from tests.support.recorded_groups import Line, Lived, Recording, saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
 LITE_PULL = "5.5.0-lite-pull"

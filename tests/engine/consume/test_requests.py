@@ -10,8 +10,8 @@ from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from tests.builders import route
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
+from tests.support.builders import route
 
 LOST = at("broker-loss", "b", 10), at("join", "c2", 12)
 """The NameServers name the lost broker until two minutes have passed, so that the one that joins asks it."""

@@ -12,7 +12,7 @@ from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan, Settling
-from tests.builders import HERE, route, side
+from tests.support.builders import HERE, route, side
 
 LAST = "CONSUME_FROM_LAST_OFFSET"
 S = 1_000_000

@@ -23,8 +23,8 @@ from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from tests.builders import route
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
+from tests.support.builders import route
 
 VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")

@@ -18,7 +18,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import OffsetQuestion
-from tests.builders import HERE, route, side
+from tests.support.builders import HERE, route, side
 
 LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
 RULES = {LAST: "end", FIRST: "beginning", TIMESTAMP: "timestamp"}

@@ -12,7 +12,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
 from rmqlb.engine.rollout.restarting import Restarting, restarting
 from rmqlb.model.route import TopicRouteData
-from tests.builders import route
+from tests.support.builders import route
 
 
 def moves_of(rollout: Restarting, routes: Sequence[TopicRouteData], order: Sequence[str], at_once: int) -> int:

@@ -21,7 +21,7 @@ from rmqlb.engine.rollout.overlap import (
 )
 from rmqlb.engine.rollout.restarting import Restarting, members_when, restarting
 from rmqlb.model.route import TopicRouteData
-from tests.builders import route
+from tests.support.builders import route
 
 AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")
 

@@ -19,7 +19,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.route import QueueData, TopicRouteData
-from tests.builders import route
+from tests.support.builders import route
 
 
 def rolled(

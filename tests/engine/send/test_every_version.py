@@ -15,7 +15,7 @@ from rmqlb.engine.send.world import World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
-from tests.vectors import vectors
+from tests.support.vectors import vectors
 
 VERSIONS = (
     *("4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4"),

@@ -14,8 +14,8 @@ from rmqlb.engine.send.tally import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import MessageException
 from rmqlb.model.send_scenario import Selector
-from tests.builders import route
 from tests.engine.send.scenarios import routes, scenarios
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")

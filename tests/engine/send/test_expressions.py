@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rmqlb import MessageQueue, UsageError, select_by_hash
 from rmqlb.engine.java_map import hash_code
 from rmqlb.engine.send.expressions import JavaError, expression_selector
-from tests.builders import queues
+from tests.support.builders import queues
 
 QUEUES = queues(7)
 MIN_HASH = "polygenelubricants"

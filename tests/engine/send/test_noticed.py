@@ -19,7 +19,7 @@ from rmqlb.engine.send.tally import Tally, Timeline
 from rmqlb.engine.send.world import World
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Selector
-from tests.builders import route
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")

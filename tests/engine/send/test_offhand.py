@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
-from tests.builders import route
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")

@@ -23,8 +23,8 @@ from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.written.send_inputs import response_code
-from tests.builders import route
-from tests.vectors import FOLDER
+from tests.support.builders import route
+from tests.support.vectors import FOLDER
 
 Row = dict[str, Any]
 

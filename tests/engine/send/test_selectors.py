@@ -25,7 +25,7 @@ from rmqlb.engine.figures.conditions import parse_condition
 from rmqlb.engine.figures.send import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
-from tests.builders import queues, route
+from tests.support.builders import queues, route
 
 EIGHT = [*queues(4, "broker-a"), *queues(4, "broker-b")]
 REFUSED = Reaction("refused", "refused", 0, 1000)

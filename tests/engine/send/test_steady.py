@@ -17,8 +17,8 @@ from rmqlb.engine.send.steady import Steady
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
-from tests.builders import route
 from tests.engine.send.scenarios import failures, routes, scenarios
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 SLOW = Reaction("slow", "slow", 0, 800_000)

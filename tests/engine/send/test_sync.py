@@ -22,7 +22,7 @@ from rmqlb import (
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency
-from tests.builders import route
+from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 FREE = Reaction("refused", "refused")

@@ -22,7 +22,7 @@ from rmqlb.kernels.send import SendKernel
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_report import Estimate, TimeSpread
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from tests.builders import route
+from tests.support.builders import route
 
 THREE = route(a=4, b=4, c=4)
 REFUSED = Reaction("refused", "refused", 0, 1000)

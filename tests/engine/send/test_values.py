@@ -12,7 +12,7 @@ from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
 from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
-from tests.builders import route
+from tests.support.builders import route
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rmqlb.engine.send.fault import MQFaultStrategy
 from rmqlb.engine.send.publish_info import TopicPublishInfo
 from rmqlb.engine.send.selectors import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
-from tests.vectors import vectors
+from tests.support.vectors import vectors
 
 
 def named(name: str) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "data" / "vectors"
+FOLDER = Path(__file__).parent.parent / "data" / "vectors"
 
 
 def vectors(name: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Makes `examples/` from the captures of a real cluster: `python -m tests.make_examples`.
+"""Makes `examples/` from the captures of a real cluster: `python -m tests.support.make_examples`.
 
 The captured answers are replayed on loopback and read by rmqlb's own Dashboard source. Members whose own report was
 not captured are left as unreported; the time is that of the captures.
@@ -16,9 +16,9 @@ from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.sources.live import LiveSource
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
-from tests.replay_dashboard import Replay, dashboard
+from tests.support.replay_dashboard import Replay, dashboard
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CAPTURED_AT = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 GROUPS = ("audit-svc", "bill-svc", "order-svc")
 

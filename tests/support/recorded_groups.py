@@ -20,7 +20,7 @@ from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 
-DATA: Final = Path(__file__).parent / "data" / "rebalance"
+DATA: Final = Path(__file__).parent.parent / "data" / "rebalance"
 Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
 """Of each queue, who owned it when, from 0 to the end."""
 _KINDS: Final[Mapping[str, EventKind]] = {

@@ -15,9 +15,9 @@ from ssl import SSLContext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.figures import FIGURES
+from tests.support.figures import FIGURES
 
-CAPTURES = Path(__file__).parent / "data" / "dashboard"
+CAPTURES = Path(__file__).parent.parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")
 
 Fault = Callable[["Handler"], None]

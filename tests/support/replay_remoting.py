@@ -27,9 +27,9 @@ from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand,
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from tests.figures import FIGURES
+from tests.support.figures import FIGURES
 
-CAPTURES = Path(__file__).parent / "data" / "remoting"
+CAPTURES = Path(__file__).parent.parent / "data" / "remoting"
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
     ("5.5.0", "b0"): "127.0.0.1:10911",
