@@ -18,8 +18,6 @@ from rmqlb.remoting.version import V5_5_0
 
 RESPONSE_FLAG: Final = 1
 """Bit of `flag` that marks a response; a request has it off."""
-ONEWAY_FLAG: Final = 2
-"""Bit of `flag` that marks a request to which no response is sent."""
 
 INT32_MIN: Final = -(2**31)
 """Least number of Java's int, which code, version, opaque and flag are."""
@@ -94,11 +92,6 @@ class RemotingCommand:
     def is_response(self) -> bool:
         """Whether this is a response (`RemotingCommand.isResponseType`)."""
         return bool(self.flag & RESPONSE_FLAG)
-
-    @property
-    def is_oneway(self) -> bool:
-        """Whether the sender wants no response (`RemotingCommand.isOnewayRPC`)."""
-        return bool(self.flag & ONEWAY_FLAG)
 
     def __repr__(self) -> str:
         """What `RemotingCommand.toString` prints, with the body's length; signature and token are masked."""

@@ -78,11 +78,6 @@ class FrameDecoder:
         self._max_frame = max_frame
 
     @property
-    def buffered(self) -> int:
-        """Bytes of a frame that is not complete yet."""
-        return len(self._buffer)
-
-    @property
     def broken(self) -> bool:
         """Whether the stream went wrong, so that every further call raises."""
         return self._error is not None

@@ -50,11 +50,6 @@ def get_all_topic_list() -> RemotingCommand:
 # To a broker: who is connected.
 
 
-def get_consumer_list_by_group(consumer_group: str) -> RemotingCommand:
-    """Code 38: the client ids of a group, unsorted, duplicates possible; 1 (SYSTEM_ERROR) if nobody is online."""
-    return _request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup=consumer_group)
-
-
 def get_consumer_connection_list(consumer_group: str) -> RemotingCommand:
     """Code 203: connections and subscriptions of a group; 206 (CONSUMER_NOT_ONLINE) if nobody is online."""
     return _request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=consumer_group)

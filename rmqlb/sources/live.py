@@ -38,7 +38,7 @@ from rmqlb.model.snapshot import (
     suggestion,
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.sources.at_once import asking_at_once
+from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.offsets import OffsetReads, offsets_told, with_stored
@@ -363,7 +363,7 @@ class _Reading:
 
         listed = list(items)
         answers: list[tuple[Asked, Answered]] = []
-        with asking_at_once(with_slot if slots else ask, listed, AT_ONCE) as futures:
+        with ask_concurrently(with_slot if slots else ask, listed, AT_ONCE) as futures:
             for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
                 (show or self._progress)(what, done, len(listed))
                 try:

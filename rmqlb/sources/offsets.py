@@ -15,7 +15,7 @@ from rmqlb.errors import EndpointError
 from rmqlb.model.group import NOT_STORED, QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.snapshot import OffsetQuestion
-from rmqlb.sources.at_once import asking_at_once
+from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.source import Progress, Refused
 
 MOST_ASKED = 256
@@ -86,7 +86,7 @@ def offsets_told(
         by_address.setdefault(question.address, []).append(question)
     states: dict[MessageQueue, QueueState] = {}
     batches = list(by_address.values())
-    with asking_at_once(lambda batch: dict(_answers(reads, group, batch)), batches, at_once) as futures:
+    with ask_concurrently(lambda batch: dict(_answers(reads, group, batch)), batches, at_once) as futures:
         for done, future in enumerate(futures):
             progress("where new owners start", done, len(futures))
             states.update(future.result())

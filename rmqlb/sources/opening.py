@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.sources.formats.bounded import DEFAULT_LIMIT
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"

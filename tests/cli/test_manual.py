@@ -12,7 +12,7 @@ import pytest
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
-from rmqlb.sources.written.config_file import read_project_file, read_user_file
+from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
 from tools.manual.__main__ import write
 from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
 from tools.manual.files import all_files

@@ -97,7 +97,7 @@ class RocketMQCluster:
         """Whether a broker, asked for the members of a group, can name any."""
         client = RemotingClient(WireSettings())
         try:
-            answer = client.call(self.broker_addresses[broker_name], requests.get_consumer_list_by_group(group))
+            answer = client.call(self.broker_addresses[broker_name], requests.get_consumer_connection_list(group))
         finally:
             client.close()
         return answer.code == ResponseCode.SUCCESS

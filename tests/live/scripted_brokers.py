@@ -34,6 +34,7 @@ _QUEUE_ID: Final = {SEND_MESSAGE: "queueId", SEND_MESSAGE_V2: "e"}
 _HEART_BEAT: Final = 34
 _UNREGISTER_CLIENT: Final = 35
 _READ_AND_WRITE: Final = 6
+_ONEWAY_FLAG: Final = 2
 _DEADLINE: Final = 10.0
 
 
@@ -285,6 +286,6 @@ def _unsupported(request: RemotingCommand) -> RemotingCommand:
 
 
 def _write(writer: asyncio.StreamWriter, request: RemotingCommand, answer: RemotingCommand) -> None:
-    if not request.is_oneway:
+    if not request.flag & _ONEWAY_FLAG:
         framed = replace(answer, opaque=request.opaque, flag=RESPONSE_FLAG, language=LanguageCode.JAVA)
         writer.write(encode_frame(framed))

@@ -9,14 +9,9 @@ import pytest
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 
 
-@pytest.mark.parametrize(
-    ("flag", "is_response", "is_oneway"), [(0, False, False), (1, True, False), (2, False, True), (-1, True, True)]
-)
-def test_the_two_low_bits_of_flag_tell_responses_and_one_way_requests(
-    *, flag: int, is_response: bool, is_oneway: bool
-) -> None:
-    command = RemotingCommand(code=0, flag=flag)
-    assert (command.is_response, command.is_oneway) == (is_response, is_oneway)
+@pytest.mark.parametrize(("flag", "is_response"), [(0, False), (1, True), (2, False), (-1, True)])
+def test_the_lowest_bit_of_flag_tells_a_response(*, flag: int, is_response: bool) -> None:
+    assert RemotingCommand(code=0, flag=flag).is_response == is_response
 
 
 def test_binary_codes_are_javas() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile
-from rmqlb.sources.written.config_file import read_project_file, read_user_file
+from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
 
 CANARY = "c4nary-secret"
 CTX = "contexts:\n  prod:\n    source: http://h\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.sources.written.config_places import project_file, user_file
+from rmqlb.sources.user_files.config_places import project_file, user_file
 
 
 @pytest.mark.parametrize(

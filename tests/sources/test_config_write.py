@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile, Value
-from rmqlb.sources.written import config_write
-from rmqlb.sources.written.config_file import read_user_file
-from rmqlb.sources.written.config_write import change_user_file, with_context, with_value
+from rmqlb.sources.user_files import config_write
+from rmqlb.sources.user_files.config_file import read_user_file
+from rmqlb.sources.user_files.config_write import change_user_file, with_context, with_value
 
 PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
 

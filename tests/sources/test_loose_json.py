@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.bounded import MAX_DEPTH
+from rmqlb.sources.formats.limits import MAX_DEPTH
 from rmqlb.sources.formats.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
 
 FRAMES = Path(__file__).parent.parent / "data" / "remoting"

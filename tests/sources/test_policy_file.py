@@ -14,8 +14,8 @@ from rmqlb.engine.allocate import NAMES
 from rmqlb.errors import UsageError
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
 from rmqlb.sources.formats.yaml_text import read_yaml
-from rmqlb.sources.written import policy_file
-from rmqlb.sources.written.policy_file import parse_policy, read_policy
+from rmqlb.sources.user_files import policy_file
+from rmqlb.sources.user_files.policy_file import parse_policy, read_policy
 
 ROOT = Path(__file__).parent.parent.parent
 FULL = """\

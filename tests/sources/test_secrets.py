@@ -10,7 +10,7 @@ import pytest
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import SecretPlace, secret_place
-from rmqlb.sources.written.secrets import read_secret
+from rmqlb.sources.user_files.secrets import read_secret
 
 CANARY = "c4nary-secret"
 WHERE = "config.yaml, line 4, contexts.prod.secret"

@@ -146,7 +146,7 @@ def test_a_late_answer_is_never_taken_for_another() -> None:
         asked_again.set()
         turn.write(turn.frame)
 
-    with talking(replay := Replay(faults={105: late, 38: at_once}), SOON) as opened:
+    with talking(replay := Replay(faults={105: late, 203: at_once}), SOON) as opened:
         assert "no whole answer" in problem(opened, replay.address)
         assert opened.call(replay.address, MEMBERS).body == answer_body(replay, MEMBERS)
     assert replay.connections == 2

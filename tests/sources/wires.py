@@ -14,7 +14,7 @@ from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from tests.support.replay_remoting import Replay, remoting
 
 ROUTE = requests.get_route_info_by_topic("OrderEvents")
-MEMBERS = requests.get_consumer_list_by_group("order-svc")
+MEMBERS = requests.get_consumer_connection_list("order-svc")
 SETTINGS = WireSettings(timeout=10.0, sleep=lambda _: None)
 
 

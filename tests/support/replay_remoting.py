@@ -146,8 +146,6 @@ class Replay:
                     f"No topic route info in name server for the topic: {topic}\nSee https://rocketmq.apache.org/docs/"
                 )
                 return refusal(ResponseCode.TOPIC_NOT_EXIST, text)
-            case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
-                return refusal(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
                 return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             case RequestCode.GET_CONSUMER_RUNNING_INFO:

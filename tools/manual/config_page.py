@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
-from rmqlb.sources.written.config_places import PROJECT_FILE
+from rmqlb.sources.user_files.config_places import PROJECT_FILE
 from rmqlb.views.report import FORMATS
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
 from tools.manual.tree import CommandPage

@@ -66,7 +66,7 @@ def check(
     from rmqlb.engine.check.check import check_policy
     from rmqlb.model.policy import SEVERITIES
     from rmqlb.model.snapshot import suggestion
-    from rmqlb.sources.written.policy_file import read_policy
+    from rmqlb.sources.user_files.policy_file import read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
     lowest = next((each for each in SEVERITIES if each == fail_from), None)

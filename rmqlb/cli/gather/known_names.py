@@ -88,7 +88,7 @@ def _read(path: str) -> list[Line]:
 
 def _write(path: str, lines: list[Line]) -> None:
     """A shell that reads meanwhile has the file of before or of after; where it cannot be written there is none."""
-    from rmqlb.sources.whole_file import replace_file
+    from rmqlb.sources.atomic_file import replace_file
 
     folder = os.path.dirname(path)
     text = "".join("\t".join(line) + "\n" for line in lines)

@@ -44,7 +44,7 @@ def _environment_counts(options: SourceOptions) -> bool:
 
 def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
     """From a file, the environment, the context, or a prompt on the terminal; never from an option's value."""
-    from rmqlb.sources.written.secrets import read_secret, secret_in_file
+    from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
     if path is not None:
         return secret_in_file(path, f"{option} {path}")

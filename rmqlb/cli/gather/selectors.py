@@ -18,7 +18,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_report import HotKey, KeySpread
 from rmqlb.model.send_scenario import Selector, SelectorFunction
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.written.send_inputs import read_text
+from rmqlb.sources.user_files.send_inputs import read_text
 
 _HOT_KEYS = 10
 _KEY_TYPES = ("string", "int", "long")

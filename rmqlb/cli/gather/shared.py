@@ -289,7 +289,7 @@ def settings(
     """
     config = None
     if options.config is not None:
-        from rmqlb.sources.written.config_lists import read_config_lists
+        from rmqlb.sources.user_files.config_lists import read_config_lists
 
         config = read_config_lists(options.config, topics)
     return replace(

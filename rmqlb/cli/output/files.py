@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rmqlb.errors import UsageError
-from rmqlb.sources.whole_file import replace_file
+from rmqlb.sources.atomic_file import replace_file
 
 
 def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -> None:

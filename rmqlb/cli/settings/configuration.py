@@ -17,7 +17,7 @@ from rmqlb.model.configuration import (
     secret_place,
 )
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.written.config_places import project_file, user_file
+from rmqlb.sources.user_files.config_places import project_file, user_file
 from rmqlb.views.report import FORMATS
 
 MOST_RETRIES = 20
@@ -50,7 +50,7 @@ def read_configuration() -> Configuration:
     user = user if user is not None and os.path.lexists(user) else None
     if user is None and project is None:
         return Configuration()
-    from rmqlb.sources.written.config_file import read_project_file, read_user_file
+    from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
 
     found = Configuration(
         user=ConfigFile() if user is None else read_user_file(user),
@@ -72,7 +72,7 @@ def check_file(config: ConfigFile) -> None:
         for context in config.contexts.values():
             _check_all(context.values.items())
     except UsageError as error:
-        from rmqlb.sources.written.config_file import of_configuration
+        from rmqlb.sources.user_files.config_file import of_configuration
 
         raise of_configuration(error) from None
 
@@ -141,14 +141,6 @@ def context_named(name: str, config: ConfigFile, where: str | None = None) -> Co
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
         raise UsageError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
     return config.contexts[name]
-
-
-def context_names() -> list[str]:
-    """The names of the user's contexts, for completion; none when they cannot be read."""
-    try:
-        return list(read_configuration().user.contexts)
-    except (RmqlbError, OSError):
-        return []
 
 
 def configured_output() -> str | None:

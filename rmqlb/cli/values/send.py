@@ -15,7 +15,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import START, STATUSES, Failure, Latency, Moment, Reaction
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.written.send_inputs import read_latencies, response_code, unknown_kind
+from rmqlb.sources.user_files.send_inputs import read_latencies, response_code, unknown_kind
 
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 REFUSED_US = 1000

@@ -79,7 +79,7 @@ def from_file(text: str, option: str, kind: Kind) -> FromFile:
     Raises:
         UsageError: no name follows, the file cannot be read, is no Python, or has no such function.
     """
-    from rmqlb.sources.written.send_inputs import read_text
+    from rmqlb.sources.user_files.send_inputs import read_text
 
     match = _FILE.fullmatch(text)
     if match is None or not match["name"]:

@@ -25,7 +25,7 @@ from rmqlb.pipeline.ingest.files import Told
 from rmqlb.sources.dump.pieces import Pieces
 from rmqlb.sources.dump.recognise import read_pieces
 from rmqlb.sources.formats import snapshot_file
-from rmqlb.sources.formats.bounded import DEFAULT_LIMIT, inflate, require_few_values, too_large
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, inflate, require_few_values, too_large
 from rmqlb.sources.formats.mqadmin_text import without_noise
 
 LARGEST_FILE = 4 * DEFAULT_LIMIT

@@ -38,7 +38,7 @@ from rmqlb.pipeline.ingest.files import Told, told_by
 from rmqlb.pipeline.ingest.rows import rows_of
 from rmqlb.pipeline.schemas import INGESTED, KEY, Table, ddl
 from rmqlb.sources.dump.pieces import Pieces
-from rmqlb.sources.formats.bounded import too_large
+from rmqlb.sources.formats.limits import too_large
 
 if TYPE_CHECKING:
     import pyarrow as pa

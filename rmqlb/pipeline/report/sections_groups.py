@@ -9,7 +9,7 @@ from rmqlb.pipeline.report.charts import Picture, Series, bars, histograms
 from rmqlb.pipeline.report.figures import Figures, Worst
 from rmqlb.pipeline.report.page import Kind, Section, grid_of, said
 from rmqlb.pipeline.report.values import EVEN, LOPSIDED, SKEW_BINS, StrategyScores
-from rmqlb.pipeline.report.words import begun, labels_of, number_of, share_of
+from rmqlb.pipeline.report.words import capitalize_first, labels_of, number_of, share_of
 from rmqlb.views.report import percent
 
 IN_PICTURE = 12
@@ -210,8 +210,8 @@ def _idle(worst: Worst) -> Section:
     if not worst.idle:
         return Section(name, title, (said("Nothing: every consumer has a queue."),))
     seen = (
-        f"{begun(number_of(totals.idle, 'consumer'))} in {number_of(totals.with_idle, 'group')} get no queue at all; "
-        f"{totals.surplus:,} of them because their group has more consumers than queues."
+        f"{capitalize_first(number_of(totals.idle, 'consumer'))} in {number_of(totals.with_idle, 'group')} get no "
+        f"queue at all; {totals.surplus:,} of them because their group has more consumers than queues."
     )
     few = worst.idle[:IN_PICTURE]
     picture = bars(

@@ -9,7 +9,7 @@ from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.page import Section, grid_of, said
 from rmqlb.pipeline.report.sections_groups import IN_PICTURE
 from rmqlb.pipeline.report.values import ChurnDay, Flapping, MovesDay, TrendDay
-from rmqlb.pipeline.report.words import begun, labels_of, number_of, share_of
+from rmqlb.pipeline.report.words import capitalize_first, labels_of, number_of, share_of
 
 IN_TABLE = 31
 """Days of a table; the picture has more."""
@@ -76,8 +76,8 @@ def _flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
         return Section(name, title, (said("Nothing: no group's queues go to and fro."),))
     first = found[0]
     seen = said(
-        f"{begun(number_of(flaps, 'group'))} flap: queues go back to owners that they had before. Most restless is "
-        "{} in {}, with {} moves and {} returns in {} days.",
+        f"{capitalize_first(number_of(flaps, 'group'))} flap: queues go back to owners that they had before. Most "
+        "restless is {} in {}, with {} moves and {} returns in {} days.",
         first.group, first.cluster, first.moves, first.returns, first.days,
     )  # fmt: skip
     few = found[:IN_PICTURE]

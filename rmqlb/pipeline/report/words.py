@@ -15,10 +15,10 @@ def number_of(number: int, noun: str) -> str:
     return f"{'no' if number == 0 else f'{number:,}'} {noun if number in (0, 1) else f'{noun}s'}"
 
 
-def begun(sentence: str) -> str:
+def capitalize_first(sentence: str) -> str:
     """A sentence with its first letter as it begins one.
 
-    >>> begun("no group")
+    >>> capitalize_first("no group")
     'No group'
     """
     return sentence[:1].upper() + sentence[1:]

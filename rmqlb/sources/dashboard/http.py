@@ -20,8 +20,8 @@ import httpcore
 import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError, RmqlbError, UsageError
-from rmqlb.sources.formats.bounded import DEFAULT_LIMIT, collect, inflate, require_few_values
-from rmqlb.sources.retrying import wait_before_retry
+from rmqlb.sources.backoff import wait_before_retry
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rmqlb.errors import EndpointError
 from rmqlb.sources.dashboard.http import Answer, HttpClient
-from rmqlb.sources.masking import masked
+from rmqlb.sources.redact_secrets import redact_secrets
 
 _LOGIN = "/login/login.do"
 _CSRF = "/rocketmq-dashboard/csrf-token"
@@ -41,7 +41,7 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
     if not _accepted(answer) and "Bad username or password" not in _message(answer):
         answer = http.post(_LOGIN, form=fields, headers=headers)
     if not _accepted(answer):
-        reason = masked(_message(answer), fields["password"]) or f"HTTP {answer.status}"
+        reason = redact_secrets(_message(answer), fields["password"]) or f"HTTP {answer.status}"
         raise EndpointError(
             f"{url}: login of {credentials.user} failed: {reason}", hint="check user and password", code="login-failed"
         )

@@ -12,8 +12,8 @@ import re
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dump.pieces import Pieces
-from rmqlb.sources.formats.bounded import text_of
 from rmqlb.sources.formats.documents import parse_documents
+from rmqlb.sources.formats.limits import text_of
 from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 
 _FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")

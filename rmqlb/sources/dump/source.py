@@ -11,7 +11,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.group import States
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.formats import snapshot_file
-from rmqlb.sources.formats.bounded import DEFAULT_LIMIT, collect, inflate, require_few_values, too_large
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, too_large
 from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"

@@ -17,7 +17,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.route import QueueNumber
-from rmqlb.sources.formats.bounded import MAX_DEPTH, text_of
+from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
 MOST_BROKERS = 20_000

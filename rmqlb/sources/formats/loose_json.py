@@ -15,7 +15,7 @@ import re
 from typing import NoReturn
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.bounded import MAX_DEPTH
+from rmqlb.sources.formats.limits import MAX_DEPTH
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.bounded import MAX_DEPTH
+from rmqlb.sources.formats.limits import MAX_DEPTH
 from rmqlb.sources.formats.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -23,7 +23,7 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.version import V5_0_0
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from rmqlb.sources.formats.bounded import require_few_values
+from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.live import Held, utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.offsets import OffsetReads

@@ -28,8 +28,8 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
-from rmqlb.sources.formats.bounded import DEFAULT_LIMIT
-from rmqlb.sources.masking import masked
+from rmqlb.sources.backoff import wait_before_retry
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
 from rmqlb.sources.native.wire_faults import (
@@ -41,7 +41,7 @@ from rmqlb.sources.native.wire_faults import (
     not_the_protocol,
     reason,
 )
-from rmqlb.sources.retrying import wait_before_retry
+from rmqlb.sources.redact_secrets import redact_secrets
 
 if TYPE_CHECKING:
     import ssl
@@ -305,4 +305,4 @@ def _request_name(code: int) -> str:
 def _without_secrets(response: RemotingCommand, credentials: Credentials | None) -> RemotingCommand:
     if credentials is None or response.remark is None:
         return response
-    return replace(response, remark=masked(response.remark, credentials.security_token, credentials.secret_key))
+    return replace(response, remark=redact_secrets(response.remark, credentials.security_token, credentials.secret_key))

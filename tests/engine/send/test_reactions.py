@@ -22,7 +22,7 @@ from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate
 from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
 from rmqlb.model.send_scenario import STATUSES
-from rmqlb.sources.written.send_inputs import response_code
+from rmqlb.sources.user_files.send_inputs import response_code
 from tests.support.builders import route
 from tests.support.vectors import FOLDER
 

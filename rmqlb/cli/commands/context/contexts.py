@@ -99,7 +99,7 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
 
 
 def _kept(name: str, value: Value, *, is_path: bool) -> Value:
-    from rmqlb.sources.written.config_file import require_text
+    from rmqlb.sources.user_files.config_file import require_text
 
     for text in value if isinstance(value, tuple) else (value,):
         if isinstance(text, str):
@@ -125,7 +125,7 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
     Raises:
         UsageError: the change cannot be made, or the file is wrong or cannot be written.
     """
-    from rmqlb.sources.written.config_write import change_user_file
+    from rmqlb.sources.user_files.config_write import change_user_file
 
     path = user_file_path()
 

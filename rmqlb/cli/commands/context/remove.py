@@ -27,7 +27,7 @@ def remove(
 
     Exit codes: 0 done, 2 usage.
     """
-    from rmqlb.sources.written.config_write import with_context, with_value
+    from rmqlb.sources.user_files.config_write import with_context, with_value
 
     terminal = Terminal("context remove", output)
 

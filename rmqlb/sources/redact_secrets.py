@@ -6,10 +6,10 @@ _SHORTEST = 4
 """Shorter ones would be found in ordinary words; they are no secrets."""
 
 
-def masked(text: str, *secrets: str | None) -> str:
+def redact_secrets(text: str, *secrets: str | None) -> str:
     """The text with each secret replaced by `***`.
 
-    >>> masked("bad password s3cret", "s3cret", None)
+    >>> redact_secrets("bad password s3cret", "s3cret", None)
     'bad password ***'
     """
     for secret in secrets:

@@ -16,7 +16,7 @@ from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
-from rmqlb.sources.written.send_inputs import read_text
+from rmqlb.sources.user_files.send_inputs import read_text
 
 MAX_BYTES = 1 << 20
 _LONGEST_NAME = 1000

@@ -18,7 +18,7 @@ Answered = TypeVar("Answered")
 
 
 @contextmanager
-def asking_at_once(
+def ask_concurrently(
     ask: Callable[[Asked], Answered], items: Sequence[Asked], most: int
 ) -> Iterator[list[Future[Answered]]]:
     """The coming answers, in the order of the items, while at most so many threads ask.

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, ConfigFile, Context, Place, Value, Written
-from rmqlb.sources.whole_file import replace_file
-from rmqlb.sources.written.config_file import read_user_file
+from rmqlb.sources.atomic_file import replace_file
+from rmqlb.sources.user_files.config_file import read_user_file
 
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.02

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.bounded import collect, inflate, too_large
+from rmqlb.sources.formats.limits import collect, inflate, too_large
 
 LIMIT = 1024 * 1024
 
