@@ -217,8 +217,9 @@ class ConsumerGroup(Struct, frozen=True):
         Push consumers in CLUSTERING mode add their group's retry topic on their own
         (`DefaultMQPushConsumerImpl.copySubscription`), whatever a source lists; those that pull or broadcast do not.
         """
-        reported = {topic for report in self.reports.values() for topic in report.topics or ()}
-        if self.topics is None or topic in reported.union(self.topics):
+        if self.topics is None or topic in self.topics:
+            return True
+        if any(topic in (report.topics or ()) for report in self.reports.values()):
             return True
         adds_it = self.message_model != BROADCASTING and self.consume_type != CONSUME_ACTIVELY
         return adds_it and topic == retry_topic(self.group)

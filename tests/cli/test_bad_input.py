@@ -420,6 +420,13 @@ SETTINGS = [
     plan(
         "--virtual-nodes -1", USAGE, "invalid value for '--virtual-nodes': -1 is not in the range 0<=x<=1000000", HELP
     ),
+    plan(
+        "--strategy CONSISTENT_HASH --virtual-nodes 1000000 --add 1",
+        USAGE,
+        "--virtual-nodes 1000000: 3 consumers would have 3000000 entries on the ring of CONSISTENT_HASH, and at most "
+        "1000000 are simulated",
+        "for so many consumers, at most --virtual-nodes 333333",
+    ),
     plan(f"{NEARBY} --broker-zone ([a", USAGE, "--broker-zone ([a: unterminated character set at position 1"),
     plan(
         f"{NEARBY} --broker-zone abc",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
-from rmqlb.errors import AllocationError
+from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 
 if TYPE_CHECKING:
     import hashlib
+
+
+MOST_ENTRIES = 1_000_000
+"""On one ring, which is made in some 2 seconds then and takes some 200 MB. RocketMQ's default is 10 a consumer, and
+each consumer makes the whole ring anew for each topic every 20 seconds: more would keep real clients busy."""
 
 
 class ConsistentHash:
@@ -32,6 +37,7 @@ class ConsistentHash:
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         if settings.virtual_nodes < 0:
             raise AllocationError(f"illegal virtualNodeCnt :{settings.virtual_nodes}")
+        check_ring(len(client_ids), settings.virtual_nodes)
         self._queues = queues
         self._client_ids = client_ids
         self._members = first_indexes(client_ids)
@@ -60,23 +66,12 @@ class ConsistentHash:
         return Counter(owner for owner, _ in self._ring.values())
 
     @cached_property
-    def _ring(self) -> dict[int, tuple[str, int]]:
-        """Hash → (client id, replica); of two entries with one hash the later wins."""
-        ring: dict[int, tuple[str, int]] = {}
-        entries: Counter[str] = Counter()
-        for client_id in self._client_ids:
-            existing = entries[client_id]
-            for replica in range(existing, existing + self._virtual_nodes):
-                position = ring_hash(f"{client_id}-{replica}")
-                if position in ring:
-                    entries[ring[position][0]] -= 1
-                ring[position] = (client_id, replica)
-                entries[client_id] += 1
-        return ring
+    def _ring(self) -> Mapping[int, tuple[str, int]]:
+        return _ring(tuple(self._client_ids), self._virtual_nodes)[0]
 
     @cached_property
-    def _positions(self) -> list[int]:
-        return sorted(self._ring)
+    def _positions(self) -> Sequence[int]:
+        return _ring(tuple(self._client_ids), self._virtual_nodes)[1]
 
     def _position(self, queue: MessageQueue) -> int | None:
         """The smallest ring position at or above the queue's hash, else the smallest of all."""
@@ -92,6 +87,44 @@ class ConsistentHash:
             if position is not None:
                 shares.setdefault(self._ring[position][0], []).append(queue)
         return shares
+
+
+def check_ring(members: int, virtual_nodes: int) -> None:
+    """Refuse a ring that takes many seconds and gigabytes.
+
+    Args:
+        members: processes of the group.
+        virtual_nodes: entries of each.
+
+    Raises:
+        UsageError: it has more than `MOST_ENTRIES` entries.
+    """
+    if members * virtual_nodes > MOST_ENTRIES:
+        raise UsageError(
+            f"--virtual-nodes {virtual_nodes}: {members} consumers would have {members * virtual_nodes} entries on the "
+            f"ring of CONSISTENT_HASH, and at most {MOST_ENTRIES} are simulated",
+            hint=f"for so many consumers, at most --virtual-nodes {MOST_ENTRIES // members}",
+            code="ring-too-large",
+        )
+
+
+@lru_cache(maxsize=2)
+def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Mapping[int, tuple[str, int]], Sequence[int]]:
+    """Hash → (client id, replica), and the hashes in order; of two entries with one hash the later wins.
+
+    Topics have the same ring; it is kept for the two lists, before and after, that are compared.
+    """
+    ring: dict[int, tuple[str, int]] = {}
+    entries: Counter[str] = Counter()
+    for client_id in client_ids:
+        existing = entries[client_id]
+        entries[client_id] += virtual_nodes
+        for replica in range(existing, existing + virtual_nodes):
+            position = ring_hash(f"{client_id}-{replica}")
+            if position in ring:
+                entries[ring[position][0]] -= 1
+            ring[position] = (client_id, replica)
+    return ring, sorted(ring)
 
 
 def ring_hash(text: str) -> int:

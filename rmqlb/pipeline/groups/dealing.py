@@ -13,10 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from rmqlb.engine.allocate import PINNED, WRAPPERS, full_name
+from rmqlb.engine.allocate.consistent_hash import MOST_ENTRIES, check_ring
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.machine_room_nearby import resolve
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.errors import UsageError
 from rmqlb.kernels import allocation
 from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
 from rmqlb.kernels.lanes import Bools, Ints
@@ -26,6 +28,9 @@ from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
 """Those that `Dealing` runs by themselves and inside a wrapper; the engine runs all others."""
+
+_MOST_ENTRIES = 20 * MOST_ENTRIES
+"""Of a batch; an entry takes some 50 bytes while the rings are made."""
 
 
 def has_kernel(strategy: str, settings: Settings) -> bool:
@@ -137,6 +142,15 @@ class Dealing:
     def _entries(self) -> Hashes:
         """Of each member's ring entries; shape (members, virtual nodes)."""
         batch, nodes = self._batch, self._settings.virtual_nodes
+        check_ring(int(self.pairs.members.max(initial=0)), nodes)
+        if len(batch.ids) * nodes > _MOST_ENTRIES:
+            raise UsageError(
+                f"--virtual-nodes {nodes}: {len(batch.ids)} consumers of a batch of groups would have "
+                f"{len(batch.ids) * nodes} entries on rings of CONSISTENT_HASH, and at most {_MOST_ENTRIES} are "
+                "simulated",
+                hint="give fewer, or smaller batches: --conf spark.sql.execution.arrow.maxRecordsPerBatch=N",
+                code="ring-too-large",
+            )
         single = self._processes == 0
         used, where = np.unique(batch.ids, return_inverse=True)
         names = [_utf8(batch.client_ids[number]) for number in used.tolist()]
