@@ -159,7 +159,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
 def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Assignment:
     """Every queue belongs to each member that subscribes to the topic (`rebalanceByTopic` in BROADCASTING mode)."""
     queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
-    reads = [each for each in dict.fromkeys(ids) if route.topic in members.subscribed.get(each, {route.topic})]
+    reads = {each: None for each in ids if route.topic in members.subscribed.get(each, {route.topic})}
     idle = dict.fromkeys(ids, "the topic has no readable queue" if not queues else _DOES_NOT_READ)
     return Assignment(
         topic=route.topic,

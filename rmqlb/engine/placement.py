@@ -62,7 +62,8 @@ def _summaries(
     """What comes of each place, and whether that is all of them; none where no place decides."""
     if any(side.members.name not in _BY_PLACE for side in (before, after)):
         return (), False
-    real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in made_up]
+    new = set(made_up)
+    real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in new]
     queues = sum(len(route.subscribe_queues()) for route in after.routes)
     number, joiners = len(real) + 1, len(made_up)
     complete = comb(number + joiners - 1, joiners) * queues <= _MOST_WORK

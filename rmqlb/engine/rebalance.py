@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.strategy import first_indexes
 from rmqlb.engine.assign import Members, assign, merged, under, why_idle
 from rmqlb.engine.balance import counts, least_moves, spread
 from rmqlb.model.assignment import Assignment
@@ -174,6 +175,7 @@ def _consumers(
 ) -> Iterable[ConsumerPlan]:
     ids_before, ids_after = _ids(was), _ids(becomes)
     processes_before, processes_after = Counter(ids_before), Counter(ids_after)
+    indexes_before, indexes_after = first_indexes(ids_before), first_indexes(ids_after)
     seen = [move.observed for topic in topics for move in topic.moves if move.observed is not None]
     observed = Counter(client_id for owners in seen for client_id in owners)
     queues_before = counts(merged(was), processes_before)
@@ -190,8 +192,8 @@ def _consumers(
         gained, lost = gains.get(client_id, []), losses.get(client_id, [])
         yield ConsumerPlan(
             client_id=client_id,
-            index_before=ids_before.index(client_id) if client_id in processes_before else None,
-            index_after=ids_after.index(client_id) if client_id in processes_after else None,
+            index_before=indexes_before.get(client_id),
+            index_after=indexes_after.get(client_id),
             processes_before=processes_before[client_id],
             processes_after=processes_after[client_id],
             queues_before=queues_before.get(client_id, 0),

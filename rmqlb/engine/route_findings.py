@@ -33,11 +33,11 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     """
     topic = route.topic
     yield from unreadable_findings(route)
-    ordered = _ordered(route)
+    ordered, brokers = _ordered(route), route.brokers_by_name()
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
         sent_to = _sent_to(route, data.broker_name, ordered)
-        yield from _master(name, route.broker(data.broker_name), sent_to)
+        yield from _master(name, brokers.get(data.broker_name), sent_to)
         yield from _permissions(name, data, sent_to, is_static=route.is_static)
         if not route.is_static:
             yield from _queues(name, data, None if ordered is None else ordered[data.broker_name])

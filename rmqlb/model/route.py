@@ -129,6 +129,10 @@ class TopicRouteData(Struct, frozen=True):
         """The first BrokerData of that name, as clients look it up; None when the route has none."""
         return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
 
+    def brokers_by_name(self) -> dict[str, BrokerData]:
+        """Broker name → what `broker` answers, for those who ask for many."""
+        return {broker.broker_name: broker for broker in reversed(self.broker_datas)}
+
     def differs_from(self, other: TopicRouteData) -> bool:
         """A client that has one and polls the other takes it for a change (`TopicRouteData.topicRouteDataChanged`).
 
@@ -151,8 +155,9 @@ class TopicRouteData(Struct, frozen=True):
         if self.order_topic_conf is None and self.topic_queue_mapping_by_broker:
             return sorted(self._static_queues(), key=lambda queue: queue.queue_id)
         queues: list[MessageQueue] = []
+        brokers = self.brokers_by_name()
         for data in sorted(self.queue_datas, key=lambda data: sort_key(data.broker_name)):
-            broker = self.broker(data.broker_name)
+            broker = brokers.get(data.broker_name)
             if data.writable and broker is not None and broker.has_master:
                 queues += self._queues(data.broker_name, data.write_queue_nums)
         return queues

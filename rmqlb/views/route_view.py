@@ -62,9 +62,10 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
 def _broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:
     """The brokers of a route by name, addresses and queue counts together; absent counts are None."""
     counts = {data.broker_name: data for data in route.queue_datas}
+    brokers = route.brokers_by_name()
     rows: list[shapes.BrokerData] = []
-    for name in sorted({*counts, *(broker.broker_name for broker in route.broker_datas)}):
-        data, broker = counts.get(name), route.broker(name)
+    for name in sorted({*counts, *brokers}):
+        data, broker = counts.get(name), brokers.get(name)
         rows.append(
             {
                 "brokerName": name,

@@ -14,7 +14,7 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.user_code import STRATEGY, FromFile
-from rmqlb.errors import AllocationError
+from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
@@ -162,3 +162,26 @@ def test_a_strategy_that_a_user_wrote_goes_to_executors_as_its_text(fleet: list[
     assert {row[4] for row in ours} <= {name}
     for row in written(_refusals, fleet[:1], name, own):
         assert row[3] == "ValueError: nothing to share (rules.py:5)"
+
+
+def members_of(number: int) -> list[str]:
+    return [f"10.0.0.1@{client}" for client in range(number)]
+
+
+def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
+    """The same bound and the same words as for one group; without CONSISTENT_HASH no ring is made."""
+    fleet = [Group("g0", members_of(2), [Topic("T", {"a": 1})]), Group("g1", members_of(12), [Topic("T", {"a": 1})])]
+    large = Settings(virtual_nodes=83_334)
+    assert len(written(_assignments, fleet, "AVG", large)) == 2
+    with pytest.raises(UsageError, match="12 consumers would have 1000008 entries on the ring") as raised:
+        written(_assignments, fleet, "CONSISTENT_HASH", large)
+    assert raised.value.code == "ring-too-large"
+    assert raised.value.hint == "for so many consumers, at most --virtual-nodes 83333"
+
+
+def test_the_rings_of_a_batch_have_twenty_million_entries_at_the_most() -> None:
+    fleet = [Group(f"g{number}", members_of(10), [Topic("T", {"a": 1})]) for number in range(21)]
+    with pytest.raises(UsageError, match="210 consumers of a batch of groups would have 21000000 entries") as raised:
+        written(_assignments, fleet, "CONSISTENT_HASH", Settings(virtual_nodes=100_000))
+    assert raised.value.code == "ring-too-large"
+    assert "arrow.maxRecordsPerBatch" in str(raised.value.hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
 from rmqlb.errors import AllocationError
@@ -30,6 +31,10 @@ class ByMachineRoom:
         self._rooms_missing = self._rooms is None and any(room(queue.broker_name) is not None for queue in queues)
         self._inside = [queue for queue in queues if room(queue.broker_name) in (self._rooms or ())]
 
+    @cached_property
+    def _places(self) -> dict[MessageQueue, int]:
+        return {queue: place for place, queue in enumerate(self._inside)}
+
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
             return []
@@ -40,10 +45,11 @@ class ByMachineRoom:
         return [*self._inside[size * index : size * (index + 1)], *tail]
 
     def why(self, queue: MessageQueue) -> str:
-        if queue not in self._inside:
+        place = self._places.get(queue)
+        if place is None:
             its_room = room(queue.broker_name)
             return f"room {its_room} is not listed" if its_room is not None else "the broker's name is not ROOM@NAME"
-        place, (size, _) = self._inside.index(queue), self._sizes()
+        size, _ = self._sizes()
         blocks = size * len(self._client_ids)
         if place >= blocks:
             return f"queue {place} of the listed rooms is left over, for consumer {place - blocks}"

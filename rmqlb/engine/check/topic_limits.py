@@ -17,9 +17,9 @@ def _min_brokers(route: TopicRouteData) -> Measured:
 
 def _missing_masters(route: TopicRouteData) -> Measured:
     """Brokers that hold queues and have no master, by address or at all: producers skip them."""
-    names = []
+    names, brokers = [], route.brokers_by_name()
     for name in sorted({data.broker_name for data in route.queue_datas}):
-        broker = route.broker(name)
+        broker = brokers.get(name)
         if broker is None or not broker.has_master:
             names.append(name)
     return Measured(len(names), why=named(names))

@@ -7,7 +7,7 @@ plan moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -32,14 +32,13 @@ def with_starts(
         consume_from: `consumeFromWhere` of the members.
         routes: the topics before the change, which tell the queues that it makes.
     """
-    before = {route.topic: route for route in routes}
+    is_new = new_queues(routes)
 
     def started(move: Move) -> Move:
         queue = move.queue
-        new = queue.topic in before and is_new(queue, before[queue.topic])
-        if not _is_taken(move) or not (states or new):
+        if not _is_taken(move) or not (states or is_new(queue)):
             return move
-        first = new and queue not in states
+        first = queue not in states and is_new(queue)
         of = start_without_file if move.broadcasting else start_of
         start = of(states.get(queue), consume_from, topic=queue.topic, is_new=first)
         return replace(move, start_offset=start.offset, start_rule=start.rule)
@@ -47,19 +46,20 @@ def with_starts(
     return replace(plan, topics=tuple(replace(topic, moves=tuple(map(started, topic.moves))) for topic in plan.topics))
 
 
-def is_new(queue: MessageQueue, before: TopicRouteData) -> bool:
-    """No message can be in the queue yet: its broker has no such queue before, neither to read nor to write.
+def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
+    """Whether no message can be in a queue yet: its broker has no such queue before, neither to read nor to write.
 
     Args:
-        queue: a queue of the topic.
-        before: the topic's route before the change.
+        before: the routes before the change; of topics without one, and of static ones, no queue is new.
     """
-    counts = [
-        max(data.read_queue_nums, data.write_queue_nums)
-        for data in before.queue_datas
-        if data.broker_name == queue.broker_name
-    ]
-    return not before.is_static and queue.queue_id >= max(counts, default=0)
+    numbers: dict[str, dict[str, int]] = {}
+    for route in before:
+        if not route.is_static:
+            of_brokers = numbers.setdefault(route.topic, {})
+            for data in route.queue_datas:
+                number = max(data.read_queue_nums, data.write_queue_nums)
+                of_brokers[data.broker_name] = max(number, of_brokers.get(data.broker_name, 0))
+    return lambda queue: queue.topic in numbers and queue.queue_id >= numbers[queue.topic].get(queue.broker_name, 0)
 
 
 def start_questions(

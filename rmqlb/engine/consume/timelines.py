@@ -14,7 +14,7 @@ from math import ceil
 
 from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.engine.consume.record import Hold, Record
-from rmqlb.engine.consume.starts import is_new
+from rmqlb.engine.consume.starts import new_queues
 from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
@@ -38,10 +38,10 @@ def timelines(
         end_us: where the time axis ends.
         routes: the topics at the beginning, which tell the queues that events make.
     """
-    before = {route.topic: route for route in routes}
+    is_new = new_queues(routes)
 
     def start(queue: MessageQueue, *, stored_since: bool) -> StartOffset:
-        new = queue not in states and queue.topic in before and is_new(queue, before[queue.topic])
+        new = queue not in states and is_new(queue)
         if scenario.broadcasting:
             if stored_since:
                 return StartOffset("stored", None, "what its own offset file has")

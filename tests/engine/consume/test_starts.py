@@ -10,7 +10,7 @@ from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.consume.consume_timestamp import timestamps
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.engine.consume.starts import is_new, start_questions, with_starts
+from rmqlb.engine.consume.starts import new_queues, start_questions, with_starts
 from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_scenario import Event, GroupScenario
@@ -52,7 +52,7 @@ def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -
     plan = planned(before, Changes(read_queues=(QueueCount(6),)))
     states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
     moves = {move.queue: move for move in with_starts(plan, states, LAST, before.routes).topics[0].moves}
-    assert [is_new(queue(i), wide) for i in range(6)] == [False] * 4 + [True] * 2
+    assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
     assert [(moves[queue(i)].start_offset, moves[queue(i)].start_rule) for i in (3, 4)] == [
         (None, "unknown"),
         (0, "end"),
