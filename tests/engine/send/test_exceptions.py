@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.tally import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import MessageException
+from rmqlb.model.send_report import LostMessage, MessageException
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import routes, scenarios
 from tests.support.builders import route
@@ -190,3 +191,16 @@ def test_a_message_stored_by_every_attempt_counts_once() -> None:
     later = Failure("a", unsafe, Moment(message=2))
     once = SendScenario(messages=2, retry_not_store_ok=True, failures=(later,), start_at=1)
     assert simulate_send(route(a=1, b=1), once).totals.duplicated == 1
+
+
+def test_lost_messages_are_handed_on_as_they_are_kept() -> None:
+    topic, lasting = route(a=2, b=2), Failure("a", REFUSED, Moment(message=2))
+    scenario = SendScenario(messages=3000, retries=0, start_at=0, failures=(lasting,))
+    handed: list[LostMessage] = []
+    streamed = simulate_send(topic, scenario, lost_sink=handed.append)
+    assert (streamed.attempts, streamed.lost_messages) == (None, None)
+    assert len(handed) == streamed.totals.lost == 1499
+    both: list[LostMessage] = []
+    kept = simulate_send(topic, scenario, trace=True, lost_sink=both.append)
+    assert list(kept.lost_messages or ()) == both == handed
+    assert simulate_send(topic, replace(scenario, messages=3), lost_sink=both.append).lost_messages is None

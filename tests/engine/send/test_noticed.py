@@ -205,7 +205,8 @@ def test_only_the_first_list_begins_where_it_is_told() -> None:
 
 def test_a_measured_latency_is_a_java_long() -> None:
     strategy = MQFaultStrategy(True, clock=lambda: 0)
-    strategy.update_fault_item("a", 2**63 - 1)
+    for latency in (2**63 - 1, -(2**63)):
+        strategy.update_fault_item("a", latency)
     for latency in (2**63, -(2**63) - 1):
         with pytest.raises(UsageError, match="current_latency"):
             strategy.update_fault_item("a", latency)
