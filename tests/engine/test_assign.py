@@ -42,6 +42,29 @@ def test_when_every_client_throws_there_is_no_assignment() -> None:
     assert raised.value.hint == f"say with {options} what the application constructs MACHINE_ROOM_NEARBY with"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "settings", "error", "hint"),
+    [
+        (
+            "MACHINE_ROOM_NEARBY",
+            Settings(),
+            "machineRoomResolver is null",
+            "say with --broker-zone and --client-zone what the application constructs MACHINE_ROOM_NEARBY with",
+        ),
+        (
+            "CONSISTENT_HASH",
+            Settings(virtual_nodes=-1),
+            "illegal virtualNodeCnt :-1",
+            "CONSISTENT_HASH cannot run with these settings; real clients would log this and keep their queues",
+        ),
+    ],
+)
+def test_what_a_constructor_throws_has_a_hint(strategy: str, settings: Settings, error: str, hint: str) -> None:
+    with pytest.raises(AllocationError) as raised:
+        assign(route(a=1), Members(("x",), strategy, settings))
+    assert (raised.value.message, raised.value.hint) == (error, hint)
+
+
 def test_a_topic_without_readable_queues_leaves_everybody_idle() -> None:
     assignment = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
     assert assignment.queues == ()

@@ -49,6 +49,16 @@ def test_lag_that_is_not_known_for_all_queues_is_unknown() -> None:
     assert plan.summary.lag_moved is None
 
 
+def test_a_queue_that_is_new_adds_no_lag_to_what_is_known_of_the_others() -> None:
+    states = {queue: QueueState(None, 10 * queue.queue_id + 5, 0) for queue in queues(2, "x")}
+    plan = plan_rebalance("g", side("a b", route(x=2)), side("a b", route(x=4)), states=states)
+    assert changes(plan) == "same moved added added"
+    assert [(c.client_id, c.gained, c.lag_gained, c.lag_lost) for c in plan.consumers] == [
+        ("a", 1, 15, 0),
+        ("b", 2, 0, 15),
+    ]
+
+
 def test_topics_are_dealt_out_one_by_one_so_that_first_ids_get_more() -> None:
     plan = plan_rebalance(
         "g", side("a b", route("T", x=1), route("U", x=1)), side("a b", route("T", x=1), route("U", x=1))

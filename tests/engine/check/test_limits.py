@@ -69,6 +69,13 @@ USED_HALFWAY = TopicRouteData(
 )
 XYZ = cluster(members("x y z"))
 """Predicted by AVG: x has two queues of four, y and z one each."""
+TWO_STRATEGIES = cluster(
+    replace(
+        members("x y"),
+        reports={"x": MemberReport("x", strategy_class=AVG_CLASS), "y": MemberReport("y", strategy_class="OurOwn")},
+    )
+)
+"""Each is run by some member: neither is in doubt."""
 GRPC = "host@1@0@abc"
 MEASURED = [
     Case(XYZ, "minMembers", 3, "holds", 3),
@@ -129,6 +136,8 @@ MEASURED = [
     Case(XYZ, "strategies", ("AVG",), "holds", ("AVG",)),
     Case(XYZ, "strategies", ("AVG_BY_CIRCLE", "CONFIG"), "violated", ("AVG",)),
     Case(cluster(members("x", strategy="OurOwn")), "strategies", ("AVG",), "violated", ("OurOwn",)),
+    Case(TWO_STRATEGIES, "strategies", ("AVG",), "violated", ("AVG", "OurOwn")),
+    Case(TWO_STRATEGIES, "strategies", ("AVG", "OurOwn"), "holds", ("AVG", "OurOwn")),
     Case(
         cluster(members("x y", strategy=None, owners="x y x y")),
         "strategies",
@@ -335,6 +344,11 @@ def test_what_is_missing_is_never_taken_for_good(case: Case) -> None:
     assert (judgement.verdict, judgement.value) == (case.verdict, case.value)
     if case.why:
         assert judgement.why == case.why
+
+
+def test_what_is_missing_is_no_reason_of_a_limit_that_holds_whatever_it_is() -> None:
+    judgement = one(UNTOLD, "minMembers", 2)
+    assert (judgement.verdict, judgement.why) == ("holds", "")
 
 
 DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss", "movedOnBrokerLoss", "strategies")

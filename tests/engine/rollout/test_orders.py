@@ -64,6 +64,39 @@ def test_members_are_put_where_they_cost_least_one_after_the_other(costs: PairCo
     assert improved_order(start, costs) == improved_slowly(start, costs)
 
 
+def drawn_costs(drawn: Random) -> PairCosts:
+    """Costs in which hardly any two are alike."""
+    members = drawn.randint(3, 7)
+    pair = [[0] * members for _ in range(members)]
+    for first in range(members):
+        for second in range(first):
+            pair[first][second] = pair[second][first] = drawn.randint(-99, 99)
+    return PairCosts(0, [drawn.randint(-99, 99) for _ in range(members)], pair)
+
+
+def next_adds_least(costs: PairCosts) -> list[int]:
+    order: list[int] = []
+    while len(order) < len(costs.single):
+        added = {
+            member: alone + sum(costs.pair[member][other] for other in order)
+            for member, alone in enumerate(costs.single)
+            if member not in order
+        }
+        order.append(min(added, key=lambda member: added[member]))
+    return order
+
+
+def test_the_cheaper_end_of_two_starts_is_taken() -> None:
+    """The members in their order, and always the one next that adds least."""
+    drawn = Random(7)
+    for _ in range(300):
+        costs = drawn_costs(drawn)
+        starts = (list(range(len(costs.single))), next_adds_least(costs))
+        ends = [improved_slowly(start, costs) for start in starts]
+        assert [improved_order(start, costs) for start in starts] == ends
+        assert inserted_order(costs) == min(ends, key=lambda order: order_cost(order, costs))
+
+
 def improved_slowly(order: list[int], costs: PairCosts) -> list[int]:
     """The same by the cost of whole orders; of equal places the one it has, else the first."""
     while True:

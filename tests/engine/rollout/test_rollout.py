@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
+from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_us, ranked
 from rmqlb.engine.rollout.restarting import events_of, restarting
@@ -27,7 +29,7 @@ def rolled(
     *routes: TopicRouteData,
     strategy: str = "AVG",
     to: str | None = None,
-    pauses: Sequence[int] = (60,),
+    pauses: Sequence[float] = (60,),
     down: int = 15,
     orderly: bool = False,
     trials: int = 3,
@@ -44,7 +46,7 @@ def rolled(
         restart=asked.pop("restart", None),
         to_strategy=to,
         down_us=down * SECOND_US,
-        pauses_us=[pause * SECOND_US for pause in pauses],
+        pauses_us=[int(pause * SECOND_US) for pause in pauses],
         trials=trials,
         **asked,
     )
@@ -223,6 +225,9 @@ def test_a_restart_is_not_blamed_for_queues_that_have_two_owners_or_none_anyway(
     orderly = rolled("", members=mixed, trials=2, orderly=True)
     assert "2 queues have two owners or none" in message(orderly, "badly-owned-anyway")
     assert "badly-owned-anyway" not in codes(rolled("a b c", trials=2))
+    fixed = Settings(config=[MessageQueue("T", "a", 0)])
+    three = rolled("", route(a=1), members=Members(("a", "b", "c"), "CONFIG", fixed), trials=2)
+    assert message(three, "badly-owned-anyway").startswith("1 queue has two owners or none")
 
 
 def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
@@ -294,6 +299,13 @@ def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
     )
 
 
+def test_times_are_told_in_seconds_to_three_digits_or_whole() -> None:
+    plan = rolled("a b", pauses=[1.5, 123.4, 1000], down=1234, trials=1)
+    assert message(plan, "several-away") == (
+        "members are down for 1234s: with a pause of 1.5s and 123s and 1000s the next goes before the last is back"
+    )
+
+
 def test_processes_that_share_an_id_are_warned_of_when_others_restart() -> None:
     assert codes(rolled("a a b", restart=["b"])) == ["badly-owned-anyway", "shared-client-id"]
 
@@ -345,6 +357,17 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
     assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
+
+
+@pytest.mark.parametrize(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
+def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, unsettled: int) -> None:
+    plan = replace(rolled("a b"), choices=(choice("a", settled=settled), choice("b", settled=0)))
+    rollout = restarting(Members(("a", "b"), "AVG"), None, None, None)
+    (finding,) = rollout_findings(plan, rollout, GroupScenario(), None, None, 0)
+    assert (finding.code, finding.message) == (
+        "not-settled",
+        f"even the best choice leaves the group unsettled in {unsettled} of 10 trials",
+    )
 
 
 # --- what cannot be planned ----------------------------------------------------------------------
