@@ -21,9 +21,8 @@ MAY_IMPORT = {
     "version": set(),
     "model": set(),
     "remoting": set(),
-    "kernels": set(),
-    "pipeline": {"model", "engine", "kernels", "sources", "views"},
-    "engine": {"model", "kernels"},
+    "pipeline": {"model", "engine", "sources", "views"},
+    "engine": {"model"},
     "sources": {"model", "remoting"},
     "views": {"model"},
     "cli": {"model", "engine", "sources", "views", "version", "pipeline"},
@@ -36,7 +35,7 @@ LIVES_IN = {
     "httpx": {"sources"},
     "httpcore": {"sources"},
     "msgspec": {"decoding", "model", "engine", "sources", "views", "cli", "pipeline"},
-    "numpy": {"kernels", "pipeline"},
+    "numpy": {"engine", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
@@ -164,11 +163,27 @@ def test_a_plan_as_json_from_a_dump_loads_only_what_it_needs() -> None:
     assert not loaded_after("plan-rebalance", "-s", str(example), "-g", "order-svc", "--add", "1", "-o", "json") & HEAVY
 
 
+def on_arrays(path: Path) -> bool:
+    """The vectorized twins of the engine's rules, and the arrays that they share."""
+    return part(path) == "engine" and bool({"arrays", "vectorized", "vectorized.py"} & set(path.parts))
+
+
+def test_in_the_engine_only_vectorized_rules_import_numpy_and_they_import_no_others() -> None:
+    for path in modules():
+        if part(path) != "engine":
+            continue
+        if not on_arrays(path):
+            assert "numpy" not in imports(path), path
+            continue
+        ours = {name for name in imports(path) if name.startswith("rmqlb.")}
+        assert all(".arrays" in name or ".vectorized" in name for name in ours), path
+
+
 def test_the_engine_imports_numpy_only_when_trials_run() -> None:
     names = [
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         for path in modules()
-        if part(path) == "engine" and path.name != "__init__.py"
+        if part(path) == "engine" and path.name != "__init__.py" and not on_arrays(path)
     ]
     code = f"import sys, {', '.join(names)}; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -99,9 +99,9 @@ def test_the_examples_are_what_the_captures_give() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
-    from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
-    from rmqlb.engine.figures.plan import PLAN_FIGURES
-    from rmqlb.engine.figures.send import SEND_FIGURES
+    from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+    from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+    from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 
     names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
     assert all(figure in README for figure in (*names, *ROLLOUT_FIGURES.names))

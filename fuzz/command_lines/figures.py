@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from rmqlb.engine.figures.conditions import Figures
-from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
-from rmqlb.engine.figures.plan import PLAN_FIGURES
-from rmqlb.engine.figures.send import SEND_FIGURES
+from rmqlb.engine.fail_on_figures.conditions import Figures
+from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 
 Json = Any
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.schemas import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rmqlb import UsageError
-from rmqlb.engine.figures.conditions import parse_condition
-from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.placement import over_places
 from rmqlb.engine.rebalance import plan_rebalance
 from rmqlb.model.group import QueueState

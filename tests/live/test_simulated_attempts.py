@@ -16,8 +16,8 @@ from itertools import pairwise
 import pytest
 
 from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
+from rmqlb.engine.send.simulation import Run
 from rmqlb.model.route import TopicRouteData
 
 from .broker_failures import EVERY, KILLED, PAUSE_MS, VERSIONS, Kill, Recording

@@ -17,9 +17,9 @@ from rmqlb.cli.results import known_names
 from rmqlb.cli.values.events import QUALIFIERS
 from rmqlb.cli.values.sections import sections_of
 from rmqlb.engine.allocate import NAMES
-from rmqlb.engine.figures.group import GROUP_FIGURES, ROLLOUT_FIGURES
-from rmqlb.engine.figures.plan import PLAN_FIGURES
-from rmqlb.engine.figures.send import SEND_FIGURES
+from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.policy import SEVERITIES

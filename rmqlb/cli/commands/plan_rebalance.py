@@ -111,7 +111,7 @@ def plan_rebalance(
     from rmqlb.cli.gather.starts import start_where
     from rmqlb.cli.output.each_group import look_at_each
     from rmqlb.cli.output.judging import conditions, require_known
-    from rmqlb.engine.figures.plan import PLAN_FIGURES, try_on_plan
+    from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
     from rmqlb.views.plan.several import plans_report
     from rmqlb.views.plan.view import plan_report
 

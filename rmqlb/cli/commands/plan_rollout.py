@@ -79,7 +79,7 @@ def plan_rollout(
     from rmqlb.cli.values import rollout as values
     from rmqlb.cli.values.amounts import count, duration_us
     from rmqlb.cli.values.strategies import Strategies
-    from rmqlb.engine.figures.group import ROLLOUT_FIGURES, try_on_rollout
+    from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
     from rmqlb.engine.rollout.plan import plan_rollout as plan
     from rmqlb.model.limits import MOST_GROUP_TRIALS
     from rmqlb.views.rollout_view import rollout_report

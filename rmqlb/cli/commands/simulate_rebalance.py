@@ -87,7 +87,7 @@ def simulate_rebalance(
     from rmqlb.cli.gather.group import RATE_HINT, gather, trials_of
     from rmqlb.cli.output.judging import conditions, judge, require_known
     from rmqlb.cli.values.strategies import Strategies
-    from rmqlb.engine.figures.group import GROUP_FIGURES, try_on_group, try_on_group_trials
+    from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
     from rmqlb.views.group.view import group_report
 
     terminal = Terminal("simulate-rebalance", output)

@@ -71,7 +71,7 @@ def simulate_send(
     from rmqlb.cli.output.judging import conditions
     from rmqlb.cli.output.sends import stream, write
     from rmqlb.cli.values import amounts
-    from rmqlb.engine.figures.send import SEND_FIGURES
+    from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
     from rmqlb.model.limits import MOST_SEND_TRIALS
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))

@@ -8,7 +8,7 @@ import typer
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.output.terminal import Terminal
-from rmqlb.engine.figures.conditions import Condition, Figures, parse_condition
+from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, parse_condition
 from rmqlb.errors import DataError
 from rmqlb.model.plan import TriedCondition
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rmqlb.cli.output.judging import judge, require_known
 from rmqlb.cli.output.progress import Progress
 from rmqlb.cli.output.terminal import Terminal
-from rmqlb.engine.figures.conditions import Condition
-from rmqlb.engine.figures.send import try_on_send, try_on_trials
+from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.errors import UsageError

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.facts import GroupFacts
+from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.group_limits import GROUP_MEASURES
 from rmqlb.engine.check.measured import Measured, verdict
 from rmqlb.engine.check.subjects import Gaps, gaps, subjects
 from rmqlb.engine.check.topic_limits import measure_topic
-from rmqlb.engine.check.waive import waive, waiver_findings
+from rmqlb.engine.check.waivers import waive, waiver_findings
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement
 from rmqlb.model.policy import ERROR, GROUP, Limit, Policy, Rule, Severity

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.balance import counts
-from rmqlb.engine.check.facts import GroupFacts
+from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.losses import moved_on_broker_loss, moved_on_member_loss
 from rmqlb.engine.check.measured import Measured, named
 from rmqlb.engine.detect import fitting_strategies

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assign import owners_at_rest
 from rmqlb.engine.balance import Owners
 from rmqlb.engine.changes import Changes, change_route
-from rmqlb.engine.check.facts import GroupFacts
+from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.measured import Measured
 from rmqlb.engine.rebalance import Side
 from rmqlb.model.message_queue import sort_client_ids

@@ -11,10 +11,8 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Bell, Process, Steps
 from rmqlb.engine.consume.connections import Connections
-from rmqlb.engine.consume.process_queues import ProcessQueues
-from rmqlb.engine.consume.record import Hold
-from rmqlb.engine.consume.shares import TopicView
-from rmqlb.engine.consume.ticks import (
+from rmqlb.engine.consume.event_log import Hold
+from rmqlb.engine.consume.fixed_rate import (
     AUTO_COMMIT_US,
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_US,
@@ -24,7 +22,9 @@ from rmqlb.engine.consume.ticks import (
     last_tick,
     until_next_tick,
 )
-from rmqlb.engine.consume.world import World
+from rmqlb.engine.consume.group_environment import GroupEnvironment
+from rmqlb.engine.consume.process_queues import ProcessQueues
+from rmqlb.engine.consume.shares import TopicView
 from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.message_queue import MessageQueue
 
@@ -46,7 +46,7 @@ class Client:
         alive: its process is there.
         frozen: it is there, and does nothing.
         draws: its random numbers.
-        world: what it lives in.
+        env: what it lives in.
         connections: to the brokers.
         queues: its process-queue table.
         created_us: when its `MQClientInstance` was made.
@@ -54,20 +54,27 @@ class Client:
     """
 
     def __init__(
-        self, client_id: str, *, number: int, strategy: str, topics: tuple[str, ...], world: World, created_us: int
+        self,
+        client_id: str,
+        *,
+        number: int,
+        strategy: str,
+        topics: tuple[str, ...],
+        env: GroupEnvironment,
+        created_us: int,
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
-        self.type = world.type_of(client_id)
+        self.type = env.type_of(client_id)
         self.topics = topics
         self.allocates = () if self.type == "assign" else topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
         self.frozen = False
-        self.draws = world.draws(number)
-        self.world = world
-        self.connections = Connections(self, world, self.draws, self.views, self._opened)
-        self.queues = ProcessQueues(self, self.connections, world)
+        self.draws = env.draws(number)
+        self.env = env
+        self.connections = Connections(self, env, self.draws, self.views, self._opened)
+        self.queues = ProcessQueues(self, self.connections, env)
         self.created_us = created_us
         self._bell = Bell()
         self._last_us = created_us
@@ -90,7 +97,7 @@ class Client:
     @settled.setter
     def settled(self, settled: bool | None) -> None:
         self._settled = settled
-        self.world.note_settled(self)
+        self.env.note_settled(self)
 
     @property
     def rests(self) -> bool:
@@ -108,10 +115,10 @@ class Client:
 
     def have_run(self) -> None:
         """It started long ago, and everything is as it should be at time 0."""
-        timers = self.world.timers
+        timers = self.env.timers
         for topic in self.topics:
-            if topic in self.world.name_server.views:
-                self._learn(self.world.name_server.views[topic])
+            if topic in self.env.name_server.views:
+                self._learn(self.env.name_server.views[topic])
         self.connections.have_stood()
         beat = last_tick(self.created_us + FIRST_HEARTBEAT_US, timers.heartbeat_us, 0)
         for broker in self.connections.addresses:
@@ -123,15 +130,15 @@ class Client:
         """`DefaultMQPushConsumerImpl.shutdown`: it stops to consume first, and says good-bye at the end."""
         self._die()
         held = self.queues.drop_all(persisted=True)
-        self._do(self.connections.good_bye(self.client_id, held if self.world.locks else []))
+        self._do(self.connections.good_bye(self.client_id, held if self.env.locks else []))
 
     def crash(self) -> None:
         """Its process is killed: the system closes its connections."""
         self._die()
         self.queues.drop_all(persisted=False)
         for broker in self.connections.connected:
-            late = self.draws.below(self.world.timers.close_us + 1)
-            self.world.clock.call(late + self.world.one_way(self.draws), self.connections.found_closed, broker)
+            late = self.draws.below(self.env.timers.close_us + 1)
+            self.env.clock.call(late + self.env.one_way(self.draws), self.connections.found_closed, broker)
 
     def lose_host(self) -> None:
         """Its machine falls silent: nobody is told."""
@@ -139,7 +146,7 @@ class Client:
         idle = self._idle_from()
         self.queues.drop_all(persisted=False)
         for broker, delay_us in idle.items():
-            self.world.clock.call(delay_us, self.connections.found_closed, broker)
+            self.env.clock.call(delay_us, self.connections.found_closed, broker)
 
     def freeze(self) -> None:
         """Its process is stopped, or collects garbage for long: its connections stay open, and nothing is sent.
@@ -153,18 +160,18 @@ class Client:
             process.freeze()
         self.queues.freeze()
         for broker, delay_us in self._idle_from().items():
-            self.world.clock.call(delay_us, self._found_idle, broker, self._freezes)
+            self.env.clock.call(delay_us, self._found_idle, broker, self._freezes)
 
     def unfreeze(self) -> None:
         """It goes on: all that its timers have missed is due now, once, and what its connections have brought."""
         self.frozen = False
         closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
-        if closed and self.world.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
+        if closed and self.env.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
             self.connections.twice = closed[self.draws.below(len(closed))]
         for process in self._processes:
             process.unfreeze(self.draws.below(_WAKE_US))
         self.queues.unfreeze()
-        for name in dict.fromkeys(self.world.broker_name(queue) for queue in self.queues.working()):
+        for name in dict.fromkeys(self.env.broker_name(queue) for queue in self.queues.working()):
             broker = self.connections.pulled_from(name)
             if broker is not None and broker not in self.connections.connected:
                 self._do(self._pull_again(broker, []), _PULL_RETRY_US)
@@ -182,10 +189,10 @@ class Client:
 
     def _idle_from(self) -> dict[Broker, int]:
         """In how long each broker closes the connection if nothing is sent from now on."""
-        now, timers = self.world.clock.now, self.world.timers
+        now, timers = self.env.clock.now, self.env.timers
         working: dict[str, list[MessageQueue]] = {}
         for queue in self.queues.working():
-            working.setdefault(self.world.broker_name(queue), []).append(queue)
+            working.setdefault(self.env.broker_name(queue), []).append(queue)
         last = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
         return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
@@ -197,8 +204,8 @@ class Client:
     def notice(self, broker: Broker) -> None:
         """`ClientRemotingProcessor.notifyConsumerIdsChanged`."""
         if self.alive:
-            if self.world.record.explain and not self.frozen:
-                self.world.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
+            if self.env.record.explain and not self.frozen:
+                self.env.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
             self.rebalance_immediately()
 
     def rebalance_immediately(self) -> None:
@@ -211,7 +218,7 @@ class Client:
         if broker is None or not broker.up:
             return
         paused = self.queues.paused(name)
-        self.world.record.resuming.update(paused)
+        self.env.record.resuming.update(paused)
         self._do(self._pull_again(broker, paused), self.draws.below(_PULL_RETRY_US))
 
     def calls(self) -> Collection[Broker]:
@@ -221,7 +228,7 @@ class Client:
     def persisted_before(self, at_us: int) -> int | None:
         """When its timer last stored all offsets, at or before a time (`MQClientInstance.persistAllConsumerOffset`)."""
         first = self.created_us + FIRST_PERSIST_US
-        return None if first > at_us else last_tick(first, self.world.timers.persist_us, at_us)
+        return None if first > at_us else last_tick(first, self.env.timers.persist_us, at_us)
 
     def hold(self, queue: MessageQueue, from_us: int) -> Hold:
         """A note that it owns the queue from then on."""
@@ -238,11 +245,11 @@ class Client:
 
     def _opened(self, broker: Broker) -> None:
         """A new connection has consequences of its own in newer clients."""
-        if self.alive and self.world.profile.hears_channels and not self.connections.beating:
+        if self.alive and self.env.profile.hears_channels and not self.connections.beating:
             self._do(self.connections.greet(broker, self.rebalance_immediately))
 
     def _do(self, steps: Steps, delay_us: int = 0) -> Process:
-        self._processes.append(self.world.clock.start(steps, delay_us))
+        self._processes.append(self.env.clock.start(steps, delay_us))
         if self.frozen:
             self._processes[-1].freeze()
         return self._processes[-1]
@@ -254,22 +261,22 @@ class Client:
         self.alive = False
         self.frozen = False
         for lost in self.connections.lost:
-            self.world.clock.call(self.world.timers.close_us, lost.end)
-        self.world.note_settled(self)
+            self.env.clock.call(self.env.timers.close_us, lost.end)
+        self.env.note_settled(self)
 
     def _run_timers(self) -> None:
         """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run go on where they are."""
-        world, timers = self.world, self.world.timers
+        env, timers = self.env, self.env.timers
         born = self.created_us
-        begin = world.clock.now
-        loop = world.clock.start(self._loop())
+        begin = env.clock.now
+        loop = env.clock.start(self._loop())
         self._bell.belongs_to(loop)
         self._processes.append(loop)
         ticking: dict[str, tuple[Callable[[], Generator[int, None, object]], int, int]] = {
             "polls": (self._polls, FIRST_POLL_US, timers.route_poll_us),
             "beats": (self.connections.heartbeats, FIRST_HEARTBEAT_US, timers.heartbeat_us),
         }
-        if world.locks:
+        if env.locks:
             ticking["renewals"] = self.queues.renew_locks, FIRST_LOCK_US, timers.lock_renewal_us
         self.timers = {"loop": loop}
         for name, (work, first, every) in ticking.items():
@@ -277,11 +284,11 @@ class Client:
 
     def last_lock_tick(self) -> int:
         """When a client that has run last renewed its locks."""
-        return last_tick(self.created_us + FIRST_LOCK_US, self.world.timers.lock_renewal_us, 0)
+        return last_tick(self.created_us + FIRST_LOCK_US, self.env.timers.lock_renewal_us, 0)
 
     def _loop(self) -> Steps:
         """`RebalanceService.run`."""
-        clock, timers, profile = self.world.clock, self.world.timers, self.world.profile
+        clock, timers, profile = self.env.clock, self.env.timers, self.env.profile
         wait = max(self._last_us + timers.rebalance_wait_us - clock.now, 0)
         while True:
             yield from self._bell.wait(wait)
@@ -299,31 +306,31 @@ class Client:
 
     def _rebalance(self) -> Generator[int, None, bool]:
         """`RebalanceImpl.doRebalance`."""
-        world = self.world
-        world.record.rebalances += 1
+        env = self.env
+        env.record.rebalances += 1
         self.settled = None
         balanced = True
         for topic in self.allocates:
             if not (yield from self.queues.rebalance_by_topic(topic)):
                 balanced = False
-        world.check(self)
+        env.check(self)
         return balanced
 
     def _begin(self) -> Steps:
-        world = self.world
+        env = self.env
         for topic in self.topics:
-            yield 2 * world.one_way(self.draws)
+            yield 2 * env.one_way(self.draws)
             self._poll(topic)
         if self.type != "push":  # DefaultLitePullConsumerImpl.start leaves the first heartbeat to the timer
             return
-        yield max(self.created_us + world.timers.start_us - world.clock.now, 0)
+        yield max(self.created_us + env.timers.start_us - env.clock.now, 0)
         tried = yield from self.connections.heartbeats()
-        if tried or not world.profile.min_interval:
+        if tried or not env.profile.min_interval:
             self.rebalance_immediately()
 
     def _every(self, work: Callable[[], Generator[int, None, object]], every: int) -> Steps:
         """A timer of `MQClientInstance.startScheduledTask`, which has a fixed rate."""
-        clock = self.world.clock
+        clock = self.env.clock
         begin = clock.now
         while True:
             self._busy += 1
@@ -334,30 +341,30 @@ class Client:
     def _polls(self) -> Steps:
         """`MQClientInstance.updateTopicRouteInfoFromNameServer` for each topic."""
         for topic in self.topics:
-            yield 2 * self.world.one_way(self.draws)
+            yield 2 * self.env.one_way(self.draws)
             self._poll(topic)
 
     def _poll(self, topic: str) -> None:
         """A topic without a route any more keeps the one that is known."""
-        view = self.world.name_server.views.get(topic)
+        view = self.env.name_server.views.get(topic)
         if view is not None and self.views.get(topic) is not view:
-            if self.world.record.explain and topic in self.views:
+            if self.env.record.explain and topic in self.views:
                 text = f"learns the new route of {topic}: {len(view.queues)} queues on {', '.join(view.brokers)}"
-                self.world.say(self.client_id, "route", text)
+                self.env.say(self.client_id, "route", text)
             self._learn(view)
 
     def _learn(self, view: TopicView) -> None:
         changed = self.connections.learn(view)
         self.views[view.topic] = view
         self.settled = False
-        self.world.note_change()
+        self.env.note_change()
         for name in changed:
             if self.queues.paused(name):
                 self.pulls_again(name)
 
     def _pull_again(self, broker: Broker, paused: list[Hold]) -> Steps:
         arrived = yield from self.connections.request(broker)
-        self.world.record.resuming.difference_update(paused)
+        self.env.record.resuming.difference_update(paused)
         if arrived:
             self.queues.resume(paused)
 
@@ -368,13 +375,13 @@ class Client:
             broker: the broker.
             working: broker name → the queues there that the member owns.
         """
-        now = self.world.clock.now
+        now = self.env.clock.now
         last = broker.last_beat_us(self) if broker.knows(self) else now
         held = working.get(broker.name)
         if held and broker.broker_id == 0:
-            hold_us = self.world.timers.pull_hold_us
+            hold_us = self.env.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)
-            rates = self.world.rates
+            rates = self.env.rates
             for queue in held:
                 rate = rates.get(queue)
                 until_message = hold_us if not rate else min(hold_us, int(SECOND_US / rate))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.consume.broker import Broker, Channel
 from rmqlb.engine.consume.clock import Steps
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.shares import MemberList, TopicView
-from rmqlb.engine.consume.world import World
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import MASTER_ID
@@ -31,10 +31,10 @@ class Connections:
         "_addresses",
         "_channel",
         "_draws",
+        "_env",
         "_ids",
         "_opened",
         "_views",
-        "_world",
         "beating",
         "connected",
         "lost",
@@ -44,7 +44,7 @@ class Connections:
     def __init__(
         self,
         channel: Channel,
-        world: World,
+        env: GroupEnvironment,
         draws: Draws,
         views: Mapping[str, TopicView],
         opened: Callable[[Broker], None],
@@ -57,7 +57,7 @@ class Connections:
         self.twice: Broker | None = None
         self.lost: list[LostConnection] = []
         self._channel = channel
-        self._world = world
+        self._env = env
         self._draws = draws
         self._opened = opened
 
@@ -66,7 +66,7 @@ class Connections:
         """The brokers of the routes that it knows (`brokerAddrTable`)."""
         if self._addresses is None:
             names = dict.fromkeys(name for view in self._views.values() for name in view.brokers)
-            self._addresses = dict.fromkeys(self._world.addresses({name: self._ids[name] for name in names}))
+            self._addresses = dict.fromkeys(self._env.addresses({name: self._ids[name] for name in names}))
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
@@ -79,7 +79,7 @@ class Connections:
         if view.topic in self._views or any(name in self._ids for name in changed):
             self._addresses = None
         elif self._addresses is not None:
-            self._addresses.update(dict.fromkeys(self._world.addresses(view.addresses)))
+            self._addresses.update(dict.fromkeys(self._env.addresses(view.addresses)))
         self._ids |= view.addresses
         return changed
 
@@ -89,31 +89,31 @@ class Connections:
 
     def asked_about(self, name: str) -> Broker | None:
         """Who is asked for the offsets of a broker's queues; None when no address is known."""
-        return self._world.first_of(name, self._ids.get(name))
+        return self._env.first_of(name, self._ids.get(name))
 
     def pulled_from(self, name: str) -> Broker | None:
         """Who is pulled from; of queues that need the lock of a master nobody else, who would not be consumed."""
         broker = self.asked_about(name)
-        return None if broker is None or (self._world.locks and broker.broker_id != MASTER_ID) else broker
+        return None if broker is None or (self._env.locks and broker.broker_id != MASTER_ID) else broker
 
     def request(self, broker: Broker) -> Generator[int, None, bool]:
         """The way of a request to a broker; True when it arrives, False when it has failed."""
-        world = self._world
+        env = self._env
         if broker.up and broker not in self.connected:
-            yield world.timers.connect_us
+            yield env.timers.connect_us
         if broker.up:
             if broker not in self.connected:
                 self.connected[broker] = None
                 self._opened(broker)
-            yield world.one_way(self._draws)
+            yield env.one_way(self._draws)
             if broker.up:
                 return True
-        yield world.timers.rpc_timeout_us if broker.silent else world.one_way(self._draws)
+        yield env.timers.rpc_timeout_us if broker.silent else env.one_way(self._draws)
         return False
 
     def answer(self) -> int:
         """How long the answer's way back takes, in microseconds."""
-        return self._world.one_way(self._draws)
+        return self._env.one_way(self._draws)
 
     def heartbeats(self) -> Generator[int, None, bool]:
         """`MQClientInstance.sendHeartbeatToAllBrokerWithLock`: one broker after the other; True when it was tried."""
@@ -147,7 +147,7 @@ class Connections:
             The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
-        broker = self._world.any_of(name, view.addresses[name], self._draws)
+        broker = self._env.any_of(name, view.addresses[name], self._draws)
         if broker is None or not (yield from self.request(broker)):
             return broker, None
         members = broker.members
@@ -158,7 +158,7 @@ class Connections:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other."""
         by_broker: dict[Broker | None, list[MessageQueue]] = {}
         for queue in locked:
-            by_broker.setdefault(self._world.master(queue), []).append(queue)
+            by_broker.setdefault(self._env.master(queue), []).append(queue)
         for broker, queues in by_broker.items():
             if broker is not None and (yield from self.request(broker)):
                 for queue in queues:
@@ -178,7 +178,7 @@ class Connections:
         """A heartbeat over a connection that is forgotten then: the broker takes it for another process."""
         self.twice = None
         if (yield from self.request(broker)):
-            lost = LostConnection(self._channel, broker, self._world)
+            lost = LostConnection(self._channel, broker, self._env)
             self.lost.append(lost)
             broker.beat(lost)
             yield self.answer()
@@ -201,19 +201,19 @@ class LostConnection:
         client_id: of the client.
     """
 
-    __slots__ = ("_broker", "_channel", "_heard_us", "_world", "client_id")
+    __slots__ = ("_broker", "_channel", "_env", "_heard_us", "client_id")
 
-    def __init__(self, channel: Channel, broker: Broker, world: World) -> None:
+    def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:
         self.client_id = channel.client_id
         self._channel = channel
         self._broker = broker
-        self._world = world
-        self._heard_us = world.clock.now
+        self._env = env
+        self._heard_us = env.clock.now
         self._wait()
 
     def notice(self, broker: Broker) -> None:
         """The client hears it."""
-        self._heard_us = self._world.clock.now
+        self._heard_us = self._env.clock.now
         self._channel.notice(broker)
 
     def closed(self, _: Broker) -> bool:
@@ -226,8 +226,8 @@ class LostConnection:
             self._broker.forget(self, f"finds a connection of {self.client_id} closed that was of no use")
 
     def _wait(self) -> None:
-        left = self._heard_us + self._world.timers.socket_idle_us - self._world.clock.now
+        left = self._heard_us + self._env.timers.socket_idle_us - self._env.clock.now
         if left <= 0:
             self.end()
         else:
-            self._world.clock.call(left, self._wait)
+            self._env.clock.call(left, self._wait)

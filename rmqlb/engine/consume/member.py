@@ -1,4 +1,4 @@
-"""What a member is to everything around it: the brokers, the world, and its own table of queues."""
+"""What a member is to everything around it: the brokers, the NameServer, and its own table of queues."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from rmqlb.engine.consume.broker import Broker, Channel
-from rmqlb.engine.consume.record import Hold
+from rmqlb.engine.consume.event_log import Hold
 from rmqlb.engine.consume.shares import Share, TopicView
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.group import ConsumerType

@@ -1,4 +1,4 @@
-"""All members of a simulation, and the events that befall them."""
+"""All members of a simulation, and what events do to them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.client import Client
-from rmqlb.engine.consume.ticks import age_us
-from rmqlb.engine.consume.world import World
+from rmqlb.engine.consume.fixed_rate import age_us
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import sort_client_ids
 
@@ -16,7 +16,7 @@ class Population:
     """Every member that ever was, in the order in which they came.
 
     Args:
-        world: what they live in.
+        env: what they live in.
         members: who is there at the beginning, and what each runs and subscribes to.
         topics: those that are simulated.
 
@@ -24,8 +24,8 @@ class Population:
         clients: the members.
     """
 
-    def __init__(self, world: World, members: Members, topics: Sequence[str]) -> None:
-        self._world = world
+    def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
+        self._env = env
         self._members = members
         self._topics = tuple(topics)
         self.clients: list[Client] = []
@@ -33,7 +33,7 @@ class Population:
     def begin(self, *, all_new: bool) -> None:
         """Let the members of the beginning be there: for a while already, or started now."""
         for client_id in sort_client_ids(self._members.client_ids):
-            age = 0 if all_new else age_us(self._world.draws(len(self.clients)))
+            age = 0 if all_new else age_us(self._env.draws(len(self.clients)))
             client = self._add(client_id, None, -age)
             if all_new:
                 client.start()
@@ -44,9 +44,9 @@ class Population:
 
     def expect(self, events: Sequence[Event]) -> None:
         """Let these events happen in their time."""
-        self._world.events_left = len(events)
+        self._env.events_left = len(events)
         for event in events:
-            self._world.clock.call(event.at_us, self._happen, event)
+            self._env.clock.call(event.at_us, self._happen, event)
 
     def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
         members, topics = self._members, self._topics
@@ -56,43 +56,43 @@ class Population:
             number=len(self.clients),
             strategy=strategy or members.strategy_for(client_id),
             topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
-            world=self._world,
+            env=self._env,
             created_us=created_us,
         )
         self.clients.append(client)
-        self._world.clients.append(client)
+        self._env.clients.append(client)
         return client
 
     def _settle(self) -> None:
         """Everybody has what everybody's strategy gives with the same view."""
-        world = self._world
-        members = world.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
+        env = self._env
+        members = env.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
         for client in self.clients:
             for topic in client.allocates:
-                view = world.name_server.views.get(topic)
+                view = env.name_server.views.get(topic)
                 if view is None:
                     continue
-                share = world.shares.share(view, client.strategy, members, client.client_id)
-                client.queues.has_had(view.queues if world.broadcasting else share or (), client.created_us)
-            world.check(client)
+                share = env.shares.share(view, client.strategy, members, client.client_id)
+                client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
+            env.check(client)
 
     def _happen(self, event: Event) -> None:
-        world = self._world
-        world.events_left -= 1
-        world.say(event.subject, "event", event.text)
+        env = self._env
+        env.events_left -= 1
+        env.say(event.subject, "event", event.text)
         if event.kind == "broker-up":
-            world.bring_up(event)
+            env.bring_up(event)
         elif event.kind in ("broker-down", "broker-loss"):
-            world.take_down(event)
+            env.take_down(event)
         elif event.kind == "route-change":
-            world.change_route(event)
+            env.change_route(event)
         else:
-            self._befall(event)
-            world.truth_changed()
+            self._apply(event)
+            env.truth_changed()
 
-    def _befall(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         if event.kind == "join":
-            self._add(event.subject, event.strategy_name, self._world.clock.now).start()
+            self._add(event.subject, event.strategy_name, self._env.clock.now).start()
             return
         frozen = event.kind == "unfreeze"
         named = [each for each in self.clients if each.alive and each.client_id == event.subject]

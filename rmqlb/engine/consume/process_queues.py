@@ -12,10 +12,10 @@ from typing import Any
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Steps
 from rmqlb.engine.consume.connections import Connections
+from rmqlb.engine.consume.event_log import Hold
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.member import Member
-from rmqlb.engine.consume.record import Hold
 from rmqlb.engine.consume.shares import Share
-from rmqlb.engine.consume.world import World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
@@ -47,12 +47,12 @@ _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
 class ProcessQueues:
     """The table of one member, also by topic: a rebalance goes through one topic, and there may be thousands."""
 
-    __slots__ = ("_by_topic", "_client", "_connections", "_late", "_table", "_world")
+    __slots__ = ("_by_topic", "_client", "_connections", "_env", "_late", "_table")
 
-    def __init__(self, client: Member, connections: Connections, world: World) -> None:
+    def __init__(self, client: Member, connections: Connections, env: GroupEnvironment) -> None:
         self._client = client
         self._connections = connections
-        self._world = world
+        self._env = env
         self._table: dict[MessageQueue, ProcessQueue] = {}
         self._late: list[tuple[Callable[[Any], None], Any]] = []
         self._by_topic: dict[str, dict[MessageQueue, ProcessQueue]] = {}
@@ -63,20 +63,20 @@ class ProcessQueues:
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
         """It has owned these queues since before the start; a lock of them was last renewed by its timer."""
-        renewed = self._client.last_lock_tick() if self._world.locks else 0
+        renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
             held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
             held.hold.reads_from_us = since_us
             self._put(held)
-            self._world.record.take(held.hold)
-            if self._world.locks:
-                broker = self._world.master(queue)
+            self._env.record.take(held.hold)
+            if self._env.locks:
+                broker = self._env.master(queue)
                 if broker is not None:
                     broker.try_lock(queue, self._client.client_id, at_us=renewed)
 
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
         """The member ends; the queues that it had."""
-        now, record = self._world.clock.now, self._world.record
+        now, record = self._env.clock.now, self._env.record
         had = list(self._table)
         for held in self._table.values():
             if not held.dropped:
@@ -89,38 +89,38 @@ class ProcessQueues:
         """All its pull requests are lost from now on."""
         for held in self._table.values():
             if held.hold.stalled_us is None:
-                held.hold.stalled_us = self._world.clock.now
+                held.hold.stalled_us = self._env.clock.now
 
     def pause(self, broker: Broker) -> None:
         """This broker answers no pull any more."""
         for held in self._table.values():
-            name = self._world.broker_name(held.queue)
+            name = self._env.broker_name(held.queue)
             if name == broker.name and not held.dropped and self._connections.pulled_from(name) in (broker, None):
-                held.hold.pause(self._world.clock.now)
+                held.hold.pause(self._env.clock.now)
 
     def paused(self, name: str) -> list[Hold]:
         """The queues of a broker that it owns and cannot pull."""
         return [
             held.hold
             for held in self._table.values()
-            if held.hold.is_paused and not held.dropped and self._world.broker_name(held.queue) == name
+            if held.hold.is_paused and not held.dropped and self._env.broker_name(held.queue) == name
         ]
 
     def resume(self, holds: Iterable[Hold]) -> None:
         """A pull has arrived: those that are still owned are read again."""
         again = [hold for hold in holds if hold.is_paused and hold.to_us is None]
         for hold in again:
-            hold.resume(self._world.clock.now)
-        if again and self._world.record.explain:
+            hold.resume(self._env.clock.now)
+        if again and self._env.record.explain:
             self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
 
     def freeze(self) -> None:
         """The process does nothing from now on."""
-        self._world.record.freeze(self._owned(), self._world.clock.now)
+        self._env.record.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
         """It goes on, with pulls that are sent late and locks that are given back late."""
-        self._world.record.unfreeze(self._owned(), self._world.clock.now)
+        self._env.record.unfreeze(self._owned(), self._env.clock.now)
         late, self._late = self._late, []
         for action, argument in late:
             action(argument)
@@ -142,23 +142,23 @@ class ProcessQueues:
 
     def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards."""
-        client, world = self._client, self._world
+        client, env = self._client, self._env
         view = client.views.get(topic)
         if view is None:
             return True
-        if world.broadcasting:
+        if env.broadcasting:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
-        if world.profile.empty_ends_early and not view.queues:
+        if env.profile.empty_ends_early and not view.queues:
             return True
         broker, members = yield from self._connections.member_ids(view)
         if members is None:
-            if world.record.explain:
+            if env.record.explain:
                 self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
             return True
-        share = world.shares.share(view, client.strategy, members, client.client_id)
-        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if world.record.explain else ""
+        share = env.shares.share(view, client.strategy, members, client.client_id)
+        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if env.record.explain else ""
         if share is None:
-            if world.record.explain:
+            if env.record.explain:
                 self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
             return False
         return (yield from self._become(topic, share, why))
@@ -176,15 +176,15 @@ class ProcessQueues:
         for broker, of_broker in self.locked().items():
             if (yield from self._connections.request(broker)):
                 for held in of_broker:
-                    self.renew(broker, held, self._world.clock.now)
+                    self.renew(broker, held, self._env.clock.now)
                 yield self._connections.answer()
 
     def locked(self) -> dict[Broker, list[ProcessQueue]]:
         """The queues whose locks are renewed, by the master that each is asked of."""
         by_broker: dict[Broker, list[ProcessQueue]] = {}
         for held in self._table.values():
-            broker = self._world.master(held.queue)
-            if broker is not None and (self._world.profile.renews_dropped or not held.dropped):
+            broker = self._env.master(held.queue)
+            if broker is not None and (self._env.profile.renews_dropped or not held.dropped):
                 by_broker.setdefault(broker, []).append(held)
         return by_broker
 
@@ -195,7 +195,7 @@ class ProcessQueues:
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
-        world, clock = self._world, self._world.clock
+        env, clock = self._env, self._env.clock
         going = [held for queue, held in self._of(topic).items() if queue not in share or self._pull_expired(held)]
         changed = False
         if going:
@@ -206,18 +206,18 @@ class ProcessQueues:
         taken: list[ProcessQueue] = []
         all_locked = True
         for queue in new:
-            if world.locks_first and not (yield from self._lock(queue)):
+            if env.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):
                 held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
                 self._put(held)
-                world.record.take(held.hold)
+                env.record.take(held.hold)
                 taken.append(held)
-        if taken and world.record.explain:
+        if taken and env.record.explain:
             self._say("take", f"takes {_queues(taken)} of {topic}: {why}", [held.queue for held in taken])
-        if not all_locked and world.profile.retries_locks:
-            clock.call(world.timers.lock_retry_us, self._client.rebalance_immediately)
+        if not all_locked and env.profile.retries_locks:
+            clock.call(env.timers.lock_retry_us, self._client.rebalance_immediately)
         if taken:
             self._pull_later(taken)
         return changed or bool(taken)
@@ -233,47 +233,47 @@ class ProcessQueues:
         if self._client.type != "push":
             return False
         since = held.hold.to_us if held.hold.stalled_us is None else held.hold.stalled_us
-        return since is not None and self._world.clock.now - since > self._world.timers.pull_idle_us
+        return since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
 
     def _remove(self, going: list[ProcessQueue], why: str) -> Generator[int, None, bool]:
-        world = self._world
+        env = self._env
         dropped = []
         for held in going:
             if not held.dropped:
                 held.dropped = True
-                held.busy_until_us = world.clock.now + self._listener_us(held.queue)
-                world.record.drop(held.hold, world.clock.now, persisted=True)
+                held.busy_until_us = env.clock.now + self._listener_us(held.queue)
+                env.record.drop(held.hold, env.clock.now, persisted=True)
                 dropped.append(held)
-        if dropped and world.record.explain:
+        if dropped and env.record.explain:
             self._say("drop", f"drops {_queues(dropped)}: {why}", [held.queue for held in dropped])
         changed = False
         for held in going:
-            if not world.locks or (yield from self._release(held)):
+            if not env.locks or (yield from self._release(held)):
                 del self._table[held.queue], self._by_topic[held.queue.topic][held.queue]
                 changed = True
         return changed
 
     def _release(self, held: ProcessQueue) -> Generator[int, None, bool]:
         """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
-        world, now = self._world, self._world.clock.now
-        write_lock = world.profile.release == "write-lock"
-        longest = world.release_wait_us
+        env, now = self._env, self._env.clock.now
+        write_lock = env.profile.release == "write-lock"
+        longest = env.release_wait_us
         busy = max(held.busy_until_us - now, 0)
-        if write_lock and now > held.renewed_us + world.timers.unlock_delay_us:
+        if write_lock and now > held.renewed_us + env.timers.unlock_delay_us:
             busy = 0
         if busy > longest:
             yield longest
-            if world.record.explain:
+            if env.record.explain:
                 self._say("unlock", f"cannot give up {_queues([held])} yet: its listener holds it", [held.queue])
             return False
         if busy:
             yield busy
-        cached = busy > 0 or held.queue in world.lagging
-        delay = world.timers.unlock_delay_us if cached and not write_lock else 0
-        if world.record.explain:
+        cached = busy > 0 or held.queue in env.lagging
+        delay = env.timers.unlock_delay_us if cached and not write_lock else 0
+        if env.record.explain:
             text = f"unlocks {_queues([held])}" + (" in a while: messages are cached" if delay else "")
             self._say("unlock", text, [held.queue])
-        world.clock.call(delay + world.one_way(self._client.draws), self._unlock, held.queue)
+        env.clock.call(delay + env.one_way(self._client.draws), self._unlock, held.queue)
         return True
 
     def _unlock(self, queue: MessageQueue) -> None:
@@ -281,17 +281,17 @@ class ProcessQueues:
         if self._client.frozen:
             self._late.append((self._unlock, queue))
             return
-        broker = self._world.master(queue)
+        broker = self._env.master(queue)
         if broker is not None and broker.up:
             broker.unlock(queue, self._client.client_id)
 
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`RebalanceImpl.lock`: from the master only."""
-        broker = self._world.master(queue)
+        broker = self._env.master(queue)
         if broker is None or not (yield from self._connections.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
-        if not got and self._world.record.explain:
+        if not got and self._env.record.explain:
             text = f"cannot lock {queue.broker_name}:{queue.queue_id}: {broker.lock_of(queue)} holds it"
             self._say("lock", text, [queue])
         yield self._connections.answer()
@@ -304,12 +304,12 @@ class ProcessQueues:
         """
         if self._client.type == "pull":
             return True
-        broker = self._connections.asked_about(self._world.broker_name(queue))
+        broker = self._connections.asked_about(self._env.broker_name(queue))
         if broker is None:  # no address is known, as for a logical queue that no broker names
-            yield 2 * self._world.one_way(self._client.draws)
+            yield 2 * self._env.one_way(self._client.draws)
             return True
         if not (yield from self._connections.request(broker)):
-            if self._world.record.explain:
+            if self._env.record.explain:
                 self._say("keep", f"cannot take {queue.broker_name}:{queue.queue_id}: no offset from {broker}", [queue])
             return False
         yield self._connections.answer()
@@ -320,42 +320,42 @@ class ProcessQueues:
 
         The listener of a lite pull consumer starts to pull at once (`updatePullTask`), and so may a pull consumer's.
         """
-        world = self._world
-        world.record.waiting_pulls += len(taken)
-        delay_us = world.pull_delay_us if self._client.type == "push" else 0
-        world.clock.call(delay_us, self._pull_first, taken)
+        env = self._env
+        env.record.waiting_pulls += len(taken)
+        delay_us = env.pull_delay_us if self._client.type == "push" else 0
+        env.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[ProcessQueue]) -> None:
         """The pull requests of the queues that one pass has taken, as far as they are still owned."""
-        world = self._world
-        world.record.waiting_pulls -= len(taken)
+        env = self._env
+        env.record.waiting_pulls -= len(taken)
         self._pull(taken)
 
     def _pull(self, taken: list[ProcessQueue]) -> None:
-        world = self._world
+        env = self._env
         if self._client.frozen:
             self._late.append((self._pull, taken))
             return
         pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
         for held in pulled:
-            held.hold.reads_from_us = world.clock.now
-            broker = self._connections.pulled_from(world.broker_name(held.queue))
+            held.hold.reads_from_us = env.clock.now
+            broker = self._connections.pulled_from(env.broker_name(held.queue))
             if broker is not None and not broker.up:
-                held.hold.pause(world.clock.now)
-        if pulled and world.record.explain:
+                held.hold.pause(env.clock.now)
+        if pulled and env.record.explain:
             self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
 
     def _listener_us(self, queue: MessageQueue) -> int:
         """For how long the listener still holds a queue that is given up: the rest of one message's time."""
-        world, draws = self._world, self._client.draws
-        if not world.locks or not world.consume_us:
+        env, draws = self._env, self._client.draws
+        if not env.locks or not env.consume_us:
             return 0
-        rate = world.rates.get(queue)
-        busy = 1.0 if rate is None else min(rate * world.consume_us / 1e6, 1.0)
-        return draws.below(world.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
+        rate = env.rates.get(queue)
+        busy = 1.0 if rate is None else min(rate * env.consume_us / 1e6, 1.0)
+        return draws.below(env.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
 
     def _say(self, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        self._world.say(self._client.client_id, what, text, queues)
+        self._env.say(self._client.client_id, what, text, queues)
 
 
 def _queues(held: Sequence[ProcessQueue | Hold]) -> str:

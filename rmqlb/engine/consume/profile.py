@@ -1,7 +1,7 @@
 """What changed in the Java consumer from version to version: one `ConsumerProfile` for each stretch of equal behaviour.
 
 Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
-`client`, `process_queues` and `world`.
+`client`, `process_queues` and `env`.
 """
 
 from __future__ import annotations

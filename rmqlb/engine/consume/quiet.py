@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.clock import Process
+from rmqlb.engine.consume.fixed_rate import first_tick, until_next_tick
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.idle import IdleTimer, Ways, go_on
 from rmqlb.engine.consume.shares import TopicView
-from rmqlb.engine.consume.ticks import first_tick, until_next_tick
-from rmqlb.engine.consume.world import World
 from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.route import MASTER_ID
 
 if TYPE_CHECKING:
-    from rmqlb.kernels.ways import WaysAhead
+    from rmqlb.engine.consume.vectorized import WaysAhead
 
 _WORTH_US = 300 * SECOND_US
 _BEFORE_US = 70 * SECOND_US
@@ -36,8 +36,8 @@ _Wakes = list[tuple[int, Process, int]]
 class QuietTime:
     """What looks for quiet time while a simulation runs."""
 
-    def __init__(self, world: World, clients: Sequence[Client]) -> None:
-        self._world = world
+    def __init__(self, env: GroupEnvironment, clients: Sequence[Client]) -> None:
+        self._env = env
         self._clients = clients
         self._look_us = 0
         self._ways: WaysAhead | None = None
@@ -48,20 +48,20 @@ class QuietTime:
         Args:
             until_us: where the simulation ends.
         """
-        world, now = self._world, self._world.clock.now
-        if now < self._look_us or until_us - now < _WORTH_US or not world.is_at_rest():
+        env, now = self._env, self._env.clock.now
+        if now < self._look_us or until_us - now < _WORTH_US or not env.is_at_rest():
             return
         if any(client.frozen for client in self._clients):
             return
         self._look_us = now + _AGAIN_US
-        sleeping, other = world.clock.asleep()
+        sleeping, other = env.clock.asleep()
         clients = [client for client in self._clients if client.alive]
         timers = {process for client in clients for process in client.timers.values()}
-        brokers = [broker for broker in world.brokers() if broker.up]
+        brokers = [broker for broker in env.brokers() if broker.up]
         scans = {process: every for broker in brokers for process, every in broker.timers.items()}
         strangers = (due for process, due in sleeping.items() if process not in timers and process not in scans)
         until = min((*strangers, until_us, until_us if other is None else other)) - _BEFORE_US
-        if until - now < _WORTH_US - _BEFORE_US or not _is_quiet(world, clients, brokers):
+        if until - now < _WORTH_US - _BEFORE_US or not _is_quiet(env, clients, brokers):
             return
         wakes: _Wakes = []
         for process, due in sleeping.items():
@@ -70,12 +70,12 @@ class QuietTime:
                 next_due = first_tick(due, every, until)
                 wakes.append((next_due - every, process, next_due))
         for client in clients:
-            idle = _idle_timers(world, client, sleeping) if client.rests else None
+            idle = _idle_timers(env, client, sleeping) if client.rests else None
             if idle is not None:
                 wakes += self._go_on(client, idle, until)
         order = {process: number for number, process in enumerate(sleeping)}
         wakes.sort(key=lambda wake: (wake[0], order[wake[1]]))
-        world.clock.postpone({process: due for _, process, due in wakes})
+        env.clock.postpone({process: due for _, process, due in wakes})
 
     def _go_on(self, client: Client, idle: dict[Process, IdleTimer], until_us: int) -> _Wakes:
         """One member goes through the time."""
@@ -90,7 +90,7 @@ class QuietTime:
             wakes.append((timer.over_us, process, timer.due_us))
             if name == "loop":
                 client.has_rested(timer.over_us)
-                self._world.record.rebalances += timer.done
+                self._env.record.rebalances += timer.done
             elif name == "beats":
                 for broker, at in zip(client.calls(), timer.ends(ways)[::2], strict=True):
                     broker.beat(client, at_us=at)
@@ -102,15 +102,15 @@ class QuietTime:
 
     def _ahead(self, state: int) -> Callable[[int, int], list[int]]:
         if self._ways is None:
-            from rmqlb.kernels.ways import WaysAhead
+            from rmqlb.engine.consume.vectorized import WaysAhead
 
-            self._ways = WaysAhead(self._world.ways())
+            self._ways = WaysAhead(self._env.ways())
         return partial(self._ways.ways, state)
 
 
-def _is_quiet(world: World, clients: Sequence[Client], brokers: Sequence[Broker]) -> bool:
+def _is_quiet(env: GroupEnvironment, clients: Sequence[Client], brokers: Sequence[Broker]) -> bool:
     """Brokers know exactly those that send them heartbeats, in time and over open connections, and say nothing."""
-    timers, profile = world.timers, world.profile
+    timers, profile = env.timers, env.profile
     if 2 * timers.heartbeat_us > timers.channel_expiry_us:
         return False
     if profile.min_interval and timers.rebalance_wait_us < timers.rebalance_min_us:
@@ -124,13 +124,15 @@ def _is_quiet(world: World, clients: Sequence[Client], brokers: Sequence[Broker]
     return all(broker.rests and len(broker.channels) == number for broker, number in known.items())
 
 
-def _idle_timers(world: World, client: Client, sleeping: Mapping[Process, int]) -> dict[Process, IdleTimer] | None:
+def _idle_timers(
+    env: GroupEnvironment, client: Client, sleeping: Mapping[Process, int]
+) -> dict[Process, IdleTimer] | None:
     """A member's timers, in the order in which they fell asleep; None when they do not repeat themselves."""
-    timers, asked = world.timers, _asked(world, client)
+    timers, asked = env.timers, _asked(env, client)
     if asked is None:
         return None
     topics, balanced = asked
-    pause = timers.rebalance_wait_us if balanced or not world.profile.min_interval else timers.rebalance_min_us
+    pause = timers.rebalance_wait_us if balanced or not env.profile.min_interval else timers.rebalance_min_us
 
     def every(period_us: int) -> Callable[[int, int], int]:
         return lambda over, due: over + until_next_tick(due, period_us, over)
@@ -141,7 +143,7 @@ def _idle_timers(world: World, client: Client, sleeping: Mapping[Process, int]) 
         "polls": IdleTimer(due["polls"], len(client.topics), every(timers.route_poll_us), length=2),
         "beats": IdleTimer(due["beats"], 2 * len(client.calls()), every(timers.heartbeat_us)),
     }
-    if world.locks:
+    if env.locks:
         locked = client.queues.locked()
         for broker, queues in locked.items():
             if not broker.up or broker not in client.connections.connected:
@@ -153,14 +155,14 @@ def _idle_timers(world: World, client: Client, sleeping: Mapping[Process, int]) 
     return {process: idle[names[process]] for process in sleeping if process in names}
 
 
-def _asked(world: World, client: Client) -> tuple[int, bool] | None:
+def _asked(env: GroupEnvironment, client: Client) -> tuple[int, bool] | None:
     """For how many topics a rebalance asks a broker, and whether it is balanced; None when it may change something."""
     balanced, number = True, 0
-    for topic in client.allocates if not world.broadcasting else ():
+    for topic in client.allocates if not env.broadcasting else ():
         view = client.views.get(topic)
-        if view is None or (world.profile.empty_ends_early and not view.queues):
+        if view is None or (env.profile.empty_ends_early and not view.queues):
             continue
-        kept = _kept(world, client, view)
+        kept = _kept(env, client, view)
         if kept is None:
             return None
         number += 1
@@ -168,18 +170,18 @@ def _asked(world: World, client: Client) -> tuple[int, bool] | None:
     return number, balanced
 
 
-def _kept(world: World, client: Client, view: TopicView) -> bool | None:
+def _kept(env: GroupEnvironment, client: Client, view: TopicView) -> bool | None:
     """Whether a rebalance of the topic is balanced, whichever broker is asked; None when that is not all."""
     answers = set()
     for name in view.brokers:
-        broker = world.first_of(name, view.addresses[name])
+        broker = env.first_of(name, view.addresses[name])
         if broker is None or broker.broker_id != MASTER_ID or broker not in client.connections.connected:
             return None
         answers.add(broker.members)
     kept = set()
     for members in answers:
-        share = None if members is None else world.shares.share(view, client.strategy, members, client.client_id)
-        if share is None and world.record.explain:
+        share = None if members is None else env.shares.share(view, client.strategy, members, client.client_id)
+        if share is None and env.record.explain:
             return None
         if not client.queues.is_settled({view.topic: share}):
             return None

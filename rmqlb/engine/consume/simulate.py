@@ -11,12 +11,12 @@ from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.events import in_order
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.population import Population
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
-from rmqlb.engine.consume.world import World
 from rmqlb.engine.given import require
 from rmqlb.engine.given_routes import check_routes
 from rmqlb.errors import UsageError
@@ -74,7 +74,7 @@ class GroupSimulation:
         """
         require(trial, TrialNumber, "trial")
         scenario = self._scenario
-        world = World(
+        env = GroupEnvironment(
             self._routes,
             scenario,
             shares=self._shares,
@@ -82,12 +82,12 @@ class GroupSimulation:
             trial=trial,
             explain=explain,
         )
-        population = Population(world, self._members, [route.topic for route in self._routes])
+        population = Population(env, self._members, [route.topic for route in self._routes])
         population.begin(all_new=scenario.all_new)
         population.expect(self._events)
-        end = _run(world, QuietTime(world, population.clients), scenario, self._events)
-        lines = timelines(world.record, scenario, self._states, end, self._routes)
-        settled = world.has_settled()
+        end = _run(env, QuietTime(env, population.clients), scenario, self._events)
+        lines = timelines(env.record, scenario, self._states, end, self._routes)
+        settled = env.has_settled()
         return GroupReport(
             group=self._group,
             strategy=self._members.name,
@@ -95,13 +95,13 @@ class GroupSimulation:
             scenario=scenario,
             events=self._events,
             trial=trial,
-            members=tuple(sort_client_ids(dict.fromkeys(client.client_id for client in world.clients))),
+            members=tuple(sort_client_ids(dict.fromkeys(client.client_id for client in env.clients))),
             end_us=end,
             timelines=lines,
-            steps=tuple(world.record.steps),
+            steps=tuple(env.record.steps),
             figures=figures(
                 lines,
-                world.record,
+                env.record,
                 self._events[0].at_us if self._events else 0,
                 settled=settled,
                 broadcasting=scenario.broadcasting,
@@ -162,16 +162,16 @@ def _check(scenario: GroupScenario) -> None:
             raise UsageError(f"{rate} messages a second into {queue} make no sense")
 
 
-def _run(world: World, quiet: QuietTime, scenario: GroupScenario, events: Sequence[Event]) -> int:
+def _run(env: GroupEnvironment, quiet: QuietTime, scenario: GroupScenario, events: Sequence[Event]) -> int:
     """Until the group has settled, or the time is over; where the time axis ends."""
-    clock = world.clock
+    clock = env.clock
     if scenario.until_us is not None:
         while clock.do_next(scenario.until_us):
             quiet.skip(scenario.until_us)
         return scenario.until_us
     last = events[-1].at_us if events else 0
     longest = last + scenario.patience_us
-    while not world.has_settled():
+    while not env.has_settled():
         quiet.skip(longest)
         if not clock.do_next(longest):
             return longest

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
-from rmqlb.engine.consume.record import Hold, Record
 from rmqlb.engine.consume.starts import new_queues
 from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
 from rmqlb.model.group import States

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.model.message_queue import MessageQueue
 
 Span = tuple[int, int]

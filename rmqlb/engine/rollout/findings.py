@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.engine.members import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
 from rmqlb.engine.rollout.ranking import hurt_us
-from rmqlb.engine.rollout.restarting import Restarting
+from rmqlb.engine.rollout.rollout_model import Restarting
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.rollout import Rollout, RolloutChoice

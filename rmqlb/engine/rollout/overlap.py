@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, inserted_order, least_order
-from rmqlb.engine.rollout.restarting import Restarting, assigned, members_when
+from rmqlb.engine.rollout.rollout_model import Restarting, assigned, members_when
 from rmqlb.model.rollout import MixedStage
 from rmqlb.model.route import TopicRouteData
 
@@ -164,7 +164,7 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
     """The stages between the first change and the last, in this order of client ids.
 
     >>> from rmqlb.engine.assign import Members
-    >>> from rmqlb.engine.rollout.restarting import restarting
+    >>> from rmqlb.engine.rollout.rollout_model import restarting
     >>> from rmqlb.model.route import BrokerData, QueueData
     >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
     >>> change = restarting(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.trials import simulate_group_trials
+from rmqlb.engine.rollout.candidates import Way, check_ways, least_overlaps, stages_of, ways_to_roll
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, overlaps, total_overlap
 from rmqlb.engine.rollout.ranking import ranked
-from rmqlb.engine.rollout.restarting import Restarting, badly_owned, events_of, restarting
-from rmqlb.engine.rollout.ways import Way, check_ways, least_overlaps, stages_of, ways_to_roll
+from rmqlb.engine.rollout.rollout_model import Restarting, badly_owned, events_of, restarting
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupTrials

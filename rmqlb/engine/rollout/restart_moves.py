@@ -12,7 +12,7 @@ from functools import cache
 from itertools import combinations
 from math import comb
 
-from rmqlb.engine.rollout.restarting import Restarting, assigned, members_when
+from rmqlb.engine.rollout.rollout_model import Restarting, assigned, members_when
 from rmqlb.model.route import TopicRouteData
 
 EXACT_WORK = 60_000

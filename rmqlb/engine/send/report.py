@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rmqlb.engine.send.counters import ATTEMPTS, FAILED, PICKS, STORED, Total
 from rmqlb.engine.send.findings import send_findings
-from rmqlb.engine.send.run import Run
-from rmqlb.engine.send.tally import ATTEMPTS, FAILED, PICKS, STORED, Total
+from rmqlb.engine.send.simulation import Run
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
@@ -121,8 +121,8 @@ def _failures(run: Run) -> tuple[FailureReport, ...]:
     return tuple(
         FailureReport(
             failure,
-            began_ms=ms(run.world.began[i]),
-            ended_ms=ms(run.world.ended[i]),
+            began_ms=ms(run.cluster.began[i]),
+            ended_ms=ms(run.cluster.ended[i]),
             failed=run.tally.by_failure[i],
             first_failed_ms=ms(run.marks.first_failed[i]),
             avoided_ms=ms(run.marks.avoided_at[i]),

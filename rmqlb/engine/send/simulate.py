@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from rmqlb.engine.given import require, shown
 from rmqlb.engine.given_routes import check_route
-from rmqlb.engine.send.keyed import SelectorSender
-from rmqlb.engine.send.offhand import AsyncSender, OnewaySender
+from rmqlb.engine.send.async_oneway import AsyncSender, OnewaySender
+from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.report import report_of
-from rmqlb.engine.send.run import LostSink, Run, Sink
-from rmqlb.engine.send.steady import Steady
+from rmqlb.engine.send.simulation import LostSink, Run, Sink
 from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.send.with_selector import SelectorSender
 from rmqlb.engine.user_code import SELECTOR, as_function
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rmqlb.engine.send.counters import PICKS, Total
 from rmqlb.engine.send.exceptions import CALL_TIMEOUT, NO_ROUTE
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.run import Run
-from rmqlb.engine.send.tally import PICKS, Total
+from rmqlb.engine.send.simulation import Run
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.send_scenario import Reaction
 
@@ -59,7 +59,7 @@ class SyncSender:
         began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
         """
         run = self._run
-        if thread.queue.broker_name in run.world.gone:
+        if thread.queue.broker_name in run.cluster.gone:
             return run.outcomes.no_address, self._empty
         if budget == 0:
             return run.outcomes.timeout, self._empty

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqlb.engine.send.plan_lanes import lanes_of
+from rmqlb.engine.send.counters import FAILED, STORED, Total
+from rmqlb.engine.send.encode_scenario import lanes_of
+from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import check_brokers, no_queues, play, rules
-from rmqlb.engine.send.steady import Steady
-from rmqlb.engine.send.tally import FAILED, STORED, Total
+from rmqlb.engine.send.simulation import Run
 from rmqlb.engine.send.thread import Thread
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
 
 if TYPE_CHECKING:
-    from rmqlb.kernels.send import SendKernel
+    from rmqlb.engine.send.vectorized.simulation import SendKernel
 
 _EVENT_US, _MESSAGE_US, _STEP_US = 10, 0.1, 150
 """About what the engine takes for an event, the kernel for a message in many lanes, and for a step of any lanes."""
@@ -100,7 +100,7 @@ class TrialRunner:
         self._kernel: SendKernel | None = None
         lanes = lanes_of(run)
         if lanes is not None:
-            from rmqlb.kernels.send import SendKernel
+            from rmqlb.engine.send.vectorized.simulation import SendKernel
 
             self._kernel = SendKernel(lanes.plan)
         self._events_of: tuple[int, int] | None = None
@@ -185,7 +185,7 @@ class TrialRunner:
             stored=list(stored.values()),
             failed=list(failed.values()),
             isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
-            began=[-1 if at is None else at for at in run.world.began],
+            began=[-1 if at is None else at for at in run.cluster.began],
             avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],
         )
 

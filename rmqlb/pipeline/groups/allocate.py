@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.kernels.lanes import Bools, Ints
+from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel

@@ -1,7 +1,8 @@
 """A strategy with its settings over a batch of groups: the engine's rules by way of the kernels.
 
 Rules of this file:
-- Names become numbers here (rooms, zones, hashes); who gets what is the kernels' (`rmqlb.kernels.allocation`).
+- Names become numbers here (rooms, zones, hashes); who gets what is said by
+  `rmqlb.engine.allocate.vectorized.strategies`.
 - CONFIG, which may give a queue to several members, and wrappers that need more than one step have no kernel:
   `has_kernel` says so, and the engine runs them group by group (`by_engine.py`).
 """
@@ -18,12 +19,12 @@ from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.machine_room_nearby import resolve
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.allocate.vectorized import strategies as allocation
+from rmqlb.engine.allocate.vectorized.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
+from rmqlb.engine.allocate.vectorized.pairs import Pairs, first_processes, without_zone
+from rmqlb.engine.arrays.lanes import Bools, Ints
+from rmqlb.engine.arrays.ragged import elements, numbers
 from rmqlb.errors import UsageError
-from rmqlb.kernels import allocation
-from rmqlb.kernels.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
-from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.lists import elements, numbers
-from rmqlb.kernels.pairs import Pairs, first_processes, without_zone
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.lists import numbers, offsets, starts
+from rmqlb.engine.arrays.lanes import Bools, Ints
+from rmqlb.engine.arrays.ragged import numbers, offsets, starts
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from rmqlb.engine.allocate.vectorized.pairs import Pairs, counts, first_processes
+from rmqlb.engine.arrays.lanes import Bools, Ints
+from rmqlb.engine.arrays.ragged import elements, numbers, starts
 from rmqlb.engine.changes import made_up
-from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.lists import elements, numbers, starts
-from rmqlb.kernels.pairs import Pairs, counts, first_processes
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import known

@@ -18,8 +18,8 @@ from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.kernels.lanes import Bools, Ints
-from rmqlb.kernels.pairs import among
+from rmqlb.engine.allocate.vectorized.pairs import among
+from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rmqlb.kernels.lanes import Ints
+from rmqlb.engine.arrays.lanes import Ints
 from rmqlb.pipeline.made_up import names
 from rmqlb.pipeline.made_up.faults import MORE_THAN_ONE, Fault
 from rmqlb.pipeline.made_up.shape import (

@@ -11,8 +11,8 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.clock import Steps
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.shares import Shares
-from rmqlb.engine.consume.world import World
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, TopicRouteData
@@ -23,35 +23,35 @@ LATENCY_US = 1000
 LATER_US = 10 * SECOND_US
 
 
-def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[World, Client]:
-    """A client that knows one broker and is connected to it, in a world where nothing else happens."""
+def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
+    """A client that knows one broker and is connected to it, in an environment where nothing else happens."""
     routes = (route(a=4),)
     scenario = GroupScenario(latency_us=latency_us, consumer_type=kind)
-    world = World(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
-    client = Client("c1", number=0, strategy="AVG", topics=("T",), world=world, created_us=0)
-    view = world.name_server.views["T"]
+    env = GroupEnvironment(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
+    client = Client("c1", number=0, strategy="AVG", topics=("T",), env=env, created_us=0)
+    view = env.name_server.views["T"]
     client.connections.learn(view)
     client.views["T"] = view
     client.connections.have_stood()
-    return world, client
+    return env, client
 
 
 def names(broker: Broker) -> tuple[str, ...] | None:
     return None if broker.members is None else broker.members.client_ids
 
 
-def run_until(world: World, end_us: int) -> None:
-    while world.clock.do_next(end_us):
+def run_until(env: GroupEnvironment, end_us: int) -> None:
+    while env.clock.do_next(end_us):
         pass
 
 
-def greeted(world: World, client: Client, meanwhile: Callable[[], None] = lambda: None) -> list[int]:
+def greeted(env: GroupEnvironment, client: Client, meanwhile: Callable[[], None] = lambda: None) -> list[int]:
     """When the rebalance that a greeting asks for comes; something may happen while the heartbeat is on its way."""
     moments: list[int] = []
     broker = next(iter(client.connections.addresses))
-    world.clock.start(client.connections.greet(broker, lambda: moments.append(world.clock.now)))
-    world.clock.call(1, meanwhile)
-    run_until(world, LATER_US)
+    env.clock.start(client.connections.greet(broker, lambda: moments.append(env.clock.now)))
+    env.clock.call(1, meanwhile)
+    run_until(env, LATER_US)
     return moments
 
 
@@ -69,7 +69,7 @@ def greeted(world: World, client: Client, meanwhile: Callable[[], None] = lambda
 def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machine_is_lost(
     connected: bool, loss: str | None, arrives: bool, after_us: int
 ) -> None:
-    world, client = lone_client(latency_us=0)
+    env, client = lone_client(latency_us=0)
     broker = next(iter(client.connections.addresses))
     if not connected:
         client.connections.connected.clear()
@@ -78,10 +78,10 @@ def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machi
     found: list[tuple[bool, int]] = []
 
     def request() -> Steps:
-        found.append(((yield from client.connections.request(broker)), world.clock.now))
+        found.append(((yield from client.connections.request(broker)), env.clock.now))
 
-    world.clock.start(request())
-    run_until(world, LATER_US)
+    env.clock.start(request())
+    run_until(env, LATER_US)
     assert found == [(arrives, after_us)]
     assert (broker in client.connections.connected) == (connected or arrives)
 
@@ -89,7 +89,7 @@ def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machi
 @pytest.mark.parametrize(("kind", "beats"), [("push", True), ("pull", False), ("lite-pull", False)])
 def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: ConsumerType, beats: bool) -> None:
     """`RebalancePushImpl.messageQueueChanged`; not when the next rebalance changes nothing."""
-    world, client = lone_client(kind=kind)
+    env, client = lone_client(kind=kind)
     broker = next(iter(client.connections.addresses))
     broker.beat(client, at_us=0)
 
@@ -97,8 +97,8 @@ def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: Consu
         yield from client.queues.rebalance_by_topic("T")
 
     for begin_us in (5 * SECOND_US, 7 * SECOND_US):
-        world.clock.start(rebalance(), begin_us)
-    run_until(world, LATER_US)
+        env.clock.start(rebalance(), begin_us)
+    run_until(env, LATER_US)
     assert len(client.queues.working()) == 4
     assert 5 * SECOND_US * beats <= broker.last_beat_us(client) <= 6 * SECOND_US * beats
 
@@ -116,25 +116,25 @@ def test_a_broker_tells_all_of_the_group_and_names_them() -> None:
 
 
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:
-    world, client = lone_client()
-    (moment,) = greeted(world, client)
+    env, client = lone_client()
+    (moment,) = greeted(env, client)
     assert 0 < moment < LATER_US
     assert names(next(iter(client.connections.addresses))) == ("c1",)
 
 
 def test_a_greeting_that_does_not_arrive_leads_to_no_rebalance() -> None:
-    world, client = lone_client()
+    env, client = lone_client()
     broker = next(iter(client.connections.addresses))
-    assert greeted(world, client, broker.stop) == []
+    assert greeted(env, client, broker.stop) == []
     assert names(broker) is None
 
 
 @pytest.mark.parametrize("arrives", [True, False])
 def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
     """`lockHeartbeat` is free again, whatever came of the greeting."""
-    world, client = lone_client()
+    env, client = lone_client()
     broker = next(iter(client.connections.addresses))
-    greeted(world, client, (lambda: None) if arrives else broker.stop)
+    greeted(env, client, (lambda: None) if arrives else broker.stop)
     broker.stop()
     broker.back()
     tried: list[bool] = []
@@ -142,19 +142,19 @@ def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
     def heartbeats() -> Steps:
         tried.append((yield from client.connections.heartbeats()))
 
-    world.clock.start(heartbeats())
-    run_until(world, 2 * LATER_US)
+    env.clock.start(heartbeats())
+    run_until(env, 2 * LATER_US)
     assert tried == [True]
     assert names(broker) == ("c1",)
 
 
 def test_no_greeting_for_a_broker_that_is_not_in_the_routes() -> None:
-    world, client = lone_client()
+    env, client = lone_client()
     broker = next(iter(client.connections.addresses))
     client.connections.learn(client.views["T"])
     client.views.clear()
-    world.clock.start(client.connections.greet(broker, client.rebalance_immediately))
-    run_until(world, LATER_US)
+    env.clock.start(client.connections.greet(broker, client.rebalance_immediately))
+    run_until(env, LATER_US)
     assert names(broker) is None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqlb.engine.consume.consumer_types import consumer_types
-from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, Seen

@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.clock import Clock, Process, Steps
-from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.errors import UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.figures.conditions import parse_condition
-from rmqlb.engine.figures.group import (
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_simulation import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
     try_on_group,

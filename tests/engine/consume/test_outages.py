@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.assign import Members
-from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.model.group_report import GroupFigures, QueueTimeline

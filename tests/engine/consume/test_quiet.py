@@ -10,15 +10,15 @@ import pytest
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members
 from rmqlb.engine.consume.clock import Clock
+from rmqlb.engine.consume.fixed_rate import until_next_tick
+from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.idle import IdleTimer, Ways, go_on
 from rmqlb.engine.consume.population import Population
 from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
-from rmqlb.engine.consume.ticks import until_next_tick
 from rmqlb.engine.consume.timelines import timelines
-from rmqlb.engine.consume.world import World
+from rmqlb.engine.consume.vectorized import WaysAhead
 from rmqlb.engine.randomness import Draws
-from rmqlb.kernels.ways import WaysAhead
 from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import TopicRouteData
@@ -35,28 +35,28 @@ class Ran:
     def __init__(
         self, members: Members, routes: Sequence[TopicRouteData], scenario: GroupScenario, *, skip: bool, explain: bool
     ) -> None:
-        self.world = World(
+        self.env = GroupEnvironment(
             routes, scenario, shares=Shares(members.settings), lagging=frozenset(), trial=0, explain=explain
         )
-        self._population = Population(self.world, members, [each.topic for each in routes])
+        self._population = Population(self.env, members, [each.topic for each in routes])
         self._population.begin(all_new=scenario.all_new)
         self._population.expect(scenario.events)
         self._scenario = scenario
         self._end_us = max(event.at_us for event in scenario.events) + 150 * SECOND_US
-        quiet = QuietTime(self.world, self._population.clients)
+        quiet = QuietTime(self.env, self._population.clients)
         self.steps = 0
-        while self.world.clock.do_next(self._end_us):
+        while self.env.clock.do_next(self._end_us):
             self.steps += 1
             if skip:
                 quiet.skip(self._end_us)
 
     def all_of_it(self) -> tuple[object, ...]:
         """Owners, times, rebalances, what brokers heard when, and every member's next random number."""
-        record = self.world.record
+        record = self.env.record
         drawn = [client.draws.below(1 << 40) for client in self._population.clients]
         heard = [
             (broker.name, [(channel.client_id, broker.last_beat_us(channel)) for channel in broker.channels])
-            for broker in self.world.brokers()
+            for broker in self.env.brokers()
         ]
         lines: tuple[QueueTimeline, ...] = timelines(record, self._scenario, {}, self._end_us)
         return lines, record.rebalances, record.steps, heard, drawn

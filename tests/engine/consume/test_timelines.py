@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.record import Hold, Record
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.model.group_report import Interval, OwnerState, QueueTimeline
 from rmqlb.model.group_scenario import GroupScenario

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.assign import Members
 from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
-from rmqlb.engine.rollout.restarting import Restarting, restarting
+from rmqlb.engine.rollout.rollout_model import Restarting, restarting
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 

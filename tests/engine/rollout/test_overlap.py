@@ -19,7 +19,7 @@ from rmqlb.engine.rollout.overlap import (
     overlaps,
     total_overlap,
 )
-from rmqlb.engine.rollout.restarting import Restarting, members_when, restarting
+from rmqlb.engine.rollout.rollout_model import Restarting, members_when, restarting
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 

@@ -14,7 +14,7 @@ from rmqlb.engine.assign import Members
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_us, ranked
-from rmqlb.engine.rollout.restarting import events_of, restarting
+from rmqlb.engine.rollout.rollout_model import events_of, restarting
 from rmqlb.errors import DataError
 from rmqlb.model.group_report import FigureSpread, GroupTrials
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo
 from rmqlb.engine.send.selectors import JavaRandom
-from rmqlb.engine.send.world import World
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
@@ -30,8 +30,8 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
     datas = tuple(
         QueueData(name, number, number, perms.get(name, 6)) for name, number in vector["writeQueueNums"].items()
     )
-    world = World(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
-    write_queues = world.write_queue_nums
+    cluster = ClusterState(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
+    write_queues = cluster.write_queue_nums
     info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
     strategy = FaultStrategy(profile, enabled=vector["latencyFault"], which_item_worst=vector["worstIndex"])
     picks: list[Any] = []

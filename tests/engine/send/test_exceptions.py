@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.tally import MOST_KINDS
+from rmqlb.engine.send.counters import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import LostMessage, MessageException
 from rmqlb.model.send_scenario import Selector

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, UsageError, simulate_send
+from rmqlb.engine.send.cluster_state import ClusterState
+from rmqlb.engine.send.counters import Tally, Timeline
 from rmqlb.engine.send.fault import _wall_clock
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.tally import Tally, Timeline
-from rmqlb.engine.send.world import World
+from rmqlb.engine.send.simulation import Run
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import route
@@ -89,8 +89,8 @@ def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> Non
 def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
     datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
     topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
-    world = World(topic, SendScenario(version), profile_of(version), 1, 0)
-    assert world.write_queue_nums == known
+    cluster = ClusterState(topic, SendScenario(version), profile_of(version), 1, 0)
+    assert cluster.write_queue_nums == known
 
 
 @pytest.mark.parametrize("detector", [False, True])

@@ -19,8 +19,8 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules
+from rmqlb.engine.send.simulation import Run
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.user_files.send_inputs import response_code
 from tests.support.builders import route

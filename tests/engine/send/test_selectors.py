@@ -21,8 +21,8 @@ from rmqlb import (
     simulate_send,
     simulate_trials,
 )
-from rmqlb.engine.figures.conditions import parse_condition
-from rmqlb.engine.figures.send import SEND_FIGURES, try_on_send, try_on_trials
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route

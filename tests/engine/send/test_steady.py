@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.publish_info import MASK
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import play, rules, simulate_send
-from rmqlb.engine.send.steady import Steady
+from rmqlb.engine.send.simulation import Run
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
-from rmqlb.engine.figures.conditions import parse_condition
-from rmqlb.engine.figures.send import SEND_FIGURES, try_on_send, try_on_trials
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
+from rmqlb.engine.send.encode_scenario import lanes_of
 from rmqlb.engine.send.latency import from_samples, lognormal
-from rmqlb.engine.send.plan_lanes import lanes_of
-from rmqlb.engine.send.run import Run
 from rmqlb.engine.send.simulate import rules
+from rmqlb.engine.send.simulation import Run
 from rmqlb.engine.send.trial_runner import TrialRunner
 from rmqlb.engine.send.trials import blocks
+from rmqlb.engine.send.vectorized.simulation import SendKernel
 from rmqlb.errors import DataError
-from rmqlb.kernels.send import SendKernel
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_report import Estimate, TimeSpread
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario

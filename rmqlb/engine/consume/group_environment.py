@@ -1,0 +1,351 @@
+"""Everything that the members of a simulation have in common: the clock, the servers, the rules and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from rmqlb.engine.consume.broker import Broker
+from rmqlb.engine.consume.clock import Clock
+from rmqlb.engine.consume.event_log import Record
+from rmqlb.engine.consume.member import Member, ids_of
+from rmqlb.engine.consume.name_server import NameServer
+from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.shares import MemberList, Shares, process_ids
+from rmqlb.engine.randomness import Draws, stream_key
+from rmqlb.model.group import ConsumerType
+from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+
+_BROKERS, _SERVERS = 1 << 20, 1 << 21
+"""Members draw from the streams below these numbers, brokers and what else there is from those above."""
+
+
+_WAYS = (
+    *(7, 19, 25, 29, 34, 38, 42, 45, 49, 53, 57, 60, 64, 67, 71, 75, 79, 83, 87, 91, 95, 99, 103),
+    *(
+        108,
+        112,
+        117,
+        122,
+        127,
+        132,
+        137,
+        143,
+        148,
+        154,
+        160,
+        167,
+        173,
+        180,
+        187,
+        195,
+        203,
+        212,
+        221,
+        230,
+        240,
+        251,
+        262,
+    ),
+    *(274, 287, 301, 317, 333, 352, 372, 395, 420, 449, 483, 522, 569, 628, 703, 806, 963, 1258, 3208),
+)
+"""Log-normal factors with σ 1, in 1/256, evenly likely in between, whose mean is 1: how answers of real brokers varied
+under load on one machine. Most messages are faster than the average, and a few take many times that."""
+_DRAWN = (len(_WAYS) - 1) << 8
+
+
+class GroupEnvironment:
+    """One simulation's surroundings.
+
+    Attributes:
+        clock: the time.
+        record: the notes.
+        timers: every clock's interval.
+        profile: the client version's rules.
+        name_server: the routes.
+        shares: what each strategy gives whom.
+        clients: all members that ever were, in the order in which they came.
+        locks: queues are locked at the broker, and the locks renewed and given back (orderly and clustering).
+        locks_first: a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups
+            of older clients.
+        broadcasting: every member reads every queue.
+        rates: queue → messages a second, where known.
+        lagging: queues that had messages waiting at the start.
+        consume_us: the listener's time for a message.
+        release_wait_us: how long an orderly queue's listener is waited for.
+        pull_delay_us: from taking a queue to its first pull.
+        events_left: how many events are still to come.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[TopicRouteData],
+        scenario: GroupScenario,
+        *,
+        shares: Shares,
+        lagging: frozenset[MessageQueue],
+        trial: int,
+        explain: bool,
+    ) -> None:
+        profile, timers = consumer_profile_of(scenario.client_version), scenario.timers
+        self.clock = Clock()
+        self.record = Record(explain=explain)
+        self.timers = timers
+        self.profile = profile
+        self.shares = shares
+        self.name_server = NameServer(routes, shares.view_of)
+        self.clients: list[Member] = []
+        self.locks = scenario.orderly and not scenario.broadcasting
+        self.locks_first = self.locks or (scenario.orderly and profile.locks_broadcast)
+        self.broadcasting = scenario.broadcasting
+        self.rates = scenario.rates
+        self.lagging = lagging
+        self.consume_us = scenario.consume_us
+        wait, delay = timers.release_wait_us, timers.pull_delay_us
+        self.release_wait_us = profile.release_wait_us if wait is None else wait
+        self._types, self._type = scenario.consumer_types, scenario.consumer_type
+        self.pull_delay_us = profile.pull_delay_us if delay is None else delay
+        self.events_left = 0
+        self._latency_us = scenario.latency_us
+        self._seed, self._trial = scenario.seed, trial
+        self._brokers: dict[str, list[Broker]] = {}
+        self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
+        self._unsettled: set[Member] = set()
+        self._agree: bool | None = None
+        self._doubtful: dict[Broker, None] | None = None
+        self._final: MemberList | None = None
+        for route in routes:
+            for broker in route.broker_datas:
+                self._add_broker(broker.broker_name, process_ids(broker))
+            for data in route.queue_datas:
+                self._add_broker(data.broker_name, [MASTER_ID])
+        self.record.exist(self.name_server.queues(), 0, there=True)
+
+    def draws(self, number: int) -> Draws:
+        """The random numbers of the member that came as number so-and-so."""
+        return Draws(stream_key(self._seed, self._trial, number))
+
+    def type_of(self, client_id: str) -> ConsumerType:
+        """Which of RocketMQ's consumers a member is."""
+        return self._types.get(client_id, self._type)
+
+    def one_way(self, draws: Draws) -> int:
+        """How long a message takes to the other side, in microseconds: half the latency on average."""
+        return self._way_us(draws.below(_DRAWN))
+
+    def ways(self) -> Sequence[int]:
+        """All lengths of a message's way, each as likely, in microseconds."""
+        return [self._way_us(number) for number in range(_DRAWN)]
+
+    def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
+        """Note what somebody does now."""
+        self.record.say(self.clock.now, who, what, text, queues)
+
+    def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
+        """The processes with these ids of these broker names, masters first in each (`brokerAddrTable`)."""
+        return tuple(
+            broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
+        )
+
+    def brokers(self) -> Iterable[Broker]:
+        """All of them."""
+        return (broker for brokers in self._brokers.values() for broker in brokers)
+
+    def broker_name(self, queue: MessageQueue) -> str:
+        """Where a queue is (`MQClientInstance.getBrokerNameFromMessageQueue`): of a static topic's the real broker."""
+        return self._serving.get(queue, queue.broker_name)
+
+    def master(self, queue: MessageQueue) -> Broker | None:
+        """The process with id 0 of a queue's broker, whether it is up or not; None when the route has none."""
+        brokers = self._brokers.get(self.broker_name(queue))
+        return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
+
+    def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
+        """Who is asked of the processes with these ids of a broker name (`BrokerData.selectBrokerAddr`).
+
+        Returns:
+            The master, whether it is up or not, else any of the slaves; None when there is neither.
+        """
+        brokers = self.addresses({name: ids})
+        if not brokers:
+            return None
+        return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
+
+    def first_of(self, name: str, ids: Collection[int] | None) -> Broker | None:
+        """Likewise for pulls and offsets (`MQClientInstance.findBrokerAddressInSubscribe`): the one with the lowest id.
+
+        Args:
+            name: the broker name.
+            ids: those that the client knows; None when no route of its topics names the broker.
+        """
+        brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})
+        return brokers[0] if brokers else None
+
+    def bring_up(self, event: Event) -> None:
+        """A broker is back or new: its queues are there, its memory is empty, and the NameServers know at once."""
+        name, now = event.subject, self.clock.now
+        for broker in self._brokers.get(name, ()):
+            if not broker.up:
+                broker.back()
+        self._add_broker(name, [MASTER_ID])
+        self.name_server.add(event)
+        its_queues = self._queues_of(name)
+        self.record.exist([queue for queue in its_queues if not self.record.is_there(queue)], now, there=True)
+        self.record.serve([queue for queue in its_queues if not self.record.is_served(queue)], now, served=True)
+        for client in self.clients:
+            if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
+                client.pulls_again(name)
+        self.truth_changed()
+
+    def take_down(self, event: Event) -> None:
+        """A broker's process ends, or its machine falls silent; its slaves go on unless they are meant as well."""
+        name, silent, now = event.subject, event.kind == "broker-loss", self.clock.now
+        brokers = self._brokers[name]
+        alone = brokers[0].broker_id == MASTER_ID and not event.with_slaves and not event.for_good
+        for broker in brokers[:1] if alone else brokers:
+            broker.stop(silent=silent)
+            for client in self.clients:
+                client.lose_broker(broker)
+        if event.for_good:
+            self.record.exist(self._queues_of(name), now, there=False)
+        elif not self._runs(name):
+            self.record.serve(self._queues_of(name), now, served=False)
+        self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
+        self.truth_changed()
+
+    def change_route(self, event: Event) -> None:
+        """A topic gets other numbers of queues."""
+        before = self.name_server.queues()
+        self.name_server.change(event)
+        after = self.name_server.queues()
+        now, new = self.clock.now, sort_queues(after - before)
+        self.record.exist(new, now, there=True)
+        self.record.exist(sort_queues(before - after), now, there=False)
+        for queue in new:
+            if self.record.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
+                self.record.serve([queue], now, served=runs)
+        self.truth_changed()
+
+    def truth_changed(self) -> None:
+        """What the group will end with is another thing than before."""
+        self.note_change()
+        self._final = None
+        for client in self.clients:
+            if client.settled is not None:
+                client.settled = False
+
+    def note_change(self, broker: Broker | None = None) -> None:
+        """This broker's list of members is another one; None when what members call, or who there is, has changed."""
+        self._agree = None
+        if broker is None:
+            self._doubtful = None
+        elif self._doubtful is not None:
+            self._doubtful[broker] = None
+
+    def note_settled(self, client: Member) -> None:
+        """A member is settled, or no longer, or no member any more."""
+        if client.takes_part and not client.settled:
+            self._unsettled.add(client)
+        else:
+            self._unsettled.discard(client)
+
+    def check(self, client: Member) -> None:
+        """A member is through with a rebalance: whether it holds what it will end with."""
+        final = self._final_ids()
+        told = self.name_server.views
+        views = {topic: told[topic] for topic in client.topics if topic in told}
+        known = all(client.views.get(topic) is view for topic, view in views.items())
+        client.settled = known and client.queues.is_settled(
+            {
+                topic: dict.fromkeys(view.queues)
+                if self.broadcasting
+                else self.shares.share(view, client.strategy, final, client.client_id)
+                for topic, view in views.items()
+                if topic in client.allocates
+            }
+        )
+
+    def has_settled(self) -> bool:
+        """Nothing that is still to come changes an owner: every event is over, every broker and client up to date."""
+        return not self.events_left and self.is_at_rest()
+
+    def is_at_rest(self) -> bool:
+        """Until the next event nothing changes an owner, or whether a queue can be read."""
+        waiting = self.record.waiting_pulls or self.record.resuming
+        return not self._unsettled and not waiting and self._brokers_agree()
+
+    def _brokers_agree(self) -> bool:
+        """Each broker names exactly those that send it heartbeats; one that is lost is asked by nobody any more."""
+        if self._agree is None:
+            if self._doubtful is None:
+                self._doubtful = dict.fromkeys(self.brokers())
+            while self._doubtful and self._agrees(next(reversed(self._doubtful))):
+                self._doubtful.popitem()
+            self._agree = not self._doubtful
+        return self._agree
+
+    def _agrees(self, broker: Broker) -> bool:
+        if not broker.up:
+            return not broker.silent or broker.name not in self.name_server.broker_names
+        callers = ids_of(client for client in self.clients if client.takes_part and broker in client.calls())
+        named = broker.client_ids or ()
+        return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
+
+    def _final_ids(self) -> MemberList:
+        if self._final is None:
+            self._final = self.shares.members(tuple(sort_client_ids(ids_of(self.clients))))
+        return self._final
+
+    def _add_broker(self, name: str, ids: Sequence[int]) -> None:
+        known = self._brokers.setdefault(name, [])
+        if known:
+            return
+        for broker_id in ids:
+            number = _BROKERS + 64 * len(self._brokers) + len(known)
+            broker = Broker(
+                name,
+                broker_id,
+                clock=self.clock,
+                draws=self.draws(number),
+                timers=self.timers,
+                tells=not self.broadcasting,
+                one_way=self.one_way,
+                list_of=self.shares.members,
+                changed=self.note_change,
+                say=self._say_broker if self.record.explain else None,
+            )
+            broker.run()
+            known.append(broker)
+
+    def _way_us(self, number: int) -> int:
+        low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
+        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
+
+    def _say_broker(self, broker: Broker, what: str, text: str) -> None:
+        self.say(str(broker), what, text)
+
+    def _until_dropped(self, silent: bool) -> int:
+        """When the NameServers drop a broker that is down: at once, or by their scan."""
+        draws = self.draws(_SERVERS + len(self.record.there))
+        if not silent:
+            return self.one_way(draws)
+        expiry = self.timers.nameserver_expiry_us - draws.below(self.timers.registration_us)
+        return expiry + draws.below(self.timers.nameserver_scan_us)
+
+    def _drop_from_routes(self, name: str) -> None:
+        """The NameServers drop what is down of a broker, unless it is back by then."""
+        lost = [broker for broker in self._brokers[name] if not broker.up]
+        if lost:
+            self.name_server.drop(name, {broker.broker_id for broker in lost})
+            what = str(lost[0]) if self._runs(name) else f"broker {name}"
+            self.say("NameServer", "route", f"drops {what} from its routes")
+            self.truth_changed()
+
+    def _runs(self, name: str) -> bool:
+        """A process of the broker is up."""
+        return any(broker.up for broker in self._brokers.get(name, ()))
+
+    def _queues_of(self, name: str) -> list[MessageQueue]:
+        """All read queues that a broker has, whether it runs or not."""
+        return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)

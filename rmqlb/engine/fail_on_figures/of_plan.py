@@ -1,0 +1,71 @@
+"""The figures of a plan that `--fail-on` can ask about.
+
+Those of observed owners begin with `observed-`, but for `mismatches`; all others are predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.model.plan import Summary, TriedCondition
+
+_Figure = Callable[[Summary], float | None]
+_VALUES: dict[str, _Figure] = {
+    "moved": lambda s: s.moved,
+    "assigned": lambda s: s.assigned,
+    "unassigned": lambda s: s.unassigned,
+    "added": lambda s: s.added,
+    "removed": lambda s: s.removed,
+    "idle": lambda s: s.after.idle,
+    "unowned": lambda s: s.after.unowned,
+    "multiply-owned": lambda s: s.after.multiply_owned,
+    "shared-id": lambda s: s.after.shared_id,
+    "max": lambda s: s.after.most,
+    "min": lambda s: s.after.least,
+    "max/mean": lambda s: s.after.max_over_mean,
+    "lag-moved": lambda s: s.lag_moved,
+    "excess-moves": lambda s: None if s.least_moves is None else s.moved - s.least_moves,
+    "lag-unassigned": lambda s: s.lag_unassigned,
+    "lag-removed": lambda s: s.lag_removed,
+    "mismatches": lambda s: None if s.observed is None else s.observed.mismatches,
+    "observed-unassigned": lambda s: None if s.observed is None else s.observed.unassigned,
+    "observed-duplicate-owners": lambda s: None if s.observed is None else s.observed.duplicate_owners,
+}
+_WHOLES: dict[str, _Figure] = {
+    "moved": lambda s: s.before.queues - s.removed,
+    "assigned": lambda s: s.after.queues,
+    "unassigned": lambda s: s.after.queues,
+    "idle": lambda s: s.after.consumers,
+    "unowned": lambda s: s.after.queues,
+    "multiply-owned": lambda s: s.after.queues,
+    "shared-id": lambda s: s.after.queues,
+    **dict.fromkeys(
+        ("mismatches", "observed-unassigned", "observed-duplicate-owners"),
+        lambda s: None if s.observed is None else s.observed.queues,
+    ),
+}
+PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))
+"""Percentages are of queues, or of consumers for `idle`."""
+
+
+def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary] = ()) -> TriedCondition:
+    """Whether the condition is there in a plan, or in any order of the ids that are not known yet.
+
+    Args:
+        condition: what is asked.
+        summary: the plan's.
+        places: those of the orders that were tried.
+
+    Returns:
+        The largest figure of those that meet it; of all when none does; the unknown one when there is one.
+    """
+    tried = [_try(condition, each) for each in (summary, *places)]
+    met = [each for each in tried if each.met]
+    unknown = [each for each in tried if each.met is None]
+    return max(met or unknown or tried, key=lambda each: each.value or 0)
+
+
+def _try(condition: Condition, summary: Summary) -> TriedCondition:
+    whole = _WHOLES[condition.name](summary) if condition.percent else None
+    return condition.try_on(_VALUES[condition.name](summary), whole)

@@ -1,0 +1,114 @@
+"""The figures of a simulation that `--fail-on` can ask about, and what may be called by the name of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import fsum
+
+from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.errors import UsageError
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.snapshot import suggestion
+
+_TOTALS: dict[str, Callable[[SendTotals], float | None]] = {
+    "lost": lambda t: t.lost,
+    "stored": lambda t: t.stored,
+    "not-store-ok": lambda t: t.not_store_ok,
+    "duplicated": lambda t: t.duplicated,
+    "retried": lambda t: t.retried,
+    "attempts": lambda t: t.attempts,
+    "failed-attempts": lambda t: t.failed_attempts,
+    "extra-attempts": lambda t: t.extra_attempts,
+    "failing-ms": lambda t: t.failing_ms,
+    "longest-send-ms": lambda t: t.longest_send_ms,
+}
+_BROKER: dict[str, Callable[[BrokerTally], float]] = {
+    "share": lambda b: b.stored,
+    "picks": lambda b: b.picks,
+    "failed": lambda b: b.failed,
+    "avoided-ms": lambda b: b.avoided_ms,
+    "isolations": lambda b: b.isolations,
+}
+_OF_MESSAGES = ("lost", "stored", "not-store-ok", "duplicated", "retried")
+_OF_ATTEMPTS = ("failed-attempts", "extra-attempts")
+SEND_FIGURES = Figures(
+    names=tuple(_TOTALS), of_subject=tuple(_BROKER), shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
+)
+"""`share[BROKER]` is a percentage of the messages that were stored, with or without the sign."""
+
+
+def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
+    """Whether the condition is there in a simulation.
+
+    Raises:
+        UsageError: it asks about a broker that the topic does not have.
+    """
+    totals, name = report.totals, condition.name
+    if condition.subject is None:
+        whole = totals.messages if name in _OF_MESSAGES else totals.attempts
+        return condition.try_on(_TOTALS[name](totals), whole)
+    broker = _broker(condition, report)
+    value = _BROKER[name](broker)
+    if name == "share":
+        stored = sum(each.stored for each in report.brokers)
+        return condition.try_on(_percentage(value, stored, condition), stored)
+    return condition.try_on(value, totals.attempts)
+
+
+def _percentage(value: float, whole: float, condition: Condition) -> float | None:
+    """A share without a percent sign is one all the same."""
+    if condition.percent:
+        return value
+    return 100 * value / whole if whole else None
+
+
+def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport) -> TriedCondition:
+    """Whether the condition is there in the mean of many trials; of the longest send, in the worst of them.
+
+    Args:
+        condition: what is asked.
+        trials: what came of all trials.
+        report: what came of the first, which knows the brokers.
+
+    Raises:
+        UsageError: it asks about a broker that the topic does not have.
+    """
+    messages = trials.messages.mean
+    attempts = fsum(each.mean for each in trials.attempts_at.values())
+    name = condition.name
+    if condition.subject is not None:
+        broker = _broker(condition, report).broker_name
+        if name == "share":
+            share = trials.shares.get(broker)
+            value = None if share is None else 100 * share.mean
+            return condition.try_on(value if not condition.percent or value is None else value / 100, 1)
+        of_brokers = {"isolations": trials.isolations, "picks": trials.attempts_at, "failed": trials.failed_at}
+        times = of_brokers.get(name, {}).get(broker)
+        return condition.try_on(times.mean if times else None, attempts)
+    longest = trials.longest_send
+    values = {
+        "lost": trials.lost_messages.mean,
+        "stored": messages - trials.lost_messages.mean,
+        "not-store-ok": trials.not_store_ok.mean,
+        "duplicated": trials.duplicated.mean,
+        "retried": trials.retried.mean,
+        "attempts": attempts,
+        "failed-attempts": fsum(each.mean for each in trials.failed_at.values()),
+        "extra-attempts": trials.extra_attempts.mean,
+        "failing-ms": trials.failing_ms.mean,
+        "longest-send-ms": None if longest is None else longest.max_ms,
+    }
+    whole = messages if name in _OF_MESSAGES else attempts
+    return condition.try_on(values.get(name), whole)
+
+
+def _broker(condition: Condition, report: SendReport) -> BrokerTally:
+    names = [broker.broker_name for broker in report.brokers]
+    if condition.subject not in names:
+        raise UsageError(
+            f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
+            hint=suggestion("brokers", condition.subject or "", names),
+            code="unknown-broker",
+        )
+    return report.brokers[names.index(condition.subject)]

@@ -1,0 +1,163 @@
+"""The orders, numbers at once and pauses in which a rollout can go on: which of them are worth a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from rmqlb.engine.rollout.overlap import (
+    LeastOverlap,
+    Overlaps,
+    added_overlap,
+    least_overlap,
+    mixed_stages,
+    total_overlap,
+)
+from rmqlb.engine.rollout.restart_moves import fewest_moves
+from rmqlb.engine.rollout.rollout_model import Restarting
+from rmqlb.errors import UsageError
+from rmqlb.model.rollout import MixedStage, RolloutChoice
+from rmqlb.model.route import TopicRouteData
+
+MOST_COMBINATIONS = 12
+"""Of pauses and numbers at once; each is tried with up to five orders."""
+ALL_AT_ONCE = "all at once"
+
+
+class Way(Struct, frozen=True):
+    """A choice before it is tried.
+
+    Attributes:
+        order: client ids in the order in which they go down.
+        name: how the order came about.
+        at_once: how many go down together.
+        pause_us: from one going down to the next.
+        asked: it may be the best; one that was not asked for is only there to be compared with.
+    """
+
+    order: tuple[str, ...]
+    name: str
+    at_once: int
+    pause_us: int
+    asked: bool = True
+
+
+def ways_to_roll(
+    rollout: Restarting,
+    routes: Sequence[TopicRouteData],
+    known: Overlaps | None,
+    least: Mapping[int, LeastOverlap],
+    *,
+    down_us: int,
+    pauses_us: Sequence[int],
+    at_once: Sequence[int],
+    order: Sequence[str] | None,
+) -> list[Way]:
+    """What to try.
+
+    Args:
+        rollout: what it does to the group.
+        routes: the topics.
+        known: the stages of a change of strategy; None of a mere restart.
+        least: number at once → the order with the least overlap, where one was found.
+        down_us: how long each is away.
+        pauses_us: from one going down to the next.
+        at_once: how many go down together.
+        order: client ids, the user's own order.
+    """
+    number = len(rollout.client_ids)
+    ways = []
+    for together in together_of(rollout, at_once):
+        if together == number:
+            ways.append(Way(rollout.client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
+            continue
+        names: dict[tuple[str, ...], list[str]] = {}
+        for name, candidate in _orders(rollout, routes, known, least.get(together), together, order):
+            names.setdefault(candidate, []).append(name)
+        ways += [
+            Way(candidate, ", ".join(its_names), together, pause_us)
+            for pause_us in sorted(set(pauses_us))
+            for candidate, its_names in names.items()
+        ]
+    if known is not None and all(added_overlap(known, stages_of(known, way, down_us)) for way in ways):
+        ways.append(Way(rollout.client_ids, ALL_AT_ONCE, number, 0, asked=False))
+    return ways
+
+
+def stages_of(known: Overlaps, way: Way | RolloutChoice, down_us: int) -> tuple[MixedStage, ...]:
+    """The mixed stages of a change of strategy; none when the last is down before the first is back."""
+    last_down_us = (len(way.order) - 1) // way.at_once * way.pause_us
+    return () if last_down_us < down_us else mixed_stages(known, way.order, way.at_once)
+
+
+def least_overlaps(rollout: Restarting, known: Overlaps, at_once: Sequence[int]) -> dict[int, LeastOverlap]:
+    """Number at once → the order with the least overlap, where one can be looked for."""
+    found = {together: least_overlap(known, together) for together in together_of(rollout, at_once)}
+    return {together: least for together, least in found.items() if least is not None}
+
+
+def together_of(rollout: Restarting, at_once: Sequence[int]) -> list[int]:
+    """The numbers at once, no larger than the number of members."""
+    return sorted({min(each, len(rollout.client_ids)) for each in at_once})
+
+
+def check_ways(
+    rollout: Restarting, *, down_us: int, pauses_us: Sequence[int], at_once: Sequence[int], order: Sequence[str] | None
+) -> None:
+    """Refuse what cannot be tried.
+
+    Raises:
+        UsageError: a length of time or a number is out of its range, there are too many, or the order names others
+            than the members that restart.
+    """
+    if down_us < 0:
+        raise UsageError("a member cannot be away for less than no time")
+    if not pauses_us or min(pauses_us) <= 0:
+        raise UsageError("a pause has to be longer than none", hint="members that go down together are --at-once")
+    if not at_once or min(at_once) < 1:
+        raise UsageError("at least one member goes down at once")
+    if len(set(pauses_us)) * len(set(at_once)) > MOST_COMBINATIONS:
+        raise UsageError(
+            f"{len(set(pauses_us))} pauses with {len(set(at_once))} numbers at once: "
+            f"no more than {MOST_COMBINATIONS} combinations are tried",
+            hint="try fewer, then more around the best of them",
+        )
+    if order is not None:
+        _check_order(rollout.client_ids, order)
+
+
+def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
+    missing = [client_id for client_id in client_ids if client_id not in order]
+    others = [client_id for client_id in order if client_id not in client_ids]
+    hint = f"it has to name each of the {len(client_ids)} members that restart once"
+    if missing:
+        raise UsageError(f"the order lacks {missing[0]}", hint=hint)
+    if others:
+        raise UsageError(f"the order names {others[0]}, which does not restart", hint=hint)
+    if len(order) > len(client_ids):
+        raise UsageError("the order names a member twice", hint=hint)
+
+
+def _orders(
+    rollout: Restarting,
+    routes: Sequence[TopicRouteData],
+    known: Overlaps | None,
+    least: LeastOverlap | None,
+    together: int,
+    order: Sequence[str] | None,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "sorted", rollout.client_ids
+    yield "reversed", rollout.client_ids[::-1]
+    if order is not None:
+        yield "given", tuple(order)
+    if known is None and (rollout.becomes or together > 1):
+        fewest = fewest_moves(rollout, routes, together)
+        if fewest is not None:
+            yield "fewest moves", fewest[0]
+    if known is not None and least is not None:
+        name = "least overlap" if least.is_least else "little overlap"
+        yield name, least.order
+        back = least.order[::-1]
+        if total_overlap(mixed_stages(known, back, together)) == least.total:
+            yield f"{name} reversed", back

@@ -1,0 +1,224 @@
+"""A scenario as the kernel of many trials takes it, where the kernel covers it.
+
+Rule of this file: nothing is decided twice. The engine's own `ClusterState` is asked what happens when, its own
+`Outcomes` what an attempt ends in; all that is done here is to number things.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, assert_never
+
+from rmqlb.engine.send.exceptions import CALL_TIMEOUT
+from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.simulation import Run, silent
+from rmqlb.engine.send.vectorized.scenario import (
+    NEVER,
+    OK,
+    REFUSED,
+    TIMEOUT,
+    PlannedFailure,
+    PlannedOutcome,
+    PlannedReaction,
+    Segment,
+    SendPlan,
+)
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.send_scenario import Failure, Latency, Reaction
+
+_HORIZON = 1 << 60
+
+
+class Lanes(NamedTuple):
+    """A plan and what its numbers stand for.
+
+    Attributes:
+        plan: for `rmqlb.engine.send.vectorized.simulation.SendKernel`.
+        rows: the queues.
+        broker_names: the brokers.
+        reasons: why messages are lost.
+    """
+
+    plan: SendPlan
+    rows: tuple[MessageQueue, ...]
+    broker_names: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def lanes_of(run: Run) -> Lanes | None:
+    """The scenario in plain numbers.
+
+    Args:
+        run: a simulation that has not begun; its producer has a queue list. Its cluster comes to its end here.
+
+    Returns:
+        None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or with
+        route polls at random times, a queue list that becomes empty, and numbers that are absurd.
+    """
+    scenario = run.scenario
+    if scenario.mode != "sync" or scenario.chosen_by is not None or not _by_time(scenario.failures):
+        return None
+    if scenario.first_poll_us is None and scenario.failures:
+        return None
+    if not _moderate(run):
+        return None
+    numbers = _Numbers(run)
+    segments = numbers.segments(run)
+    if not all(numbers.lists.values()):
+        return None
+    return Lanes(_plan(run, numbers, segments), tuple(numbers.rows), tuple(numbers.brokers), tuple(numbers.reasons))
+
+
+def _by_time(failures: tuple[Failure, ...]) -> bool:
+    moments = [moment for failure in failures for moment in (failure.start, failure.end) if moment is not None]
+    return all(moment.us is not None and moment.us >= 0 for moment in moments)
+
+
+def _moderate(run: Run) -> bool:
+    """All times fit 64 bits, and nothing is negative that the kernel takes for a length."""
+    scenario = run.scenario
+    tables = [scenario.latency, *scenario.latencies.values()]
+    costs = [failure.reaction.cost_us for failure in scenario.failures]
+    times = [min((*latency.table, *latency.tail)) for latency in tables] + costs
+    cap = scenario.timeout_per_request_ms
+    given = (scenario.timeout_ms, scenario.retries, 0 if cap is None else cap, scenario.start_at or 0, run.overshoot)
+    if min((*given, *times)) < 0 or (scenario.start_at or 0) > 1 << 30 or run.per_ms >= 1 << 31:
+        return False
+    longest = max((*(max((*latency.table, *latency.tail)) for latency in tables), *costs, 1_000_000))
+    message = (longest + scenario.timeout_ms * 1000) * run.ticks_per_us + run.overshoot
+    isolation = max((*run.profile.not_available_duration, 0)) * run.per_ms
+    last = 0 if scenario.messages is None else scenario.messages * (message * (scenario.retries + 1))
+    last += 0 if scenario.messages is None or run.interval is None else scenario.messages * run.interval
+    last += 0 if scenario.duration_us is None else scenario.duration_us * run.ticks_per_us
+    moments = [failure.start.us or 0 for failure in scenario.failures]
+    last = max(last, *moments, *(m.us or 0 for f in scenario.failures if (m := f.end) is not None), 0)
+    return (last + message + isolation) * 2 * scenario.threads < _HORIZON
+
+
+class _Numbers:
+    """Gives queues, brokers, queue lists, outcomes and reasons their numbers."""
+
+    def __init__(self, run: Run) -> None:
+        self.brokers = {name: number for number, name in enumerate(run.tally.avoided)}
+        self.rows: dict[MessageQueue, int] = {}
+        self.lists: dict[int, tuple[int, ...]] = {}
+        outcomes = run.outcomes
+        self.outcomes: list[Outcome] = [outcomes.ok, outcomes.refused, outcomes.timeout, outcomes.no_address]
+        empty = run.profile.empty_attempt_us * run.ticks_per_us
+        gone = PlannedReaction(kind="gone", cost=empty, outcome=self.outcomes.index(outcomes.no_address))
+        self.reactions = [*(self._reaction(run, failure.reaction) for failure in run.scenario.failures), gone]
+        names = dict.fromkeys(outcome.name for outcome in self.outcomes if outcome.failed)
+        self.reasons = {name: number for number, name in enumerate((*names, CALL_TIMEOUT))}
+
+    def _reaction(self, run: Run, reaction: Reaction) -> PlannedReaction:
+        cost = reaction.cost_us * run.ticks_per_us
+        match reaction.kind:
+            case "refused":
+                return PlannedReaction(kind="refused", cost=cost, outcome=REFUSED)
+            case "timeout":
+                return PlannedReaction(kind="timeout", cost=0, outcome=TIMEOUT)
+            case "slow":
+                return PlannedReaction(kind="slow", cost=cost, outcome=OK)
+            case "status" | "code" | "read-only":  # nobody meets the last
+                outcome = run.outcomes.answer(reaction) if reaction.kind != "read-only" else run.outcomes.ok
+                if outcome not in self.outcomes:
+                    self.outcomes.append(outcome)
+                return PlannedReaction(kind="answer", cost=0, outcome=self.outcomes.index(outcome))
+            case _ as unknown:
+                assert_never(unknown)
+
+    def segments(self, run: Run) -> list[Segment]:
+        """All that happens outside, by letting it happen."""
+        cluster = run.cluster
+        segments = [self._segment(run, 0)]
+        while cluster.next_at < NEVER:
+            at = cluster.next_at
+            cluster.advance(at)
+            if segments[-1].start == at:
+                segments.pop()
+            segments.append(self._segment(run, at))
+        return segments
+
+    def _segment(self, run: Run, start: int) -> Segment:
+        cluster, failures = run.cluster, run.scenario.failures
+        if cluster.version not in self.lists:
+            rows = [self.rows.setdefault(queue, len(self.rows)) for queue in cluster.queues]
+            self.lists[cluster.version] = tuple(rows)
+        failing = [cluster.reactions.get(name, -1) for name in self.brokers]
+        gone = len(self.reactions) - 1
+        return Segment(
+            start=start,
+            queue_list=list(self.lists).index(cluster.version),
+            reactions=tuple(
+                gone if name in cluster.gone else index for name, index in zip(self.brokers, failing, strict=True)
+            ),
+            silent=tuple(index >= 0 and silent(failures[index].reaction) for index in failing),
+            under_way=tuple(
+                began is not None and ended is None for began, ended in zip(cluster.began, cluster.ended, strict=True)
+            ),
+            unlisted=tuple(name in cluster.unlisted for name in self.brokers),
+        )
+
+
+def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
+    scenario, profile = run.scenario, run.profile
+    latencies = [run.latency[name] for name in numbers.brokers]
+    tables: list[Latency] = []
+    for latency in latencies:
+        if latency not in tables:
+            tables.append(latency)
+    strategy: Literal["plain", "filter", "scan"] = profile.strategy if scenario.latency_fault else "plain"
+    return SendPlan(
+        seed=scenario.seed,
+        threads=scenario.threads,
+        ticks=run.ticks_per_us,
+        interval=run.interval,
+        limit=min(run.limit, NEVER),
+        end=min(run.end, NEVER),
+        start_at=scenario.start_at,
+        attempts=1 + scenario.retries,
+        timeout_ms=scenario.timeout_ms,
+        cap_ms=scenario.timeout_per_request_ms if profile.caps_request else None,
+        overshoot=run.overshoot,
+        empty=profile.empty_attempt_us * run.ticks_per_us,
+        index_step=profile.index_step,
+        any_start=profile.any_start,
+        plain_scan=profile.skip == "scan",
+        strategy=strategy,
+        scan_last=profile.scan_last,
+        needs_reach=profile.available_is_reachable,
+        resets=profile.resets_index,
+        only_extends=profile.only_extends,
+        thresholds=tuple(zip(profile.latency_max, profile.not_available_duration, strict=True)),
+        isolation_ms=profile.duration(0, isolation=True),
+        detects=scenario.detector and scenario.latency_fault and profile.only_extends,
+        brokers=len(numbers.brokers),
+        row_brokers=tuple(numbers.brokers[queue.broker_name] for queue in numbers.rows),
+        lists=tuple(numbers.lists.values()),
+        segments=tuple(segments),
+        reactions=tuple(numbers.reactions),
+        failures=tuple(_failure(run, numbers, segments, index) for index in range(len(scenario.failures))),
+        outcomes=tuple(
+            PlannedOutcome(
+                failed=outcome.failed,
+                lesser=outcome.fate == "status",
+                retry=outcome.retry,
+                isolation=outcome.isolation,
+                reachable=outcome.reachable,
+                reason=numbers.reasons[outcome.name] if outcome.failed else -1,
+            )
+            for outcome in numbers.outcomes
+        ),
+        reasons=len(numbers.reasons),
+        tables=tuple((latency.table, latency.tail) for latency in tables),
+        broker_tables=tuple(tables.index(latency) for latency in latencies),
+    )
+
+
+def _failure(run: Run, numbers: _Numbers, segments: list[Segment], index: int) -> PlannedFailure:
+    failure, began = run.scenario.failures[index], run.cluster.began[index]
+    broker = numbers.brokers.get(failure.broker_name, -1)
+    return PlannedFailure(
+        broker=broker,
+        began=NEVER if began is None else began,
+        unlisted=next((s.start for s in segments if broker >= 0 and s.under_way[index] and s.unlisted[broker]), NEVER),
+    )

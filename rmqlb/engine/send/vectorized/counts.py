@@ -1,0 +1,177 @@
+"""What the kernel of SYNC sends counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane
+from rmqlb.engine.send.vectorized.scenario import SendPlan
+from rmqlb.engine.send.vectorized.tables import SendTables
+
+_BUFFERED = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendCounts:
+    """What came of each trial. Arrays are int64 but for `flagged`, and their first axis is the trial.
+
+    Attributes:
+        flagged: bool, shape (n,): the trial left what is reproduced here, and its figures mean nothing.
+        picks: shape (n, rows): how often a queue was chosen.
+        failed: shape (n, rows): attempts that failed.
+        stored: shape (n, rows): attempts that were stored; with `failed`, all attempts.
+        stored_by_broker: shape (n, brokers).
+        failed_by_broker: shape (n, brokers).
+        attempts: shape (n,).
+        messages: shape (n,).
+        not_store_ok: shape (n,): messages stored with a lesser status.
+        duplicated: shape (n,): messages stored more than once.
+        lost: shape (n, reasons): messages lost, by reason.
+        extra_attempts: shape (n,): attempts beyond each message's first.
+        retried: shape (n,): messages with more than one attempt.
+        failing: shape (n,): ticks in failed attempts.
+        longest: shape (n,): ticks of the longest send.
+        last_done: shape (n,): the tick at which the last message was done.
+        isolations: shape (n, brokers).
+        avoided: shape (n, brokers): ticks for which a broker was isolated or not listed.
+        began: shape (n, failures): when a failure began, −1 when no message came to it.
+        avoided_at: shape (n, failures): when its broker was first isolated or unlisted while it lasted, or −1.
+    """
+
+    flagged: Bools
+    picks: Ints
+    failed: Ints
+    stored: Ints
+    stored_by_broker: Ints
+    failed_by_broker: Ints
+    attempts: Ints
+    messages: Ints
+    not_store_ok: Ints
+    duplicated: Ints
+    lost: Ints
+    extra_attempts: Ints
+    retried: Ints
+    failing: Ints
+    longest: Ints
+    last_done: Ints
+    isolations: Ints
+    avoided: Ints
+    began: Ints
+    avoided_at: Ints
+
+    @classmethod
+    def none(cls, plan: SendPlan, trials: int) -> SendCounts:
+        """All zero."""
+        rows, brokers, failures = len(plan.row_brokers), plan.brokers, len(plan.failures)
+        width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "began": failures}
+        width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "avoided"), brokers)
+        width["avoided_at"] = failures
+        arrays = {
+            field.name: np.zeros((trials, width[field.name]) if field.name in width else trials, np.int64)
+            for field in fields(cls)
+            if field.name != "flagged"
+        }
+        return cls(flagged=np.zeros(trials, np.bool_), **arrays)
+
+
+class Tallies(PerLane):
+    """Counts while lanes are under way.
+
+    Args:
+        tables: the scenario.
+        lanes: how many.
+
+    Attributes:
+        started: per lane, messages begun.
+        not_store_ok: per lane, as in `SendCounts`.
+        duplicated: likewise.
+        lost: reason × lanes + lane.
+        extra_attempts: per lane.
+        retried: per lane.
+        failing: per lane.
+        longest: per lane.
+        last_done: per lane; kept by the caller.
+    """
+
+    def __init__(self, tables: SendTables, lanes: int) -> None:
+        super().__init__(lanes)
+        self._tables = tables
+        rows = len(tables.row_brokers)
+        self._attempts = np.zeros(2 * rows * lanes, np.int64)
+        self._empty = np.zeros(rows * lanes, np.int64)
+        self._buffer = np.empty(_BUFFERED * lanes, np.int64)
+        self._filled = 0
+        self.started = np.zeros(lanes, np.int64)
+        self.not_store_ok = np.zeros(lanes, np.int64)
+        self.duplicated = np.zeros(lanes, np.int64)
+        self.lost = np.zeros(tables.plan.reasons * lanes, np.int64)
+        self.extra_attempts = np.zeros(lanes, np.int64)
+        self.retried = np.zeros(lanes, np.int64)
+        self.failing = np.zeros(lanes, np.int64)
+        self.longest = np.zeros(lanes, np.int64)
+        self.last_done = np.zeros(lanes, np.int64)
+
+    def attempt(self, rows: Ints, lanes: Ints, outcome: Codes | None, took: Ints) -> None:
+        """Count attempts.
+
+        Args:
+            rows: to which queues; shape (n,).
+            lanes: whose, each once; shape (n,).
+            outcome: what they end in; shape (n,); None: all in SEND_OK.
+            took: ticks; shape (n,).
+        """
+        cells = rows * (2 * self.lanes)
+        cells += lanes
+        if outcome is not None:
+            failed = self._tables.failed[outcome]
+            cells += failed * self.lanes
+            lost = failed.nonzero()[0]
+            self.failing[lanes[lost]] += took[lost]
+        filled = self._filled + len(cells)
+        if filled > len(self._buffer):
+            self._count()
+            filled = len(cells)
+        self._buffer[self._filled : filled] = cells
+        self._filled = filled
+
+    def pass_deadline(self, rows: Ints, lanes: Ints) -> None:
+        """Count picks after the deadline, which lead to no attempt."""
+        self._empty[rows * self.lanes + lanes] += 1
+
+    def lose(self, reasons: Ints, lanes: Ints) -> None:
+        """Count lost messages."""
+        self.lost[reasons * self.lanes + lanes] += 1
+
+    def keep(self, lanes: Ints) -> None:
+        """Drop the other lanes."""
+        self._count()
+        super().keep(lanes)
+
+    def note(self, counts: SendCounts, lanes: Ints, ids: Ints) -> None:
+        """Write lanes' counts where they belong.
+
+        Args:
+            counts: to where.
+            lanes: which; shape (n,).
+            ids: their places there; shape (n,).
+        """
+        self._count()
+        attempts = self._attempts.reshape(-1, 2, self.lanes)[:, :, lanes]
+        counts.stored[ids], counts.failed[ids] = attempts[:, 0].T, attempts[:, 1].T
+        counts.picks[ids] = self._empty.reshape(-1, self.lanes)[:, lanes].T + attempts.sum(axis=1).T
+        for broker in range(self._tables.plan.brokers):
+            rows = self._tables.row_brokers == broker
+            counts.stored_by_broker[ids, broker] = attempts[rows, 0].sum(axis=0)
+            counts.failed_by_broker[ids, broker] = attempts[rows, 1].sum(axis=0)
+        counts.attempts[ids] = attempts.sum(axis=(0, 1))
+        counts.messages[ids] = self.started[lanes]
+        counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T
+        for name in ("not_store_ok", "duplicated", "extra_attempts", "retried", "failing", "longest", "last_done"):
+            getattr(counts, name)[ids] = getattr(self, name)[lanes]
+
+    def _count(self) -> None:
+        """Many together are counted faster."""
+        self._attempts += np.bincount(self._buffer[: self._filled], minlength=len(self._attempts))
+        self._filled = 0

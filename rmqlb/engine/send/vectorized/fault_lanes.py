@@ -1,0 +1,165 @@
+"""`FaultStrategy` (`rmqlb.engine.send.fault`) over lanes: each lane is a producer with brokers that it avoids.
+
+Rules of this file:
+- A lane's cell of a broker is broker × lanes + lane.
+- A call has each lane at most once, so that a cell is written at most once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from rmqlb.engine.arrays.lanes import Bools, Ints, PerLane
+from rmqlb.engine.send.vectorized.scenario import NEVER
+from rmqlb.engine.send.vectorized.tables import SendTables
+
+Stage = Literal["other", "available", "reachable", "scan"]
+
+
+class FaultLanes(PerLane):
+    """What each lane's producer knows of its brokers, and what that adds up to.
+
+    Args:
+        tables: the scenario.
+        lanes: how many.
+
+    Attributes:
+        isolated: some lane may have an isolated broker.
+        unreachable: some lane may have a broker that waits for the detector.
+        isolations: per cell, how often the broker was isolated.
+        avoided: per cell, ticks for which it is isolated and listed, as far as isolations are known.
+        first: per failure and lane (failure × lanes + lane), when its broker was first isolated while it lasted.
+    """
+
+    def __init__(self, tables: SendTables, lanes: int) -> None:
+        self._tables = tables
+        plan = tables.plan
+        self._strategy, self._scan_last, self._needs_reach = plan.strategy, plan.scan_last, plan.needs_reach
+        self._only_extends = plan.only_extends
+        cells = plan.brokers * lanes
+        super().__init__(lanes)
+        self.isolated = self.unreachable = False
+        self._until = np.zeros(cells, np.int64)
+        self._reach = np.ones(cells, np.bool_)
+        self.isolations = np.zeros(cells, np.int64)
+        self.avoided = np.zeros(cells, np.int64)
+        self.first = np.full(len(plan.failures) * lanes, NEVER, np.int64)
+
+    def accepts(self, stage: Stage, brokers: Ints, lanes: Ints, now: Ints, last: Ints | None) -> Bools:
+        """Which brokers may be picked.
+
+        Args:
+            stage: by which filter: any but the last, available, reachable, or as a scan goes.
+            brokers: the candidates; shape (n,).
+            lanes: whose; shape (n,).
+            now: ticks; shape (n,).
+            last: the broker of the attempt before, −1 on a first attempt; shape (n,); None when all are first ones.
+        """
+        if stage == "other":
+            return np.ones(len(brokers), np.bool_) if last is None else brokers != last
+        cells = brokers * self.lanes + lanes
+        if stage == "reachable":
+            accepted: Bools = self._reach[cells]
+        else:
+            accepted = self._until[cells] <= now
+            if self._needs_reach and self.unreachable:
+                accepted &= self._reach[cells]
+        if last is None or (stage == "scan" and self._scan_last == "ignore"):
+            return accepted
+        if stage == "scan" and self._scan_last == "same":
+            accepted &= (last < 0) | (brokers == last)
+        else:
+            accepted &= brokers != last
+        return accepted
+
+    def learn(self, brokers: Ints, lanes: Ints, now: Ints, durations: Ints, reachable: Bools, under_way: Bools) -> None:
+        """Attempts have ended.
+
+        Args:
+            brokers: whose attempts; shape (n,).
+            lanes: in which lanes; shape (n,).
+            now: ticks; shape (n,).
+            durations: for how many ticks they isolate; shape (n,).
+            reachable: what they say of reachability; shape (n,).
+            under_way: which failures last; shape (n, failures).
+        """
+        cells = brokers * self.lanes + lanes
+        before, until = self._until[cells], now + durations
+        if self._strategy == "filter":
+            self._reach[cells] = reachable
+            self.unreachable = self.unreachable or not reachable.all()
+        longer = until > now
+        if self._only_extends:
+            isolating = (longer & (until > before)).nonzero()[0]
+            changed = isolating
+        else:
+            isolating = (longer & (until != before)).nonzero()[0]
+            changed = (longer | (before > now)).nonzero()[0]
+        if changed.size:
+            at, which = cells[changed], brokers[changed]
+            then, since, till = now[changed], before[changed], until[changed]
+            time = self._tables.listed_time
+            self.avoided[at] += time(which, np.maximum(till, then)) - time(which, np.maximum(since, then))
+            self._until[at] = till
+        if isolating.size:
+            self.isolated = True
+            self.isolations[cells[isolating]] += 1
+            self._isolate(brokers[isolating], lanes[isolating], now[isolating], under_way[isolating])
+
+    def _isolate(self, brokers: Ints, lanes: Ints, now: Ints, under_way: Bools) -> None:
+        for failure, broker in enumerate(self._tables.failure_brokers):
+            places = failure * self.lanes + lanes
+            hit = (brokers == broker) & under_way[:, failure] & (self.first[places] == NEVER)
+            self.first[places[hit]] = now[hit]
+
+    def succeed(self, brokers: Ints, lanes: Ints, now: Ints) -> None:
+        """Attempts have ended well, and quickly enough to isolate nobody.
+
+        Args:
+            brokers: whose; shape (n,).
+            lanes: in which lanes; shape (n,).
+            now: ticks; shape (n,).
+        """
+        cells = brokers * self.lanes + lanes
+        if self._strategy == "filter":
+            self._reach[cells] = True
+        if self._only_extends:
+            return
+        freed = (self._until[cells] > now).nonzero()[0]
+        if freed.size:
+            at, which, then = cells[freed], brokers[freed], now[freed]
+            time = self._tables.listed_time
+            self.avoided[at] += time(which, then) - time(which, self._until[at])
+            self._until[at] = then
+
+    def detect(self, lanes: Ints, segments: Ints) -> None:
+        """The detector has asked all brokers: those that answer are reachable.
+
+        Args:
+            lanes: in which lanes; shape (n,).
+            segments: what the brokers do there; shape (n,).
+        """
+        for broker in range(self._tables.plan.brokers):
+            self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
+
+    def avoided_until(self, lanes: Ints, end: Ints) -> Ints:
+        """For how many ticks each broker was avoided.
+
+        Args:
+            lanes: which lanes; shape (n,).
+            end: up to when is counted; shape (n,).
+
+        Returns:
+            Shape (n, brokers).
+        """
+        tables = self._tables
+        avoided = np.empty((len(lanes), tables.plan.brokers), np.int64)
+        for broker in range(tables.plan.brokers):
+            cells = broker * self.lanes + lanes
+            which, until = np.full(len(lanes), broker), self._until[cells]
+            listed = tables.listed_time(which, end)
+            isolated = self.avoided[cells] - (tables.listed_time(which, np.maximum(until, end)) - listed)
+            avoided[:, broker] = (end - listed) + isolated
+        return avoided

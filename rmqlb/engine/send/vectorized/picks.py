@@ -1,0 +1,214 @@
+"""The round robin of each lane's threads, and how it passes over brokers.
+
+Rules of this file:
+- An index is what `ThreadLocalIndex` holds before its next step, its lower 31 bits. Where the sequence breaks after
+  2^31 − 1 and more than a plain step would have to be followed, the lane is flagged.
+- A pick looks one step ahead for all lanes at once; only those that may not stay there walk on, from broker to broker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rmqlb.engine.arrays.lanes import Bools, Ints, PerLane, Streams, assign, take
+from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes, Stage
+from rmqlb.engine.send.vectorized.scenario import SendPlan
+from rmqlb.engine.send.vectorized.tables import SendTables
+
+MASK = 0x7FFFFFFF
+_HALF = np.uint64(32)
+
+
+class Picks(PerLane):
+    """`FaultStrategy.select` and `TopicPublishInfo` (`rmqlb.engine.send`) over lanes.
+
+    Args:
+        tables: the scenario.
+        streams: the threads' random numbers.
+        faults: what the lanes know of brokers; None without latency fault.
+
+    Attributes:
+        flagged: per lane, whether it left what is reproduced here.
+        news: a lane was flagged since the caller last looked.
+    """
+
+    def __init__(self, tables: SendTables, streams: Streams, faults: FaultLanes | None) -> None:
+        super().__init__(streams.lanes)
+        plan = tables.plan
+        self._tables, self._plan, self._streams, self._faults = tables, plan, streams, faults
+        self._stages = _stages(plan)
+        self._one_step = plan.strategy == "scan" or (plan.strategy == "plain" and plan.plain_scan)
+        self._index = np.zeros(plan.threads * self.lanes, np.int64)
+        self._list = np.full(plan.threads * self.lanes, -1, np.int64)
+        self._all = np.arange(self.lanes)
+        self.flagged = np.zeros(self.lanes, np.bool_)
+        self.news = False
+        if len(plan.lists) == 1:
+            self._start(np.arange(len(self._list)), np.zeros_like(self._list))
+
+    def keep(self, lanes: Ints) -> None:
+        """Drop the other lanes."""
+        super().keep(lanes)
+        self._all = np.arange(self.lanes)
+
+    def look_at_route(self, segments: Ints, places: Ints | None) -> None:
+        """The threads take the client's newest queue list, with a round robin that starts anew.
+
+        Args:
+            segments: what holds outside; shape (n,).
+            places: of the threads; shape (n,); None for all.
+        """
+        if len(self._plan.lists) == 1:
+            return
+        wanted = self._tables.queue_list[segments]
+        new = (take(self._list, places) != wanted).nonzero()[0]
+        if new.size:
+            self._start(new if places is None else places[new], wanted[new])
+
+    def reset(self, places: Ints) -> None:
+        """Retries start the round robin anew where the client does so.
+
+        Args:
+            places: of the threads; shape (n,).
+        """
+        if self._plan.strategy == "filter" and self._plan.resets:
+            bits = self._streams.draw(places) >> _HALF
+            self._index[places] = (bits * np.uint64(MASK) >> _HALF).astype(np.int64)
+
+    def pick(self, lanes: Ints | None, places: Ints | None, now: Ints, last: Ints | None) -> Ints:
+        """The queues for the next attempts.
+
+        Args:
+            lanes: which; shape (n,); None for all.
+            places: of their threads; shape (n,); None for all.
+            now: ticks; shape (n,).
+            last: the brokers of the attempts before; shape (n,); None when all are first attempts.
+
+        Returns:
+            Rows; shape (n,).
+        """
+        tables, faults = self._tables, self._faults
+        index = take(self._index, places) + 1
+        over = index > MASK
+        if over.any():
+            if self._plan.index_step == "mask":
+                index[over] = 0
+            else:
+                self._flag(take(self._all, lanes)[over])
+        spot, base, size = self._spots(places, index)
+        if last is not None or (faults is not None and (faults.isolated or faults.unreachable)):
+            refused = (~self._accepts(self._stages[0], spot, take(self._all, lanes), now, last)).nonzero()[0]
+            if refused.size:
+                index[refused], spot[refused] = self._pass_over(
+                    index[refused],
+                    np.zeros_like(refused) if base is None else base[refused],
+                    np.full(refused.size, size) if isinstance(size, int) else size[refused],
+                    take(self._all, lanes)[refused],
+                    now[refused],
+                    None if last is None else last[refused],
+                )
+        assign(self._index, places, index)
+        return tables.rows[spot]
+
+    def _start(self, places: Ints, lists: Ints) -> None:
+        plan = self._plan
+        if plan.start_at is not None:
+            given = (self._list[places] < 0) & (places < self.lanes)
+            self._index[places[given]] = plan.start_at - 1 + self._tables.sizes[lists[given]]
+            self._list[places[given]] = lists[given]
+            places, lists = places[~given], lists[~given]
+        self._list[places] = lists
+        start = (self._streams.draw(places) >> _HALF).astype(np.int64)
+        if not plan.any_start:  # the magnitude; the least number has none, and is all but the last before a break
+            start = np.where(start > MASK, (1 << 32) - start, start)
+            start = np.where(start > MASK, {"clamp": 0, "mask": 0}.get(plan.index_step, MASK), start)
+        self._index[places] = start & MASK
+
+    def _spots(self, places: Ints | None, index: Ints) -> tuple[Ints, Ints | None, Ints | int]:
+        """Where indexes point in the table of all lists; where the threads' lists begin; their sizes."""
+        tables = self._tables
+        if len(tables.sizes) == 1:
+            size = int(tables.sizes[0])
+            return index % size, None, size
+        lists = take(self._list, places)
+        bases, sizes = tables.bases[lists], tables.sizes[lists]
+        return bases + index % sizes, bases, sizes
+
+    def _accepts(self, stage: Stage, spots: Ints, lanes: Ints, now: Ints, last: Ints | None) -> Bools:
+        brokers = self._tables.brokers[spots]
+        if self._faults is None:
+            return np.asarray(brokers != last)
+        return self._faults.accepts(stage, brokers, lanes, now, last)
+
+    def _pass_over(
+        self, index: Ints, bases: Ints, sizes: Ints, lanes: Ints, now: Ints, last: Ints | None
+    ) -> tuple[Ints, Ints]:
+        """The indexes and spots of picks that may not stay one step ahead, where `index` is."""
+        start = index - 1
+        near = (start < 0) | (start > MASK - 2 * sizes - 2)
+        if near.any():
+            self._flag(lanes[near])
+        moved, spots = np.zeros_like(start), np.zeros_like(start)
+        todo = np.arange(len(start))
+        steps = 1 + self._tables.runs[bases + index % sizes]
+        for stage in self._stages:
+            self._seek(
+                stage,
+                steps,
+                start[todo] + moved[todo],
+                bases[todo],
+                sizes[todo],
+                lanes[todo],
+                now[todo],
+                None if last is None else last[todo],
+            )
+            hit = steps > 0
+            which, ahead = todo[hit], steps[hit]
+            spots[which] = bases[which] + (start[which] + moved[which] + ahead) % sizes[which]
+            moved[which] += 1 if self._one_step else ahead
+            todo = todo[~hit]
+            if not todo.size:
+                return start + moved, spots
+            moved[todo] += 1 if self._one_step else sizes[todo]
+            steps = np.ones_like(todo)
+        if self._plan.strategy == "scan":  # now the client picks one of the isolated, and may change its list
+            self._flag(lanes[todo])
+        moved[todo] += 1
+        spots[todo] = bases[todo] + (start[todo] + moved[todo]) % sizes[todo]
+        return start + moved, spots
+
+    def _seek(
+        self,
+        stage: Stage,
+        steps: Ints,
+        start: Ints,
+        bases: Ints,
+        sizes: Ints,
+        lanes: Ints,
+        now: Ints,
+        last: Ints | None,
+    ) -> None:
+        """Raise `steps`, which is a candidate at first, to the first accepted queue; to 0 when none in the list is."""
+        runs = self._tables.runs
+        todo = np.arange(len(start))
+        while todo.size:
+            beyond = steps[todo] > sizes[todo]
+            if beyond.any():
+                steps[todo[beyond]] = 0
+                todo = todo[~beyond]
+            spots = bases[todo] + (start[todo] + steps[todo]) % sizes[todo]
+            known = None if last is None else last[todo]
+            refused = (~self._accepts(stage, spots, lanes[todo], now[todo], known)).nonzero()[0]
+            todo = todo[refused]
+            steps[todo] += runs[spots[refused]]
+
+    def _flag(self, lanes: Ints) -> None:
+        self.flagged[lanes] = True
+        self.news = True
+
+
+def _stages(plan: SendPlan) -> tuple[Stage, ...]:
+    """By which filters the list is gone through, one after another; then any queue is taken."""
+    if plan.strategy == "filter":
+        return "available", "reachable"
+    return ("scan",) if plan.strategy == "scan" else ("other",)

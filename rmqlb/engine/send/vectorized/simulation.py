@@ -1,0 +1,383 @@
+"""SYNC sends of many trials at once, each trial as `rmqlb.engine.send` simulates it by itself.
+
+Rules of this file:
+- A lane is a trial. Lanes go in lockstep: a step takes each lane's earliest thread, which ends its attempt and goes on
+  with the next. Wakes at one tick are taken by thread number, so nothing else can come between those two.
+- A thread's place in the arrays is thread × lanes + lane. What a step acts on is named by `lanes` (None: all of them)
+  and `places` (None: all, with one thread).
+- Most attempts are plain: the first of their message, stored, and with nothing to learn from. All others are odd: they
+  leave a code and what else must be known when they end.
+- A lane that leaves what is reproduced here is flagged and stops; its figures mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane, Streams, assign, take
+from rmqlb.engine.send.vectorized.attempts import Attempts
+from rmqlb.engine.send.vectorized.counts import SendCounts, Tallies
+from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes
+from rmqlb.engine.send.vectorized.picks import Picks
+from rmqlb.engine.send.vectorized.scenario import NEVER, OK, SendPlan
+from rmqlb.engine.send.vectorized.tables import SendTables
+
+MOST_LANES = 4096
+_MEMORY = 64_000_000
+_PLAIN, _IDLE, _ODD = 0, 1, 2
+_STEPS, _WORTH_KEEPING = 32, 0.8
+_DETECTS_EACH_MS = 3000
+
+
+class SendKernel:
+    """A scenario, ready to be run for any trials.
+
+    Args:
+        plan: the scenario.
+
+    Attributes:
+        lanes: how many trials at a time stay within some 64 MB of memory, results included.
+    """
+
+    def __init__(self, plan: SendPlan) -> None:
+        self._tables = SendTables(plan)
+        per_lane = 112 * len(plan.row_brokers) + 128 * plan.threads + 64 * (plan.brokers + len(plan.failures)) + 1024
+        self.lanes = max(16, min(MOST_LANES, _MEMORY // per_lane))
+
+    def run(self, trials: Sequence[int]) -> SendCounts:
+        """Simulate trials.
+
+        Args:
+            trials: their numbers, best no more than `lanes` of them.
+
+        Returns:
+            Their counts, in that order.
+        """
+        block = _Block(self._tables, np.array(trials, np.int64))
+        block.run()
+        return block.counts
+
+
+class _Block(PerLane):
+    """Trials under way.
+
+    Args:
+        tables: the scenario.
+        trials: numbers of the trials; shape (lanes,).
+
+    Attributes:
+        counts: the results; a lane's are there when it is at its end.
+    """
+
+    def __init__(self, tables: SendTables, trials: Ints) -> None:
+        super().__init__(len(trials))
+        plan, lanes, places = tables.plan, self.lanes, tables.plan.threads * self.lanes
+        self._tables, self._plan = tables, plan
+        self.counts = SendCounts.none(plan, lanes)
+        self._shift = (plan.threads - 1).bit_length()
+        self._far = NEVER >> self._shift
+        self._end = min(plan.end, self._far)
+        streams = Streams(plan.seed, trials, plan.threads)
+        self._faults = None if plan.strategy == "plain" else FaultLanes(tables, lanes)
+        self._picks = Picks(tables, streams, self._faults)
+        self._attempts = Attempts(tables, streams)
+        self._tallies = Tallies(tables, lanes)
+        self._parts: list[PerLane] = [streams, self._picks, self._attempts, self._tallies]
+        if self._faults is not None:
+            self._parts.append(self._faults)
+        self._tracks = self._faults is not None and (plan.strategy == "scan" or not tables.reachable.all())
+        self._all = np.arange(lanes)
+        self._ids = np.arange(lanes)
+        self._last_wake = np.zeros(lanes, np.int64)
+        self._segment = np.zeros(lanes, np.int64)
+        self._segment_end = np.full(lanes, tables.ends[0])
+        self._failing = bool(tables.failing[0])
+        self._next_detect = np.full(lanes, _DETECTS_EACH_MS * tables.per_ms)
+        self._arrival = np.repeat(np.arange(plan.threads), lanes)
+        self._wake = np.zeros(places, np.int64)
+        self._sleep(np.arange(places), self._arrival * (plan.interval or 0))
+        self._code: Codes = np.full(places, _IDLE, np.int8)
+        self._began = np.full(places, self._far)
+        self._attempt = np.zeros(places, np.int64)
+        self._row = np.zeros(places, np.int64)
+        self._kept = np.zeros(places, np.int64)
+        self._isolates = np.zeros(places, np.int64)
+
+    def run(self) -> None:
+        """Go on until every lane is at its end."""
+        while self.lanes:
+            for _ in range(_STEPS):
+                self._step()
+            self._retire()
+
+    def keep(self, lanes: Ints) -> None:
+        """Drop the other lanes."""
+        super().keep(lanes)
+        self._all = np.arange(self.lanes)
+        for part in self._parts:
+            part.keep(lanes)
+
+    def _step(self) -> None:
+        now, places = self._earliest()
+        self._look_outside(now)
+        busy = self._end_attempts(now, places)
+        self._begin(now, places, busy)
+        if self._picks.news:
+            self._stop_flagged()
+
+    def _earliest(self) -> tuple[Ints, Ints | None]:
+        """When each lane's next thread wakes, and its place."""
+        if self._plan.threads == 1:
+            return self._wake.copy(), None
+        key = np.minimum.reduce(self._wake.reshape(-1, self.lanes), axis=0)
+        places = (key & ((1 << self._shift) - 1)) * self.lanes
+        places += self._all
+        key >>= self._shift
+        return key, places
+
+    def _sleep(self, places: Ints | None, at: Ints) -> None:
+        """The threads wake then; the earliest wake is the least number, of those at one time the lowest thread's."""
+        if places is None or not self._shift:
+            assign(self._wake, places, at)
+        else:
+            self._wake[places] = (at << self._shift) | (places // self.lanes)
+
+    def _look_outside(self, now: Ints) -> None:
+        """Let everything happen that is due by then."""
+        tables = self._tables
+        if len(tables.starts) > 1:
+            due = (now >= self._segment_end).nonzero()[0]
+            if due.size:
+                self._segment[due] = segment = np.searchsorted(tables.starts, now[due], side="right") - 1
+                self._segment_end[due] = tables.ends[segment]
+                self._failing = bool(tables.failing[self._segment].any())
+        if self._plan.detects and self._faults is not None:
+            due = ((now >= self._next_detect) & (now < self._far)).nonzero()[0]
+            if due.size:
+                period = _DETECTS_EACH_MS * tables.per_ms
+                self._next_detect[due] += ((now[due] - self._next_detect[due]) // period + 1) * period
+                self._faults.detect(due, self._segment[due])
+
+    def _end_attempts(self, now: Ints, places: Ints | None) -> Ints | None:
+        """The threads' attempts are over.
+
+        Returns:
+            The lanes whose thread has another attempt of its message under way; None when there is none.
+        """
+        code = take(self._code, places)
+        # An idle thread's message began in the far future; one that is not over takes no less in the end.
+        np.maximum(self._tallies.longest, now - take(self._began, places), out=self._tallies.longest)
+        if self._plan.interval is not None:
+            np.copyto(self._tallies.last_done, now, where=code != _IDLE)
+        if self._tracks:
+            self._learn_plain(now, places, code)
+        odd = code.nonzero()[0]
+        if odd.size:
+            odd = odd[code[odd] != _IDLE]
+        if not odd.size:
+            return None
+        return self._end_odd(odd, odd if places is None else places[odd], now[odd], code[odd] - _ODD)
+
+    def _learn_plain(self, now: Ints, places: Ints | None, code: Codes) -> None:
+        """Plain attempts say that their broker is reachable, and before 5.1.4 end its isolation."""
+        faults = self._faults
+        if faults is None or not (faults.isolated or faults.unreachable):
+            return
+        lanes = (code == _PLAIN).nonzero()[0]
+        at = lanes if places is None else places[lanes]
+        faults.succeed(self._tables.row_brokers[self._row[at]], lanes, now[lanes])
+
+    def _end_odd(self, lanes: Ints, places: Ints, now: Ints, outcome: Codes) -> Ints | None:
+        tables = self._tables
+        if self._faults is not None:
+            self._faults.learn(
+                tables.row_brokers[self._row[places]],
+                lanes,
+                now,
+                self._isolates[places],
+                tables.reachable[outcome],
+                tables.under_way[self._segment[lanes]],
+            )
+        self._kept[places] += tables.lesser[outcome]
+        again = tables.retry[outcome] & (self._attempt[places] < self._plan.attempts)
+        reason = tables.reason[outcome]
+        if again.any():
+            which = again.nonzero()[0]
+            passed = which[self._retry(lanes[which], places[which], now[which])]
+            again[passed] = False
+            reason[passed] = self._plan.reasons - 1
+        over = (~again).nonzero()[0]
+        if over.size:
+            self._end_messages(lanes[over], places[over], outcome[over], reason[over])
+        return lanes[again] if over.size < lanes.size else None
+
+    def _end_messages(self, lanes: Ints, places: Ints, outcome: Codes, reason: Ints) -> None:
+        """Messages are over; an earlier attempt with a lesser status is the result, whatever came later."""
+        kept = self._kept[places] > 0
+        self._tallies.not_store_ok[lanes] += kept & (outcome != OK)
+        self._tallies.duplicated[lanes] += kept & ((outcome == OK) | (self._kept[places] > 1))
+        lost = ((reason >= 0) & ~kept).nonzero()[0]
+        self._tallies.lose(reason[lost], lanes[lost])
+        self._attempt[places] = 0
+        self._kept[places] = 0
+        self._attempts.phase[places] = 0
+        self._code[places] = _PLAIN
+
+    def _retry(self, lanes: Ints, places: Ints, now: Ints) -> Ints:
+        """Another attempt, if the deadline allows one.
+
+        Returns:
+            Which of these lanes' messages are over because it does not.
+        """
+        plan, tables = self._plan, self._tables
+        self._picks.reset(places)
+        row = self._picks.pick(lanes, places, now, tables.row_brokers[self._row[places]])
+        budget = plan.timeout_ms - (now - self._began[places] + self._attempts.phase[places]) // tables.per_ms
+        passed: Ints = (budget < 0).nonzero()[0]
+        if passed.size:
+            self._tallies.pass_deadline(row[passed], lanes[passed])
+            some = (budget >= 0).nonzero()[0]
+            if not some.size:
+                return passed
+            lanes, places, now, row, budget = lanes[some], places[some], now[some], row[some], budget[some]
+        attempt = self._attempt[places] + 1
+        self._attempt[places] = attempt
+        if plan.cap_ms is not None:
+            budget = np.where(attempt < plan.attempts, np.minimum(budget, plan.cap_ms), budget)
+        self._tallies.extra_attempts[lanes] += 1
+        self._tallies.retried[lanes] += attempt == 2
+        self._send(lanes, places, now, row, budget)
+        return passed
+
+    def _begin(self, now: Ints, places: Ints | None, busy: Ints | None) -> None:
+        """The threads that are not busy take their next message."""
+        plan = self._plan
+        free: Bools | None = None
+        if busy is not None:
+            free = np.ones(self.lanes, np.bool_)
+            free[busy] = False
+        if plan.interval is not None:
+            now, free = self._await(now, places, free)
+        free = self._stop_finished(now, places, free)
+        lanes: Ints | None = None
+        if free is not None:
+            lanes = free.nonzero()[0]
+            if not lanes.size:
+                return
+            now = now[lanes]
+            places = lanes if places is None else places[lanes]
+        assign(self._tallies.started, lanes, take(self._tallies.started, lanes) + 1)
+        if plan.interval is not None:
+            assign(self._arrival, places, take(self._arrival, places) + plan.threads)
+        assign(self._began, places, now)
+        assign(self._code, places, _PLAIN)
+        self._picks.look_at_route(take(self._segment, lanes), places)
+        self._send(lanes, places, now, self._picks.pick(lanes, places, now, None), None)
+
+    def _await(self, now: Ints, places: Ints | None, free: Bools | None) -> tuple[Ints, Bools | None]:
+        """With a rate: a thread that is done waits for its next message; one thread alone has no need to sleep."""
+        due = take(self._arrival, places) * (self._plan.interval or 0)
+        if places is None:
+            later = np.maximum(now, due)
+            if free is not None:
+                later[~free] = now[~free]
+            self._look_outside(later)
+            return later, free
+        early = due > now
+        if free is not None:
+            early &= free
+        waits = early.nonzero()[0]
+        if not waits.size:
+            return now, free
+        at = places[waits]
+        self._sleep(at, due[waits])
+        self._code[at] = _IDLE
+        self._began[at] = self._far
+        return now, ~early if free is None else free & ~early
+
+    def _stop_finished(self, now: Ints, places: Ints | None, free: Bools | None) -> Bools | None:
+        """Threads that have no message any more stop; the others stay free."""
+        plan = self._plan
+        stop = now >= self._end
+        if plan.limit < NEVER:
+            stop |= (self._tallies.started if plan.interval is None else take(self._arrival, places)) >= plan.limit
+        if free is not None:
+            stop &= free
+        lanes = stop.nonzero()[0]
+        if not lanes.size:
+            return free
+        at = lanes if places is None else places[lanes]
+        self._wake[at] = NEVER
+        self._code[at] = _IDLE
+        self._began[at] = self._far
+        then = now[lanes]
+        self._last_wake[lanes] = np.where(then < self._far, then, self._last_wake[lanes])
+        return ~stop if free is None else free & ~stop
+
+    def _send(self, lanes: Ints | None, places: Ints | None, now: Ints, row: Ints, budget: Ints | None) -> None:
+        """Attempts begin; what they will end in is settled now.
+
+        Args:
+            lanes: which; shape (n,); None for all.
+            places: of their threads; shape (n,); None for all.
+            now: ticks; shape (n,).
+            row: to which queues; shape (n,).
+            budget: how many ms each has; shape (n,); None for first attempts.
+        """
+        outcome, took = self._attempts.settle(
+            places, row, budget, take(self._segment, lanes) if self._failing else None
+        )
+        self._sleep(places, now + took)
+        self._tallies.attempt(row, take(self._all, lanes), outcome, took)
+        if self._tracks:
+            assign(self._row, places, row)
+        isolates = None if self._faults is None else self._attempts.isolations(outcome, took)
+        if budget is not None:
+            odd = np.arange(len(row))
+        elif outcome is not None:
+            odd = (outcome > OK if isolates is None else (outcome > OK) | (isolates > 0)).nonzero()[0]
+        elif isolates is not None:
+            odd = isolates.nonzero()[0]
+        else:
+            return
+        at = odd if places is None else places[odd]
+        self._code[at] = _ODD if outcome is None else outcome[odd] + _ODD
+        self._row[at] = row[odd]
+        self._isolates[at] = 0 if isolates is None else isolates[odd]
+        if budget is None:
+            self._attempt[at] = 1
+
+    def _stop_flagged(self) -> None:
+        self._picks.news = False
+        lanes = self._picks.flagged.nonzero()[0]
+        self._wake.reshape(-1, self.lanes)[:, lanes] = NEVER
+        self._code.reshape(-1, self.lanes)[:, lanes] = _IDLE
+        self._began.reshape(-1, self.lanes)[:, lanes] = self._far
+
+    def _retire(self) -> None:
+        """Note the results of lanes at their end, and drop them when they are many."""
+        active = np.logical_or.reduce(self._wake.reshape(-1, self.lanes) < NEVER, axis=0)
+        lanes = np.flatnonzero(active)
+        if lanes.size <= _WORTH_KEEPING * self.lanes:
+            self._note(np.flatnonzero(~active))
+            self.keep(lanes)
+
+    def _note(self, lanes: Ints) -> None:
+        """Lanes end with their last message, or with the time that they were given."""
+        counts, ids, plan = self.counts, self._ids[lanes], self._plan
+        self._tallies.note(counts, lanes, ids)
+        if plan.interval is None:
+            counts.last_done[ids] = self._last_wake[lanes]
+        done = counts.last_done[ids]
+        end = np.where(counts.messages[ids] < plan.limit, np.maximum(done, self._end), done)
+        faults = FaultLanes(self._tables, self.lanes) if self._faults is None else self._faults
+        counts.flagged[ids] = self._picks.flagged[lanes]
+        counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T
+        counts.avoided[ids] = faults.avoided_until(lanes, end)
+        for index, failure in enumerate(plan.failures):
+            unlisted = np.where(end >= failure.unlisted, failure.unlisted, NEVER)
+            first = np.minimum(faults.first.reshape(-1, self.lanes)[index, lanes], unlisted)
+            counts.began[ids, index] = np.where(end >= failure.began, failure.began, -1)
+            counts.avoided_at[ids, index] = np.where(first < NEVER, first, -1)

@@ -1,0 +1,131 @@
+"""Sends through a queue selector: `sendSelectImpl`, exactly one attempt, and the fault strategy learns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.send.counters import PICKS
+from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL, THREW
+from rmqlb.engine.send.expressions import JavaError
+from rmqlb.engine.send.selectors import JavaRandom, hash_position
+from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.user_code import SELECTOR, as_function, kind_of, quietly, shortened, thrown
+from rmqlb.errors import DataError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.send_scenario import Selector
+
+
+class SelectorSender:
+    """What a thread does that picks its queues itself.
+
+    Args:
+        run: the simulation it is part of.
+        selector: how it picks.
+    """
+
+    def __init__(self, run: Run, selector: Selector) -> None:
+        self._run = run
+        self._choose = _chooser(selector, stream_key(run.scenario.seed, run.trial, 0))
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        """The thread wakes: its attempt is done, or its next message is due."""
+        run = self._run
+        if thread.busy:
+            thread.busy = False
+            self._done(thread, now)
+            return
+        run.begin(thread, now)
+        queues = thread.info.queues
+        run.surprises += 1
+        lost_by = RETURNED_NULL if queues else NO_ROUTE
+        try:
+            queue = self._choose(thread.message, queues) if queues else None
+        except SelectorError as error:
+            queue, lost_by = None, THREW
+            run.selector_threw = run.selector_threw or str(error)
+        if queue is None:
+            run.fail_at_once(thread, now, lost_by)
+        else:
+            self._try(thread, now, queue)
+
+    def _try(self, thread: Thread, now: int, queue: MessageQueue) -> None:
+        run = self._run
+        run.tally.rows[run.tally.row(queue) + PICKS] += 1
+        thread.attempt = 1
+        reaction = run.take(thread, queue, now)
+        ticks = run.scenario.timeout_ms * run.per_ms
+        if queue.broker_name in run.cluster.gone:
+            outcome, took = run.outcomes.no_address, run.profile.empty_attempt_us * run.ticks_per_us
+        elif reaction is not None and reaction.kind == "refused":
+            outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
+        else:
+            outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
+            if took > ticks or (reaction is not None and reaction.kind == "timeout"):
+                outcome, took = run.outcomes.timeout, ticks + run.overshoot
+        run.under_way(thread, outcome, took, now)
+
+    def _done(self, thread: Thread, now: int) -> None:
+        run, outcome = self._run, thread.outcome
+        run.done(thread, now, outcome)
+        if outcome.fate == "status":
+            run.not_store_ok()
+        run.finish(thread, now, outcome.lost_by)
+        run.next_message(thread, now)
+
+
+class SelectorError(Exception):
+    """What a user's selector throws."""
+
+
+class _Asked:
+    """A selector that a user wrote, asked as `sendSelectImpl` asks it: for each message, with a list of its own."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._function = as_function(selector.function, SELECTOR)
+        self._keys = selector.keys
+        self._name = selector.name
+
+    def queue_of(self, message: int, queues: list[MessageQueue]) -> MessageQueue | None:
+        """The message's queue.
+
+        Raises:
+            SelectorError: it throws.
+            DataError: it returns something else than one of the queues.
+        """
+        key = self._keys[(message - 1) % len(self._keys)] if self._keys else message
+        try:
+            queue: object = quietly(self._function, list(queues), key)
+        except JavaError as error:
+            raise SelectorError(str(error)) from error
+        except (Exception, SystemExit) as error:
+            raise SelectorError(thrown(error, self._function)) from error
+        if queue is None or (isinstance(queue, MessageQueue) and queue in queues):
+            return queue
+        found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
+        raise DataError(
+            f"selector {self._name} returned {found} for key {shortened(repr(key), 40)}",
+            hint=f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null",
+            code="custom-answer",
+        )
+
+
+def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]], MessageQueue | None]:
+    """From a message's number and the queue list to its queue."""
+    match selector.kind:
+        case "hash":
+            hashes = selector.key_hashes or (0,)
+            return lambda message, queues: queues[hash_position(hashes[(message - 1) % len(hashes)], len(queues))]
+        case "random":
+            random = JavaRandom(seed)
+            return lambda _, queues: queues[random.next_int(len(queues))]
+        case "machine-room":
+            return lambda *_: None
+        case "queue":
+            return lambda *_: selector.queue
+        case "function":
+            return _Asked(selector).queue_of
+        case _ as unknown:
+            assert_never(unknown)

@@ -1,0 +1,350 @@
+"""Each trial of the kernel is the engine's trial of that number, in every counter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import erf, log, sqrt
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.randomness import draw, stream_key
+from rmqlb.engine.send.encode_scenario import Lanes, lanes_of
+from rmqlb.engine.send.latency import constant, from_samples, lognormal
+from rmqlb.engine.send.simulate import rules, simulate_send
+from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.vectorized.counts import SendCounts
+from rmqlb.engine.send.vectorized.simulation import SendKernel
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
+from tests.engine.send.scenarios import REACTIONS, VERSIONS, fitting, routes
+from tests.support.builders import route
+
+THREE = route(a=4, b=4, c=4)
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+BUSY = Reaction("code", "SYSTEM_BUSY", 2)
+UNSAFE = Reaction("status", "FLUSH_DISK_TIMEOUT", 10)
+READ_ONLY = Reaction("read-only", "read-only")
+LOGNORMAL = lognormal(400_000, 1.5, "lognormal, 400 ms, 1.5")
+
+
+def lanes(topic: TopicRouteData, scenario: SendScenario) -> Lanes | None:
+    return lanes_of(Run(topic, scenario, rules(scenario), 0, None))
+
+
+def counted(topic: TopicRouteData, scenario: SendScenario, trials: Sequence[int]) -> tuple[Lanes, SendCounts]:
+    covered = lanes(topic, scenario)
+    assert covered is not None
+    return covered, SendKernel(covered.plan).run(trials)
+
+
+def as_counted(covered: Lanes, counts: SendCounts, lane: int) -> dict[str, Any]:
+    """What the kernel says of a lane."""
+    per_ms = 1000 * covered.plan.ticks
+    lost = {reason: int(times) for reason, times in zip(covered.reasons, counts.lost[lane], strict=True) if times}
+    return {
+        "queues": {
+            queue: (int(picks), int(failed + stored), int(failed), int(stored))
+            for queue, picks, failed, stored in zip(
+                covered.rows, counts.picks[lane], counts.failed[lane], counts.stored[lane], strict=True
+            )
+        },
+        "messages": counts.messages[lane],
+        "stored": counts.messages[lane] - sum(lost.values()),
+        "not_store_ok": counts.not_store_ok[lane],
+        "duplicated": counts.duplicated[lane],
+        "lost_by": lost,
+        "attempts": counts.attempts[lane],
+        "failed_attempts": counts.failed[lane].sum(),
+        "extra_attempts": counts.extra_attempts[lane],
+        "retried": counts.retried[lane],
+        "failing_ms": counts.failing[lane] / per_ms,
+        "longest_send_ms": counts.longest[lane] / per_ms,
+        "lasted_ms": counts.last_done[lane] / per_ms,
+        "brokers": {
+            name: (
+                int(counts.stored_by_broker[lane, i]),
+                int(counts.isolations[lane, i]),
+                counts.avoided[lane, i] / per_ms,
+            )
+            for i, name in enumerate(covered.broker_names)
+        },
+        "failures": [
+            tuple(None if at < 0 else at / per_ms for at in times)
+            for times in zip(counts.began[lane], counts.avoided_at[lane], strict=True)
+        ],
+    }
+
+
+def as_reported(covered: Lanes, report: SendReport) -> dict[str, Any]:
+    """What the engine says of a trial."""
+    totals = report.totals
+    none = (0, 0, 0, 0)
+    seen = {tally.queue: (tally.picks, tally.attempts, tally.failed, tally.stored) for tally in report.queues}
+    assert set(seen) <= set(covered.rows)
+    return {
+        "queues": {queue: seen.get(queue, none) for queue in covered.rows},
+        "messages": totals.messages,
+        "stored": totals.stored,
+        "not_store_ok": totals.not_store_ok,
+        "duplicated": totals.duplicated,
+        "lost_by": totals.lost_by,
+        "attempts": totals.attempts,
+        "failed_attempts": totals.failed_attempts,
+        "extra_attempts": totals.extra_attempts,
+        "retried": totals.retried,
+        "failing_ms": totals.failing_ms,
+        "longest_send_ms": totals.longest_send_ms or 0,
+        "lasted_ms": totals.lasted_ms,
+        "brokers": {b.broker_name: (b.stored, b.isolations, b.avoided_ms) for b in report.brokers},
+        "failures": [(failure.began_ms, failure.avoided_ms) for failure in report.failures],
+    }
+
+
+def hold_equal(topic: TopicRouteData, scenario: SendScenario, trials: Sequence[int]) -> list[int]:
+    """Every trial that is not flagged equals the engine's; the flagged ones are returned."""
+    covered, counts = counted(topic, scenario, trials)
+    for lane, trial in enumerate(trials):
+        if not counts.flagged[lane]:
+            report = simulate_send(topic, scenario, trial=trial, skip=False, trace=False)
+            assert as_counted(covered, counts, lane) == as_reported(covered, report), trial
+    return [trial for lane, trial in enumerate(trials) if counts.flagged[lane]]
+
+
+# Random scenarios
+
+NAMES = ("a", "b", "c", "d")
+TIMES = st.sampled_from((0, 0, 1000, 100_000, 1_000_000, 5_000_000))
+
+
+def latencies() -> st.SearchStrategy[Latency]:
+    """Constants, small tables, and a lognormal distribution whose longest values time out."""
+    values = (0, 500, 1000, 30_000, 120_000, 600_000, 1_900_000, 3_100_000)
+    return st.one_of(
+        st.sampled_from(values).map(lambda us: constant(us, f"{us}us")),
+        st.lists(st.sampled_from(values), min_size=1, max_size=5).map(lambda samples: from_samples(samples, "samples")),
+        st.just(Latency("with a tail", (500, 1000, 2000), (3000, 1_000_000, 5_000_000))),
+        st.just(LOGNORMAL),
+    )
+
+
+@st.composite
+def failures(draw: st.DrawFn) -> Failure:
+    start = draw(TIMES)
+    length = draw(st.sampled_from((None, None, 1, 1000, 500_000, 3_000_000, 40_000_000)))
+    return Failure(
+        draw(st.sampled_from(NAMES)),
+        draw(st.sampled_from(REACTIONS)),
+        Moment(us=start),
+        None if length is None else Moment(us=start + length),
+        draw(st.sampled_from((None, 0, 10_000, 400_000))),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> SendScenario:
+    messages = draw(st.one_of(st.integers(1, 60), st.none()))
+    some_rate = st.sampled_from((Fraction(10), Fraction(100, 3), Fraction(1, 3)))
+    rate = draw(some_rate if messages is None else st.one_of(st.none(), some_rate, st.just(Fraction(5000))))
+    ends = st.sampled_from((1, 100_000, 3_000_000))
+    return SendScenario(
+        client_version=draw(st.sampled_from(VERSIONS)),
+        latency_fault=draw(st.booleans()),
+        detector=draw(st.sampled_from((False, False, True))),
+        threads=draw(st.sampled_from((1, 1, 2, 3, 5))),
+        messages=messages,
+        rate=rate,
+        duration_us=draw(ends if messages is None else st.one_of(st.none(), ends)),
+        retries=draw(st.sampled_from((0, 1, 2, 2, 4))),
+        timeout_ms=draw(st.sampled_from((3000, 3000, 0, 1, 50, 1000))),
+        timeout_per_request_ms=draw(st.sampled_from((None, None, 0, 300))),
+        retry_not_store_ok=draw(st.booleans()),
+        failures=tuple(draw(st.lists(failures(), max_size=3))),
+        latencies=draw(st.dictionaries(st.sampled_from(NAMES), latencies(), max_size=2)),
+        latency=draw(latencies()),
+        start_at=draw(st.sampled_from((None, None, 0, 3))),
+        seed=draw(st.integers(-1, 5)),
+        first_poll_us=draw(st.sampled_from((0, 500_000, 30_000_000))),
+        poll_us=draw(st.sampled_from((1_000_000, 30_000_000))),
+        overshoot_us=draw(st.sampled_from((None, 0, 1700))),
+    )
+
+
+@settings(max_examples=250)
+@given(routes(), scenarios(), st.sampled_from((0, 1000)))
+def test_every_counter_of_every_trial_is_the_engines(topic: TopicRouteData, scenario: SendScenario, first: int) -> None:
+    scenario = fitting(topic, scenario)
+    if lanes(topic, scenario) is not None:
+        hold_equal(topic, scenario, range(first, first + 5))
+
+
+# Chosen scenarios
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("latency_fault", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_window_of_failure_is_taken_as_every_version_takes_it(
+    version: str, latency_fault: bool, threads: int
+) -> None:
+    window = Failure("a", REFUSED, Moment(us=20_000), Moment(us=90_000), notices_us=30_000)
+    scenario = SendScenario(
+        version,
+        latency_fault=latency_fault,
+        threads=threads,
+        messages=100,
+        failures=(window,),
+        latency=lognormal(1500, 0.5, "lognormal"),
+        first_poll_us=60_000,
+        poll_us=60_000,
+    )
+    flagged = hold_equal(THREE, scenario, range(4))
+    # 4.7.1 insists on the broker that has just failed, and then has none.
+    assert bool(flagged) == (version == "4.7.1" and latency_fault)
+
+
+def test_a_broker_without_an_address_fails_at_once() -> None:
+    gone = Failure("a", TIMEOUT, Moment(us=0), notices_us=1_000_000)
+    ordered = replace(THREE, order_topic_conf="a:4;b:4;c:4")
+    scenario = SendScenario(messages=40, failures=(gone,), first_poll_us=1_000_000, poll_us=1_000_000)
+    assert hold_equal(ordered, scenario, range(6)) == []
+    covered, counts = counted(ordered, replace(scenario, retries=0), range(6))
+    assert counts.lost[:, covered.reasons.index("MQClientException")].all()
+
+
+def test_time_outs_draw_how_far_into_a_millisecond_a_message_began() -> None:
+    scenario = SendScenario(messages=30, failures=(Failure("a", TIMEOUT),), retries=3)
+    assert hold_equal(THREE, scenario, range(20)) == []
+    covered, counts = counted(THREE, scenario, range(20))
+    late, empty = (counts.lost[:, covered.reasons.index(name)] for name in ("call timeout", "RemotingTimeoutException"))
+    assert late.any()
+    assert (counts.picks.sum(axis=1) - counts.attempts == late).all()
+    assert empty.any()
+
+
+def test_a_lesser_status_is_kept_when_later_attempts_fail() -> None:
+    both = (Failure("a", UNSAFE), Failure("b", BUSY), Failure("c", REFUSED))
+    scenario = SendScenario(messages=50, failures=both, retry_not_store_ok=True)
+    assert hold_equal(THREE, scenario, range(8)) == []
+    assert counted(THREE, scenario, range(8))[1].not_store_ok.all()
+
+
+def test_a_detector_clears_what_it_finds() -> None:
+    window = Failure("a", REFUSED, Moment(us=0), Moment(us=4_000_000))
+    scenario = SendScenario(
+        "5.1.4", latency_fault=True, detector=True, threads=2, rate=Fraction(20), messages=400, failures=(window,)
+    )
+    assert hold_equal(THREE, scenario, range(4)) == []
+
+
+def test_a_list_that_becomes_shorter_and_longer_gives_new_indexes() -> None:
+    window = Failure("b", READ_ONLY, Moment(us=100_000), Moment(us=300_000))
+    scenario = SendScenario(
+        threads=3, messages=1500, failures=(window,), start_at=2, first_poll_us=150_000, poll_us=100_000
+    )
+    assert hold_equal(THREE, scenario, range(5)) == []
+    assert len(counted(THREE, scenario, [0])[0].plan.lists) == 3
+
+
+@pytest.mark.parametrize(("trial", "left"), [(28630955, 13), (37649860, 32)])
+def test_the_index_wraps_after_31_bits(trial: int, left: int) -> None:
+    start = draw(stream_key(1, trial, 1), 0) >> 32
+    assert 0x7FFFFFFF - (start & 0x7FFFFFFF) == left
+    assert hold_equal(route(a=3, b=4), SendScenario(messages=60), [trial]) == []
+    # Where more than a step is needed just there, and where older clients go backwards, the engine goes on.
+    assert hold_equal(route(a=3, b=4), SendScenario(messages=60, failures=(Failure("a", REFUSED),)), [trial]) == [trial]
+    assert hold_equal(route(a=3, b=4), SendScenario("4.9.3", messages=60), [5, trial]) == [trial] * (start < 2**31)
+
+
+def test_results_do_not_depend_on_the_company_a_trial_is_in() -> None:
+    scenario = SendScenario(messages=40, failures=(Failure("a", REFUSED),), latency=LOGNORMAL, latency_fault=True)
+    covered, together = counted(THREE, scenario, range(40))
+    _, alone = counted(THREE, scenario, [17])
+    assert as_counted(covered, together, 17) == as_counted(covered, alone, 0)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        SendScenario(mode="async", rate=Fraction(10)),
+        SendScenario(failures=(Failure("a", REFUSED, Moment(message=3)),)),
+        SendScenario(failures=(Failure("a", REFUSED, end=Moment(message=3)),)),
+        SendScenario(failures=tuple(Failure(name, READ_ONLY) for name in "abc")),
+        SendScenario(timeout_per_request_ms=-1),
+        SendScenario(rate=Fraction(10**9 + 1, 10**9 - 1)),
+        SendScenario(messages=10**6, timeout_ms=2**31 - 1),
+    ],
+    ids=["async", "starts with a message", "ends with a message", "no queue", "negative", "too many ticks", "long"],
+)
+def test_other_scenarios_are_left_to_the_engine(scenario: SendScenario) -> None:
+    assert lanes(THREE, scenario) is None
+
+
+def test_memory_bounds_the_trials_at_a_time() -> None:
+    def at_a_time(queues: int) -> int:
+        covered = lanes(route(a=queues), SendScenario())
+        assert covered is not None
+        return SendKernel(covered.plan).lanes
+
+    assert at_a_time(4) == 4096
+    assert 16 <= at_a_time(5000) < 128
+
+
+# What is random
+
+
+def chi_square(seen: Sequence[int], expected: Sequence[float]) -> float:
+    return sum((count - wanted) ** 2 / wanted for count, wanted in zip(seen, expected, strict=True))
+
+
+def test_first_picks_are_spread_evenly_over_the_list() -> None:
+    _, counts = counted(THREE, SendScenario(messages=1), range(6000))
+    # 31.26 is passed once in a thousand with 11 degrees of freedom.
+    assert chi_square(counts.picks.sum(axis=0).tolist(), [500] * 12) < 31.26
+
+
+def test_retries_start_anew_at_any_place() -> None:
+    scenario = SendScenario(
+        "5.5.0", latency_fault=True, messages=1, retries=1, start_at=0, failures=(Failure("a", REFUSED),)
+    )
+    _, counts = counted(route(a=1, b=7), scenario, range(8000))
+    # From a's place the first of b's queues is taken: it gets two shares of eight.
+    assert chi_square(counts.picks.sum(axis=0).tolist()[1:], [2000, *[1000] * 6]) < 22.46
+
+
+def test_latencies_are_distributed_as_asked_for() -> None:
+    median, sigma = 5000.0, 0.8
+    scenario = SendScenario(messages=1, latency=lognormal(median, sigma, "lognormal"))
+    took = sorted(counted(THREE, scenario, range(8000))[1].longest.tolist())
+    # Kolmogorov and Smirnov: a distance of 1.95 / sqrt(n) is passed once in a thousand.
+    distances = [
+        abs((1 + erf(log(us / median) / (sigma * sqrt(2)))) / 2 - (place + 0.5) / len(took))
+        for place, us in enumerate(took)
+    ]
+    assert max(distances) < 1.95 / sqrt(len(took))
+
+
+def test_a_broker_without_an_address_costs_no_more_by_a_clock_of_finer_ticks() -> None:
+    """An order topic's queues stay listed when the broker is dropped; three messages a second need thirds of a tick."""
+    topic = replace(THREE, order_topic_conf="a:4;b:4;c:4")
+    failing = Failure("a", TIMEOUT, notices_us=0)
+    scenario = SendScenario(messages=9, rate=Fraction(3), failures=(failing,), first_poll_us=1)
+    hold_equal(topic, scenario, range(4))
+    report = simulate_send(topic, scenario)
+    assert "MQClientException" in {attempt.outcome for attempt in report.attempts or ()}
+
+
+def test_phases_are_spread_over_the_millisecond() -> None:
+    scenario = SendScenario(
+        messages=1, retries=1, failures=tuple(Failure(name, TIMEOUT) for name in "abc"), overshoot_us=250
+    )
+    covered, counts = counted(THREE, scenario, range(4000))
+    late = int(counts.lost[:, covered.reasons.index("call timeout")].sum())
+    # The deadline is over where phase + 250 us reach the next millisecond: in a quarter of all trials.
+    assert abs(late - 1000) < 3.3 * sqrt(4000 * 0.25 * 0.75)
