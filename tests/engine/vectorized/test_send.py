@@ -262,6 +262,18 @@ def test_the_index_wraps_after_31_bits(trial: int, left: int) -> None:
     assert hold_equal(route(a=3, b=4), SendScenario("4.9.3", messages=60), [5, trial]) == [trial] * (start < 2**31)
 
 
+@pytest.mark.parametrize(
+    ("version", "first", "left"), [("4.7.1", 1, []), ("4.8.0", 2, [0]), ("4.9.3", 2, [0]), ("4.9.4", 1, [])]
+)
+def test_an_index_that_begins_at_the_least_int(version: str, first: int, left: list[int]) -> None:
+    """`Math.abs` leaves −2^31 as it is, this seed's first draw: 4.7.1 makes it 0, and the next of 4.8.0 is 2^31 − 1."""
+    scenario = SendScenario(version, messages=20, seed=7820257040943770961)
+    assert draw(stream_key(scenario.seed, 0, 1), 0) >> 32 == 2**31
+    (attempt, *_) = simulate_send(route(a=5), scenario).attempts or ()
+    assert attempt.queue_id == first
+    assert hold_equal(route(a=5), scenario, [0, 1]) == left
+
+
 def test_results_do_not_depend_on_the_company_a_trial_is_in() -> None:
     scenario = SendScenario(messages=40, failures=(Failure("a", REFUSED),), latency=LOGNORMAL, latency_fault=True)
     covered, together = counted(THREE, scenario, range(40))
