@@ -151,7 +151,6 @@ class ClusterState:
         if poll not in self._polls:
             self._polls.add(poll)
             heappush(self._events, (poll, -1, "poll", 0))
-            self.next_at = self._events[0][0]
 
     def _said(self) -> View:
         gone: set[str] = set()

@@ -255,3 +255,14 @@ def test_only_a_broker_that_is_avoided_passes_its_turns_on(selector: Selector | 
     scenario = SendScenario("4.9.7", messages=1200, start_at=0, latency_fault=True, failures=(failing,))
     report = simulate_send(route(a=4, b=4, c=4), replace(scenario, selector=selector))
     assert any(finding.code == "skewed" for finding in report.findings) is skewed
+
+
+@pytest.mark.parametrize("reaction", [TIMEOUT, Reaction("slow", "slow", 0, 4_500_000)], ids=lambda r: r.kind)
+def test_a_jump_knows_how_far_the_next_scan_of_async_requests_is(reaction: Reaction) -> None:
+    """No request is under way when the next message is due, so that only the clock tells the periods apart."""
+    scenario = SendScenario(
+        mode="async", messages=3000, rate=Fraction(7, 100), retries=0, failures=(Failure("a", reaction),)
+    )
+    fast, traced = both(route(a=1, b=1), scenario)
+    assert fast == traced
+    assert fast.totals.failed_attempts > 0
