@@ -109,6 +109,8 @@ class GroupEnvironment:
         self.events_left = 0
         self._latency_us = scenario.latency_us
         self._seed, self._trial = scenario.seed, trial
+        self._server_draws = self.draws(_SERVERS)
+        self._scan_us = self._server_draws.below(timers.nameserver_scan_us)
         self._brokers: dict[str, list[Broker]] = {}
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._unsettled: set[Member] = set()
@@ -326,12 +328,12 @@ class GroupEnvironment:
         self.say(str(broker), what, text)
 
     def _until_dropped(self, silent: bool) -> int:
-        """When the NameServers drop a broker that is down: at once, or by their scan."""
-        draws = self.draws(_SERVERS + len(self.record.there))
+        """In how long the NameServers drop a broker that is down: at once, or by a scan, which finds all of them."""
+        draws, timers = self._server_draws, self.timers
         if not silent:
             return self.one_way(draws)
-        expiry = self.timers.nameserver_expiry_us - draws.below(self.timers.registration_us)
-        return expiry + draws.below(self.timers.nameserver_scan_us)
+        expiry = timers.nameserver_expiry_us - draws.below(timers.registration_us)
+        return expiry + (self._scan_us - self.clock.now - expiry) % (timers.nameserver_scan_us or 1)
 
     def _drop_from_routes(self, name: str) -> None:
         """The NameServers drop what is down of a broker, unless it is back by then."""

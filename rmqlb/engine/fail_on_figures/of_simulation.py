@@ -104,9 +104,7 @@ def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
     """
     if condition.name == "overlap":
         return condition.try_on(rollout.overlap)
-    best = next((choice for choice in rollout.choices if choice.best), None)
-    if best is None:
-        return condition.try_on(None)
+    best = next(choice for choice in rollout.choices if choice.best)
     if condition.name == "takes-ms":
         return _without_end(condition) if best.takes_us is None else condition.try_on(best.takes_us / 1000)
     return try_on_group_trials(condition, best.trials)

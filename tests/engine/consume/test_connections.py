@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp
+from statistics import NormalDist, fmean
 
 import pytest
 from msgspec.structs import replace
@@ -222,3 +224,52 @@ def test_a_connection_that_has_been_idle_for_too_long_already_is_closed_at_the_l
     closing = replace(QUIET, socket_idle_us=0)
     report = simulate("c1 c2 c3", at("host-loss", "c3"), timers=closing, latency_us=0, explain=True)
     assert {step.at_us for step in report.steps if "connection of c3 closed" in step.text} == {10 * SECOND_US}
+
+
+def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
+    """`RebalanceLockManager.unlockBatch` removes an entry of the very client only, whichever of the ids sorts first."""
+    world, _ = lone_client()
+    (broker,) = world.brokers()
+    first, second, *_ = route(a=4).subscribe_queues()
+    for queue, holder, late in ((first, "c1", "c2"), (second, "c2", "c1")):
+        assert broker.try_lock(queue, holder)
+        broker.unlock(queue, late)
+        assert broker.lock_of(queue) == holder
+        assert not broker.try_lock(queue, late)
+        broker.unlock(queue, holder)
+        assert broker.lock_of(queue) is None
+        assert broker.try_lock(queue, late)
+
+
+def test_messages_take_as_long_as_a_log_normal_curve_tells() -> None:
+    """The curve with σ 1, in 64 straight pieces, whose mean is half the latency; the two ends are where they make it so.
+
+    A piece lies above the curve that it cuts off, so that all is a little lower than 256 e^-½.
+    """
+    thousandth = 1000  # of 1/256 of half the latency
+    world, _ = lone_client(latency_us=512 * thousandth)
+    ways = world.ways()
+    assert len(ways) == 64 * 256
+    last = ways[-1] + (ways[-1] - ways[-2])
+    assert fmean(ways) + (last - ways[0]) / 2 / len(ways) == pytest.approx(256 * thousandth, rel=1e-4)
+    at = NormalDist().inv_cdf
+    for node in range(1, 64):
+        assert ways[node << 8] / thousandth == pytest.approx(154.1 * exp(at((node + 0.15) / 64.3)), abs=0.51)
+    for node in range(63):
+        low, high = ways[node << 8], ways[(node + 1) << 8]
+        assert [ways[(node << 8) + 64 * part] for part in range(4)] == [
+            low + (high - low) * part // 4 for part in range(4)
+        ]
+
+
+@pytest.mark.parametrize(("version", "at_once"), [("5.5.0", True), ("5.2.0", True), ("5.1.4", False), ("4.9.8", False)])
+def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(version: str, at_once: bool) -> None:
+    """By `onChannelActive`, when c2, who owns all of b, pulls again within a second; before, by the heartbeat every 30 s."""
+    soon = 0
+    for trial in range(20):
+        events = at("broker-down", "b", 10), at("broker-up", "b", 10.5)
+        report = simulate("c1 c2", *events, client_version=version, trial=trial, explain=True)
+        heard = min(seconds(step.at_us) for step in report.steps if "hears c2 for the first time" in step.text) - 10.5
+        assert 0 < heard < 31
+        soon += heard < 1.6
+    assert soon == 20 if at_once else soon < 5

@@ -18,6 +18,7 @@ from tests.support.builders import route
 from .groups import at, line, owners_at_the_end, seconds, simulate
 
 LONG = at("freeze", "c2", 10), at("unfreeze", "c2", 180)
+LONG_C1 = at("freeze", "c1", 10), at("unfreeze", "c1", 60)
 QUEUE = MessageQueue("T", "a", 0)
 
 
@@ -270,3 +271,9 @@ def test_a_group_that_is_frozen_as_a_whole_is_read_by_nobody_meanwhile() -> None
     scenario = GroupScenario(events)
     report = simulate_group("g", Members(("c1", "c2"), "AVG"), [route(a=4)], scenario)
     assert report.figures.none_us == 4 * 30 * SECOND_US
+
+
+def test_one_that_pulls_from_nobody_goes_on_too() -> None:
+    """An orderly consumer whose broker has no master, as at the start of the simulation, has queues but no pulls."""
+    report = simulate("c1", *LONG_C1, routes=[route(a=4, masters=False)], orderly=True, until_us=200 * SECOND_US)
+    assert set(owners_at_the_end(report).values()) == {("c1",)}
