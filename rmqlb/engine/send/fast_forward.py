@@ -13,6 +13,7 @@ Rules of this file:
 from __future__ import annotations
 
 from heapq import heapify
+from math import lcm
 
 from rmqlb.engine.send.cluster_state import NEVER
 from rmqlb.engine.send.counters import Counts
@@ -130,6 +131,8 @@ class Steady:
         waited = mark.waits != run.waits and mark.late != _lateness(run, now)
         if waited or any(meets_break(run.profile, *way) for way in zip(mark.indexes, indexes, strict=True)):
             self._mark = self._wide = None  # it would be no period the next time either
+            return False
+        if mark.indexes[-1] != indexes[-1] and not _same_remainders(run, mark.indexes, indexes):
             return False
         times = self._room(mark, now, moving=moving)
         if times < 1:
@@ -261,6 +264,14 @@ def _places(run: Run, size: int) -> list[tuple[int, int]]:
 
 def _indexes(run: Run) -> list[int]:
     return [index for index, _ in _places(run, 1)]
+
+
+def _same_remainders(run: Run, before: list[int], after: list[int]) -> bool:
+    """A queue of the better half is the index modulo its broker's write queues, which need not divide the list's."""
+    return all(
+        (new - old) % lcm(*filter(None, each.info.write_queue_nums.values())) == 0
+        for each, old, new in zip(run.indexed, before, after, strict=False)
+    )
 
 
 def _set_index(run: Run, place: int, value: int) -> None:

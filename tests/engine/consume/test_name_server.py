@@ -11,8 +11,8 @@ from rmqlb.engine.consume.name_server import NameServer
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from tests.builders import route
 from tests.engine.consume.groups import at, simulate
+from tests.support.builders import route
 
 QUEUES = tuple(QueueData(name, 2, 2, 6) for name in ("a", "b"))
 ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", "b"))

@@ -16,7 +16,7 @@ from rmqlb.engine.send.simulate import play, rules, simulate_send
 from rmqlb.engine.send.simulation import Run
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
-from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
+from rmqlb.model.send_scenario import Failure, Mode, Moment, Reaction, SendScenario
 from tests.engine.send.scenarios import failures, routes, scenarios
 from tests.support.builders import route
 
@@ -159,6 +159,22 @@ def test_a_slow_broker_is_probed_every_two_seconds_for_days(latency_fault: bool)
     totals = simulate_send(THREE, scenario).totals
     assert totals.stored == 10**8
     assert totals.failed_attempts == 0
+
+
+@pytest.mark.parametrize("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.3"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("last_s", [0, 9])
+def test_queues_of_the_better_half_are_the_index_modulo_what_does_not_divide_the_list(
+    version: str, mode: Mode, last_s: int
+) -> None:
+    """All brokers are slow: `pickOneAtLeast` names one of them, and its queue is the index modulo 3, of 8 in the list."""
+    slow = [Failure(name, Reaction("slow", "slow", 0, 560_000)) for name in "abc"]
+    last = Failure("d", Reaction("slow", "slow", 0, 560_000), Moment(us=last_s * 1_000_000 + 151_000))
+    scenario = SendScenario(
+        version, mode=mode, latency_fault=True, messages=850, rate=Fraction(2), start_at=0, failures=(*slow, last)
+    )
+    fast, traced = both(route(a=2, b=3, c=2, d=1), scenario)
+    assert fast == traced
 
 
 def test_a_thread_that_is_late_now_and_then_is_no_backlog() -> None:
