@@ -18,7 +18,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
-    parser.addoption("--live", action="store_true", help="also run the tests that start a real RocketMQ")
     parser.addoption("--figures", action="store_true", help="show at the end what the tests counted")
 
 

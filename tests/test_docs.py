@@ -23,6 +23,7 @@ CLASSIFIERS = {
     "GNU General Public License v2 (GPLv2)": {"GPL-2.0 with the Classpath exception"},
 }
 """What older packages say instead of an SPDX expression, and which expressions it may be."""
+NAMES_NONE = {"atheris"}
 COPYLEFT = {"GPL", "LGPL", "AGPL", "SSPL"}
 
 
@@ -103,19 +104,16 @@ def test_what_comes_along_at_run_time_is_told() -> None:
     assert closure(names(found["dependencies"])) <= RUN_TIME.keys()
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sorted(ALL.keys() & {normal(found.name) for found in metadata.distributions()}))
 def test_the_licence_is_the_one_that_the_package_names(name: str) -> None:
-    try:
-        told = metadata.metadata(name).json
-    except metadata.PackageNotFoundError:
-        pytest.skip("not installed here")
+    """Of those that are installed here."""
+    told = metadata.metadata(name).json
     expression = told.get("license_expression") or told.get("license") or ""
     classifiers = [line.rpartition(" :: ")[2] for line in told.get("classifier", []) if line.startswith("License")]
     allowed = {word for line in classifiers for word in CLASSIFIERS[line]}
-    if not expression and not allowed:
-        pytest.skip("it names none")
     assert (
         ALL[name] == expression
+        or (name in NAMES_NONE and not expression and not allowed)
         or re.split(" AND | OR ", ALL[name])[0] in allowed
         or f"{ALL[name]} License" == expression
     )

@@ -61,7 +61,7 @@ class Chromium:
 
     def __init__(self, folder: Path, proxy: str) -> None:
         program = next((found for name in _NAMES if (found := shutil.which(name))), None)
-        assert program, "--browser needs Chromium: apt-get install chromium"
+        assert program, "this needs Chromium: apt-get install chromium"
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
         reach = (f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", f"--user-data-dir={folder}")

@@ -14,6 +14,8 @@ from tests.hardening import walk
 from tests.hardening.hostile import MARKUP, SNAPSHOTS, as_text, snapshot
 from tests.pipeline.report_rows import HOSTILE
 
+pytestmark = pytest.mark.browser
+
 HOST = "http://page.test"
 """Everything goes through the recorder, whatever its host."""
 ICON = f"{HOST}/favicon.ico"

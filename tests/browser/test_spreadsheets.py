@@ -18,6 +18,8 @@ from tests.cli.run import run
 from tests.hardening import walk
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
 
+pytestmark = pytest.mark.browser
+
 _PATIENCE_S = 300
 """After so long a test has failed; none of them waits for it."""
 _DELIMITERS = {"csv": 44, "tsv": 9}
@@ -42,7 +44,7 @@ class Cell(Struct, frozen=True):
 def opened(folder: Path, fmt: str) -> dict[str, list[list[Cell]]]:
     """File → rows, of all files in the folder that a spreadsheet has opened."""
     program = shutil.which("soffice") or shutil.which("libreoffice")
-    assert program, "--browser needs LibreOffice: apt-get install libreoffice-calc"
+    assert program, "this needs LibreOffice: apt-get install libreoffice-calc"
     profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
     reading = f"--infilter={_EVALUATING.format(delimiter=_DELIMITERS[fmt])}"
     files = sorted(str(file) for file in folder.glob(f"*.{fmt}"))

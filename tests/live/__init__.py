@@ -1,1 +1,1 @@
-"""Tests against a real RocketMQ on loopback. They run only when asked for: ``pytest tests/live --live``."""
+"""Tests against a real RocketMQ on loopback. They run only when asked for: ``pytest -m live``."""

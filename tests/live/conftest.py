@@ -1,36 +1,14 @@
-"""Live tests are asked for by ``--live`` and deselected without it. With it, missing Java or Maven is an error."""
+"""The clusters that live tests share. Missing Java or Maven is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from .broker_failures import Kill, recorded_kill
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import Java
-
-HERE = Path(__file__).parent
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    with suppress(ValueError):  # the conftest above has it already; this one is read early only when named
-        parser.addoption("--live", action="store_true", help="also run the tests that start a real RocketMQ")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "live: starts a real RocketMQ; runs with --live only")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    ours = [item for item in items if HERE in item.path.parents]
-    for item in ours:
-        item.add_marker(pytest.mark.live)
-    if ours and not config.getoption("--live", default=False):
-        config.hook.pytest_deselected(items=ours)
-        items[:] = [item for item in items if HERE not in item.path.parents]
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from .cluster import RocketMQCluster
 from .rebalance_log import START, Act, Group
 from .test_simulated_rebalance import TOPIC, assert_as_foretold, lived_through
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 # Brokers forget a client 120 to 130 s after its last heartbeat, and the others rebalance within 20 s after that.
 LONG = 170.0
 # Nobody notices.

@@ -9,6 +9,8 @@ from rmqlb import MessageQueue, allocate
 from .cluster import RocketMQCluster
 from .members import Members, Owned, running_members
 
+pytestmark = pytest.mark.live
+
 TOPICS = ("OrderEvents", "Skewed")
 # Sorted as text, as clients do: c1, c10, c9; the joiner c2 lands in the middle.
 FIRST_MEMBERS = ("c9", "c10", "c1")

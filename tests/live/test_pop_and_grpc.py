@@ -19,6 +19,8 @@ from .jars import compiled, jars
 from .jvm import LOOPBACK, free_port, started, wait_until
 from .members import SETTLE_DEADLINE, running_members
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 HERE = Path(__file__).parent
 BROKER, MQADMIN = "broker-p", "org.apache.rocketmq.tools.command.MQAdminStartup"
 PROXY = "org.apache.rocketmq.proxy.ProxyStartup"

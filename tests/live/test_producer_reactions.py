@@ -13,6 +13,8 @@ import pytest
 from .jvm import Java
 from .reactions import FAILING, SHORT_TIMEOUT_MS, Row, measured, read_facts, write_facts
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 OUT_OF_TIME = "RemotingTooMuchRequestException: sendDefaultImpl call timeout"
 # What a loaded machine may add to a time.
 PATIENCE_MS = 1500

@@ -13,6 +13,8 @@ import pytest
 from .broker_failures import BROKERS, EVERY, KILLED, WRITE_QUEUES, Kill, Recording
 from .producers import RecordedAttempt
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 ATTEMPTS = 3
 FAILURES = {"RemotingConnectException", "RemotingSendRequestException"}
 ISOLATED_MS = {"5.5.0": 10_000, "4.9.7": 600_000}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from rmqlb.cli.main import app
@@ -12,6 +13,8 @@ from rmqlb.cli.main import app
 from .cluster import RocketMQCluster
 from .members import Members, Owned, running_members
 from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, JOINER, LEAVER, TOPICS, queues
+
+pytestmark = pytest.mark.live
 
 Owners = dict[tuple[str, str, int], list[str]]
 

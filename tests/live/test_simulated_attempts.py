@@ -23,6 +23,8 @@ from rmqlb.model.route import TopicRouteData
 from .broker_failures import EVERY, KILLED, PAUSE_MS, VERSIONS, Kill, Recording
 from .producers import RecordedAttempt, RecordedMessage
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 REFUSED, SILENT = Reaction("refused", "refused", 0, 1000), Reaction("timeout", "timeout")
 RETRIES, TIMEOUT_MS = 2, 3000
 ISOLATED_MS = {"5.5.0": 10_000, "4.9.7": 600_000}

@@ -18,6 +18,8 @@ from .cluster import RocketMQCluster
 from .jvm import Java
 from .rebalance_log import START, Act, Group
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 TOPIC = "OrderEvents"
 TRIALS = 400
 # The locks of a dead client are up 40 to 60 s after its death; then its queues are taken, and the group comes to rest.

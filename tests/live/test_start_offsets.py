@@ -21,6 +21,8 @@ from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import wait_until
 from .members import SETTLE_DEADLINE, Members, running_members
 
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
 BROKER, TOPIC = "broker-s", "Expired"
 READ, WRITTEN = 2, 4
 SMALL = 1024 * 1024

@@ -1,11 +1,13 @@
 """Every command on a running cluster, in eight loops side by side, under faulthandler: none dies, and each ends as it must.
 
-`STRESS_RUNS=5000 python -m pytest tests/live/test_stress.py --live` has that many processes instead of the usual number.
+`STRESS_RUNS=5000 python -m pytest -m live tests/live/test_stress.py` has that many processes instead of the usual number.
 """
 
 from __future__ import annotations
 
 import os
+
+import pytest
 
 from tests.hardening import stress, walk
 
@@ -13,6 +15,8 @@ from .cluster import RocketMQCluster
 from .members import running_members
 from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, TOPICS
 from .test_rmqlb_reads_the_cluster import settled
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 RUNS = int(os.environ.get("STRESS_RUNS", "240"))
 GROUP = "stress-svc"

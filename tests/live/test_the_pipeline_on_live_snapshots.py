@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from rmqlb.cli.main import app
@@ -20,6 +21,8 @@ from .cluster import RocketMQCluster
 from .members import running_members
 from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, JOINER, TOPICS
 from .test_rmqlb_reads_the_cluster import Owners, settled
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 GROUP = "fleet-svc"
 

@@ -1,4 +1,4 @@
-"""Spark tests are collected with ``--spark`` only. With it, missing Java or pyspark is an error."""
+"""The sessions and servers that Spark tests share. Missing Java or pyspark is an error."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ from rmqlb.pipeline.plan import EVERY_TOPIC
 
 from .fleets import Group, Topic, fleet_rows
 
+pytestmark = pytest.mark.spark
+
 STRATEGIES = (
     "AVG",
     "AVG_BY_CIRCLE",

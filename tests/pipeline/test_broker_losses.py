@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rmqlb.pipeline.groups.what_if import broker_losses
 from rmqlb.pipeline.schemas import TOPICS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 
 def test_a_broker_takes_its_queues_and_a_static_topic_has_no_broker_to_lose(spark: SparkSession) -> None:

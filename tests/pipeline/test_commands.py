@@ -24,6 +24,8 @@ from .spark_servers import ConnectServer, StandaloneCluster
 if TYPE_CHECKING:
     import duckdb
 
+pytestmark = pytest.mark.spark
+
 ROOT = Path(__file__).parent.parent.parent
 LITTLE = ("--trials", "20", "--members", "1")
 QUICK = f"spark.driver.extraJavaOptions={QUICK_JAVA}"
@@ -210,6 +212,7 @@ def must_equal(warehouse: Path, other: Path) -> None:
     assert len(here) > 18
 
 
+@pytest.mark.slow
 def test_spark_submit_on_a_cluster_gives_the_same_tables(
     ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path, standalone_cluster: StandaloneCluster
 ) -> None:
@@ -231,6 +234,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_tables(
     must_equal(ran[0], warehouse)
 
 
+@pytest.mark.slow
 def test_spark_connect_gives_the_same_tables(
     ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path, connect_server: ConnectServer
 ) -> None:

@@ -11,6 +11,8 @@ from . import scripts
 from .spark_servers import ConnectServer
 from .test_session import COUNTS, JOB
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 
 @pytest.fixture
 def grpc() -> None:

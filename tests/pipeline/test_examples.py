@@ -13,6 +13,8 @@ from tools.manual.tree import command_tree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 FLEET = "--clusters 1 --brokers 2 --groups 4 --topics 2 --days 2 --odd-names 0 --faults 0"
 
 

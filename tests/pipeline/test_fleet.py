@@ -13,6 +13,8 @@ from rmqlb.pipeline.schemas import FLEET, GROUPS, MEMBERS, OFFSETS, OWNERS, SUBS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 KEY = {"cluster": "c", "date": date(2026, 11, 1), "snapshot": "s"}
 
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from benchmarks import fleet, fleet_pairs
 from benchmarks.fleet_jvm import Stage
 from benchmarks.fleet_parts import Parts
@@ -14,6 +16,8 @@ from rmqlb.pipeline.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def parts(folder: Path) -> Parts:

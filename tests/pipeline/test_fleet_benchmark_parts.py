@@ -22,6 +22,8 @@ from benchmarks.sections import Section
 from rmqlb.engine.assign import Members, assign
 from rmqlb.model.route import QueueData, TopicRouteData
 
+pytestmark = pytest.mark.spark
+
 EATS_AND_WAITS = "b = b'x' * 60_000_000; print('here', flush=True); input()"
 STARTS_ANOTHER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {EATS_AND_WAITS!r}])"
 

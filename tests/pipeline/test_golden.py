@@ -1,4 +1,4 @@
-"""The stages do what the transcripts of `tests/golden/pipeline` say: `--spark --update-golden` records them anew."""
+"""The stages do what the transcripts of `tests/golden/pipeline` say: `-m spark --update-golden` records them anew."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.test_golden_pipeline import FLEET, RECORDED, WAREHOUSE, transcript, t
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def without_times(text: str) -> Any:

@@ -14,6 +14,8 @@ from tests.pipeline.pasts import Shot, day, night, nights, rows, tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 
 def test_snapshots_are_placed_by_time_and_equal_times_are_one_moment(spark: SparkSession) -> None:
     shots = [Shot(night(2), name="late"), Shot(night(1), name="x"), Shot(night(1), name="y")]

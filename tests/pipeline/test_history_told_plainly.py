@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from tests.pipeline.pasts import FIRST, Shot, rows, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 GROUPS = ("g", "h")
 

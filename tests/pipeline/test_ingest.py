@@ -26,6 +26,8 @@ from tests.pipeline.documents import connections, progress, route, snapshot, wri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 GROUP = {
     "clientIds": ["y", "x"],
     "messageModel": "CLUSTERING",

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rmqlb.pipeline.ingest.ingest import ingest
 from rmqlb.pipeline.schemas import DOCUMENTS, TOPICS
 from rmqlb.pipeline.warehouse import Warehouse
@@ -18,6 +20,8 @@ from tests.pipeline.documents import route, snapshot, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CHILD = """
 import os, sys

@@ -11,6 +11,8 @@ import pytest
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.spark.java import find_java
 
+pytestmark = pytest.mark.spark
+
 
 def fake_java(folder: Path, said: str, *, code: int = 0) -> Path:
     """A `bin/java` under the folder that says this on stderr, as Java does."""

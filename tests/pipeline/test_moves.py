@@ -16,6 +16,8 @@ from tests.pipeline.pasts import Case, Shot, by_case, day, night, nights, rows, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 Found = dict[str, list[tuple[Any, ...]]]
 
 

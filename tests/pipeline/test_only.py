@@ -13,6 +13,8 @@ from rmqlb.pipeline.only import Only
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 NAMES = [
     "a",
     "A",

@@ -26,6 +26,8 @@ from tests.support.builders import route
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.spark
+
 DAY = dt.date(2026, 3, 1)
 REFUSED = Failure("*", Reaction("refused", "refused", 0, 1000), Moment(us=20_000))
 LOAD = SendScenario(messages=60, latency=from_samples([500, 1000, 4000], "samples"), latency_fault=True, seed=7)

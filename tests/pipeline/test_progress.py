@@ -15,6 +15,8 @@ from rmqlb.pipeline.spark.progress import StageProgress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 
 def slowly(seconds: float) -> Callable[[Iterator[object]], Iterator[object]]:
     """What waits so long for each batch."""

@@ -37,6 +37,8 @@ from tests.support.builders import route
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 Found = Callable[..., Figures]
 
 

@@ -19,6 +19,8 @@ from rmqlb.pipeline.report.sections import facts, sections, subtitle
 from rmqlb.pipeline.report.values import Cluster, MovesDay, Scenario, TrendDay
 from tests.pipeline.report_rows import DAY, HOSTILE
 
+pytestmark = pytest.mark.spark
+
 PICTURE = Picture("one", "A title & more", "What is <seen>.")
 
 

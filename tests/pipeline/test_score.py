@@ -22,6 +22,8 @@ from .fleets import Group, Topic, fleet_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 CONFIG = {"10.0.0.1@1": [MessageQueue("T0", "a", 0)], "10.0.0.2@1": [MessageQueue("T0", "a", 0)]}
 SETTINGS = Settings(config=CONFIG)
 STRATEGIES = (*WITHOUT_SETTINGS, "CONFIG", "MACHINE_ROOM")

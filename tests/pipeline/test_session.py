@@ -25,6 +25,8 @@ from .spark_servers import StandaloneCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 DEADLINE = 150.0
 # A job with a Python worker, a shuffle and a table; where the worker has rmqlb from, and which Python it is.
 JOB = """\

@@ -14,6 +14,8 @@ from tests.pipeline.pasts import Case, Shot, by_case, night, nights
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 # Columns: group, queueId, owner, since, until, lastSeen, snapshots, endedBy.
 CASES: dict[str, Case] = {
     "one snapshot begins sessions that last": (

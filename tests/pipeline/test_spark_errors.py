@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[Iterator[object]], NoReturn]
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 WHERE = "the whole story is in spark.log"
 
 

@@ -20,6 +20,8 @@ from rmqlb.pipeline.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 THINGS = table("things", thing="string")
 OTHERS = Table("others", {"number": "int"})
 

@@ -23,6 +23,8 @@ from rmqlb.pipeline.groups.what_if import _sweep
 from .fleets import Group, Topic, fleet_rows
 from .test_allocate_rows import SETTINGS, fleets
 
+pytestmark = pytest.mark.spark
+
 STRATEGIES = ("AVG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "PIN-AVG_BY_CIRCLE")
 COLUMNS = 20
 

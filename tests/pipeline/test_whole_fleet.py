@@ -29,6 +29,8 @@ from rmqlb.sources.dump.source import DumpSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 GROUPS, NIGHTS = 2000, 2
 Owned = dict[tuple[str, str], dict[MessageQueue, set[str]]]
 

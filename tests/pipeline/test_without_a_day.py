@@ -17,6 +17,8 @@ from tests.pipeline.documents import route, snapshot, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
 GROUP = {
     "clientIds": ["x", "y"],
     "topics": ["T"],
