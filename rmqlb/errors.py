@@ -22,17 +22,29 @@ class RmqlbError(Exception):
     """The root of the tree.
 
     Args:
-        message: one line, what happened and where (file, line, field path or URL).
+        problem: one line, what happened and where (file, line, field path or URL).
+        prefix: what stands before the problem in the message; whoever tells the error under another name leaves it out.
         hint: one line, what to try next, or None.
+        hint_names_options: the hint is for a command line that reads one source.
         code: stable, kebab-case, of the catalogue in `views/explanations.toml`; None is that of the class.
     """
 
     code = "unexpected"
 
-    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(
+        self,
+        problem: str,
+        *,
+        prefix: str = "",
+        hint: str | None = None,
+        hint_names_options: bool = False,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(prefix + problem)
+        self.message = prefix + problem
+        self.problem = problem
         self.hint = hint
+        self.hint_names_options = hint_names_options
         if code is not None:
             self.code = code
 

@@ -140,7 +140,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
                 owners.setdefault(queue, []).append(client_id)
     if failures and len(failures) == len(set(ids)):
         first = next(iter(failures.values()))
-        raise AllocationError(f"topic {route.topic}: {first}", hint=_hint(members)) from first.__cause__
+        raise AllocationError(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, "the topic has no readable queue")
     sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from msgspec import Meta, Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.snapshot import suggestion
+from rmqlb.model.snapshot import close_names
 
 Check = Callable[[object], None]
 _SHOWN = 60
@@ -222,8 +222,7 @@ def _any_of(kinds: tuple[Any, ...]) -> Check:
 def _one_of(values: tuple[Any, ...]) -> Check:
     def one_of(value: object) -> None:
         if not isinstance(value, str) or value not in values:
-            close = suggestion("kinds", value[:_SHOWN], values) if isinstance(value, str) else None
-            hint = close if close is not None and close.startswith("did you mean") else None
+            hint = close_names(value[:_SHOWN], values) if isinstance(value, str) else None
             raise _WrongError(value, "one of " + ", ".join(map(str, values)), hint)
 
     return one_of

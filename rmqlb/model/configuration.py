@@ -20,7 +20,8 @@ Value = str | int | bool | tuple[str, ...]
 Kind = Literal["text", "flag", "count", "amount", "path", "texts"]
 Layer = Literal["flag", "environment", "context", "project file", "user file", "default"]
 
-PLACES_HINT = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"
+"""Where a secret may be; a sentence ends with it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -194,7 +195,7 @@ def secret_place(text: str, where: str) -> SecretPlace:
             return SecretPlace("env", name)
         case "keyring" if service and user:
             return SecretPlace("keyring", name)
-    raise UsageError(f"{where}: that is not a place of a secret", hint=PLACES_HINT)
+    raise UsageError(f"{where}: that is not a place of a secret", hint=f"say where it {PLACES}")
 
 
 def check_context_name(name: str, where: str) -> None:

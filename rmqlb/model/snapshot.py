@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -94,47 +95,46 @@ class RouteSighting(Struct, frozen=True):
     others: tuple[RouteSighting, ...] = ()
 
 
-ROUTE_OF, GROUP_CALLED, GROUPS_OF = "route of topic", "group", "groups of broker"
-"""What of a cluster was not read; the name follows."""
-_MEMBERS_OF, _AT_BROKER = "members of group", " at broker"
-
-
-def members_of(group: str) -> str:
-    """What of a cluster was not read: a group's members, as the broker lists them whose name follows."""
-    return f"{_MEMBERS_OF} {group}{_AT_BROKER}"
+UnreadKind = Literal[
+    "route", "group", "groups", "members", "member", "offsets", "stored-offsets", "name-server", "part", "other"
+]
+UNREAD_WORDS: Mapping[UnreadKind, str] = {
+    "route": "route of topic {name}",
+    "group": "group {name}",
+    "groups": "groups of broker {name}",
+    "members": "members of group {name} at broker {detail}",
+    "member": "member of group {name} {detail}",
+    "offsets": "offsets of group {name} at {detail}",
+    "stored-offsets": "stored offsets of group {name} at {detail}",
+    "name-server": "NameServer {name}",
+    "part": "part {name}",
+    "other": "{name}",
+}
+"""How a part that could not be read is called where people see it."""
 
 
 class Unread(Struct, frozen=True):
     """A part that could not be read.
 
     Attributes:
-        what: the part, in words: what it is, and its name.
+        name: of the topic, group, broker (`groups`) or NameServer; the number of a redacted part; other parts in words.
         reason: one line.
+        detail: of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers.
     """
 
-    what: str
+    kind: UnreadKind
+    name: str
     reason: str
-
-    def name_after(self, words: str) -> str | None:
-        """The name that follows these words; None when the part is another one.
-
-        >>> Unread("group g", "timed out").name_after(GROUP_CALLED)
-        'g'
-        """
-        return self.what[len(words) + 1 :] if self.what.startswith(f"{words} ") else None
+    detail: str | None = None
 
     @property
-    def group_at_broker(self) -> tuple[str, str] | None:
-        """Whose members which broker did not tell; None when the part is another one.
+    def what(self) -> str:
+        """The part, in words for people.
 
-        >>> Unread(f"{members_of('g')} b", "timed out").group_at_broker
-        ('g', 'b')
+        >>> Unread("members", "g", "timed out", "b").what
+        'members of group g at broker b'
         """
-        rest = self.name_after(_MEMBERS_OF)
-        if rest is None:
-            return None
-        group, _, broker = rest.rpartition(f"{_AT_BROKER} ")
-        return group, broker
+        return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
 
 
 class ClusterSnapshot(Struct, frozen=True):
@@ -205,14 +205,19 @@ def _fits(name: str, globs: tuple[str, ...]) -> bool:
     return not globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
-def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
-    """A hint for a name that is not there: the names most like it, else the first ones there are."""
+def close_names(name: str, names: Iterable[str]) -> str | None:
+    """A hint that gives the names most like one that is not there; None when none is like it."""
     from difflib import get_close_matches
 
+    close = get_close_matches(name, sorted(names), n=3)
+    return "did you mean " + " or ".join(close) + "?" if close else None
+
+
+def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
+    """A hint for a name that is not there: the names most like it, else the first ones there are."""
     known = sorted(names)
-    close = get_close_matches(name, known, n=3)
-    if close:
-        return "did you mean " + " or ".join(close) + "?"
+    if (close := close_names(name, known)) is not None:
+        return close
     if not known:
         return f"there are no {kind}"
     return f"there are the {kind} {', '.join(known[:8])}" + (", …" if len(known) > 8 else "")

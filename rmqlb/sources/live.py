@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -26,15 +27,12 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import (
-    GROUP_CALLED,
-    ROUTE_OF,
     ClusterSnapshot,
     Everything,
     OffsetQuestion,
     RouteSighting,
     Unread,
     Wanted,
-    members_of,
     suggestion,
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
@@ -180,7 +178,7 @@ class _Reading:
             DataError: a topic has no route, unless that is tolerated.
         """
         missing = [topic for topic in topics if topic not in self.found]
-        answers = self._each("routes", self._reads.route, missing, ROUTE_OF if tolerant else None)
+        answers = self._each("routes", self._reads.route, missing, partial(Unread, "route") if tolerant else None)
         self.found.update(answers)
         lost = [topic for topic in topics if self.found.get(topic) is None]
         if lost and not tolerant:
@@ -197,14 +195,14 @@ class _Reading:
         self.routes(names, tolerant=True)
         for topic in names:
             if topic in self.found and self.found[topic] is None:
-                self.unread.append(Unread(f"{ROUTE_OF} {topic}", "it is listed and has no route"))
+                self.unread.append(Unread("route", topic, "it is listed and has no route"))
 
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
         """All topics and groups that the patterns name."""
         self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         names = sorted(filter(wanted.takes_group, self._reads.groups()))
         progress, self._progress = self._progress, no_progress
-        answers = self._each("groups", self._whole_group, names, GROUP_CALLED, slots=False, show=progress)
+        answers = self._each("groups", self._whole_group, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
     def group(self, wanted: Wanted) -> ConsumerGroup:
@@ -265,12 +263,12 @@ class _Reading:
         def ask(broker: str) -> docs.ConnectionsDocument | None:
             return self._reads.connections(group, brokers[broker])
 
-        return dict(self._each("members", ask, brokers, members_of(group)))
+        return dict(self._each("members", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
 
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            refusals = [part.reason for part in self.unread if part.name_after(members_of(group)) is not None]
+            refusals = [part.reason for part in self.unread if (part.kind, part.name) == ("members", group)]
             reason = refusals[-1] if refusals else "there is no broker to ask"
             raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
         if not self._reads.has_group(group):
@@ -289,14 +287,14 @@ class _Reading:
             "offsets",
             lambda batch: self._offsets(group.group, batch),
             [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
-            f"offsets of group {group.group} at",
+            lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
         answers = self._each(
             "what members hold",
             lambda client_id: self._reads.running_info(group.group, client_id, via[client_id]),
             sorted(via),
-            f"member of group {group.group}",
+            lambda client_id, why: Unread("member", group.group, why, client_id),
         )
         reports = {client_id: report for client_id, (report, _) in answers}
         held = {client_id: queues for client_id, (_, queues) in answers}
@@ -314,7 +312,10 @@ class _Reading:
         states: dict[MessageQueue, QueueState] = {}
         rates: list[float] = []
         for _, (some, rate) in self._each(
-            "offsets", lambda address: self._consumed(name, address), addresses, f"offsets of group {name} at"
+            "offsets",
+            lambda address: self._consumed(name, address),
+            addresses,
+            lambda address, why: Unread("offsets", name, why, address),
         ):
             states.update(some)
             rates += [] if rate is None else [rate]
@@ -342,7 +343,7 @@ class _Reading:
             return states
         told, problem = with_stored(reads, group, states, addresses[0])
         if problem is not None:
-            self.unread.append(Unread(f"stored offsets of group {group} at {addresses[0]}", problem))
+            self.unread.append(Unread("stored-offsets", group, problem, addresses[0]))
         return told
 
     def _each(
@@ -350,12 +351,12 @@ class _Reading:
         what: str,
         ask: Callable[[Asked], Answered],
         items: Iterable[Asked],
-        tolerant: str | None = None,
+        unread: Callable[[Asked, str], Unread] | None = None,
         *,
         slots: bool = True,
         show: Progress | None = None,
     ) -> list[tuple[Asked, Answered]]:
-        """Ask for each item, a few at a time; an item of a `tolerant` kind that fails is noted as unread."""
+        """Ask for each item, a few at a time; one that fails is noted as the `unread` part, or its error raised."""
 
         def with_slot(item: Asked) -> Answered:
             with self._slots:
@@ -369,11 +370,10 @@ class _Reading:
                 try:
                     answers.append((item, future.result()))
                 except RmqlbError as error:
-                    if tolerant is None or isinstance(error, ProtocolError):
+                    if unread is None or isinstance(error, ProtocolError):
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
-                    name = ", ".join(item) if isinstance(item, list) else str(item)
-                    self.unread.append(Unread(f"{tolerant} {name}", reason))
+                    self.unread.append(unread(item, reason))
         return answers
 
     def _view(self, document: docs.ConnectionsDocument | None, address: str) -> MemberView:

@@ -219,7 +219,7 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
     made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
     canary = as_text(json.loads(made.replace("lost ", "zecret ")))
     before = recognise(canary.encode(), "/home/zecret", Wanted())
-    before = msgspec.structs.replace(before, unread=(Unread("zecret", "zecret"),), notes=("zecret",))
+    before = msgspec.structs.replace(before, unread=(Unread("other", "zecret", "zecret"),), notes=("zecret",))
     written = json.dumps(to_document(redact(before)[0]))
     assert "zecret" not in written.lower()
     names = SNAPSHOTS[kind]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread
 
 LOOK_LIKE_OTHER_THINGS = [
     "no",
@@ -108,5 +108,5 @@ SNAPSHOTS = st.builds(
     taken_at=TIMES,
     routes=routes(),
     groups=groups(),
-    unread=tuples(st.builds(Unread, NAMES, NAMES)),
+    unread=tuples(st.builds(Unread, st.sampled_from(list(UNREAD_WORDS)), NAMES, NAMES, st.none() | NAMES)),
 )

@@ -82,7 +82,7 @@ def test_a_topic_whose_route_is_gone_is_noted_when_it_was_not_asked_for_by_name(
     with dashboard(replay):
         snapshot = fetch(replay, Wanted())
     assert list(snapshot.routes) == ["Skewed"]
-    assert snapshot.unread == (Unread("route of topic Gone", "it is listed and has no route"),)
+    assert snapshot.unread == (Unread("route", "Gone", "it is listed and has no route"),)
 
 
 def test_an_unknown_topic_gets_a_did_you_mean() -> None:
@@ -180,7 +180,7 @@ def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
     with dashboard(replay):
         snapshot = fetch(replay, G)
     assert snapshot.group("g").client_ids == ("x",)
-    assert snapshot.unread == (Unread("members of group g at broker broker-a", "connect to 127.0.0.1:10911 failed"),)
+    assert snapshot.unread == (Unread("members", "g", "connect to 127.0.0.1:10911 failed", "broker-a"),)
 
 
 def test_no_broker_that_answers_is_an_error() -> None:
@@ -203,7 +203,7 @@ def test_offsets_that_cannot_be_read_are_noted() -> None:
     replay.answers[PROGRESS, "consumerGroup=g"] = failure("java.lang.RuntimeException: timed out\n\tat a.b")
     with dashboard(replay):
         snapshot = fetch(replay, G)
-    assert snapshot.unread == (Unread(f"offsets of group g at {A}, {B}", "timed out"),)
+    assert snapshot.unread == (Unread("offsets", "g", "timed out", f"{A}, {B}"),)
     assert snapshot.group("g").queues == {MessageQueue("T", "a", 0): QueueState(frozenset({"x"}))}
 
 

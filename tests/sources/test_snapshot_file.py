@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, Unread, UnreadKind, Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.formats.snapshot_file import heading, read_body, to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
@@ -168,6 +168,12 @@ def test_a_time_without_a_zone_is_utc() -> None:
     found = read(snapshot_text({"groups": [group]}, source=source))
     assert found.taken_at == datetime(2026, 11, 1, tzinfo=UTC)
     assert found.group("g").seen.at == datetime(2026, 11, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", UNREAD_WORDS)
+def test_what_was_not_read_is_known_by_its_words_where_they_are_all_there_is(kind: UnreadKind) -> None:
+    part = Unread(kind, "order svc", "timed out", "b-0" if "{detail}" in UNREAD_WORDS[kind] else None)
+    assert read(snapshot_text({"unread": [{"what": part.what, "reason": "timed out"}]})).unread == (part,)
 
 
 def test_a_snapshot_may_hold_nothing() -> None:

@@ -50,9 +50,7 @@ def report(name: str = "g", *, fail_from: Severity = "error") -> CheckReport:
         Rule(f"{name}-none", "topic", ("none",), (Limit("minBrokers", 2),)),
     )
     waivers = (Waiver(name, DAY, f"{name}-waived"), Waiver("old", DAY.replace(year=2025), group="x"))
-    snapshot = cluster(
-        *groups, routes=(route(a=4), route(name, a=4)), unread=(Unread(f"route of topic {name}4", name),)
-    )
+    snapshot = cluster(*groups, routes=(route(a=4), route(name, a=4)), unread=(Unread("route", f"{name}4", name),))
     return check_policy(snapshot, Policy("p", rules, waivers), DAY, fail_from=fail_from)
 
 

@@ -265,7 +265,7 @@ class _Reading:
         try:
             return self._strategies.name(text, asked.option)
         except UsageError as error:
-            raise asked.wrong(error.message.removeprefix(f"{asked.option} "), error.hint) from error.__cause__
+            raise asked.wrong(error.problem, error.hint) from error.__cause__
 
     def _members(self, names: Sequence[str], asked: AskedEvent) -> list[str]:
         """Those that are meant, in the order of the names; an id that nobody has stays, for the check of all events."""

@@ -263,9 +263,10 @@ def made_up_finding(moved: tuple[int, MovedRange | None] | None = None) -> Findi
 def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
     """How the source was read, and what of it could not be: one line for all parts of a kind."""
     findings = [Finding("note", note) for note in snapshot.notes]
-    kinds: dict[str, list[Unread]] = {}
+    kinds: dict[tuple[str, str], list[Unread]] = {}
     for part in snapshot.unread:
-        kinds.setdefault(part.what.rpartition(" ")[0] or part.what, []).append(part)
+        is_of_group = part.detail is not None or part.kind == "other"
+        kinds.setdefault((part.kind, part.name if is_of_group else ""), []).append(part)
     for first, *more in kinds.values():
         others = f" and {len(more)} more" if more else ""
         findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}"))

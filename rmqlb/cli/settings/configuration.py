@@ -122,7 +122,7 @@ def _check_addresses(value: Value, where: str) -> None:
     try:
         parse_address_map(value if isinstance(value, tuple) else ())
     except UsageError as error:
-        raise UsageError(f"{where}: {error.message.removeprefix('--map-address ')}", hint=error.hint) from None
+        raise UsageError(f"{where}: {error.problem}", hint=error.hint) from None
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:

@@ -83,6 +83,6 @@ def from_file(text: str, option: str, kind: Kind) -> FromFile:
 
     match = _FILE.fullmatch(text)
     if match is None or not match["name"]:
-        raise UsageError(f"{option} {text}: which function of it?", hint=f"write {option} FILE.py:NAME")
+        raise UsageError(f"{text}: which function of it?", prefix=f"{option} ", hint=f"write {option} FILE.py:NAME")
     source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
     return FromFile(source, match["path"], match["name"], kind)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rmqlb.model.policy import GROUP, Rule
-from rmqlb.model.snapshot import GROUP_CALLED, GROUPS_OF, ROUTE_OF, ClusterSnapshot
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
@@ -34,15 +34,14 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
     members: dict[str, str] = {}
     unlisted = None
     for part in snapshot.unread:
-        if (topic := part.name_after(ROUTE_OF)) is not None:
-            topics[topic] = part.reason
-        elif (name := part.name_after(GROUP_CALLED)) is not None:
-            groups[name] = part.reason
-        elif (untold := part.group_at_broker) is not None:
-            group, broker = untold
-            members[group] = f"broker {broker} did not tell its members: {part.reason}"
-        elif (silent := part.name_after(GROUPS_OF)) is not None:
-            unlisted = f"broker {silent} did not list its groups: {part.reason}"
+        if part.kind == "route":
+            topics[part.name] = part.reason
+        elif part.kind == "group":
+            groups[part.name] = part.reason
+        elif part.kind == "members":
+            members[part.name] = f"broker {part.detail} did not tell its members: {part.reason}"
+        elif part.kind == "groups":
+            unlisted = f"broker {part.name} did not list its groups: {part.reason}"
     return Gaps(topics, groups, members, unlisted)
 
 

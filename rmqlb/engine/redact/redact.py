@@ -33,7 +33,7 @@ def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:
     names = rename(_found(snapshot))
     routes = {names.topics[topic]: _sighting(sighting, names) for topic, sighting in snapshot.routes.items()}
     groups = {names.groups[name]: _group(group, names) for name, group in snapshot.groups.items()}
-    unread = tuple(Unread(f"part {number}", "redacted") for number, _ in enumerate(snapshot.unread, 1))
+    unread = tuple(Unread("part", str(number), "redacted") for number, _ in enumerate(snapshot.unread, 1))
     redacted = replace(
         snapshot, endpoint="redacted", context=None, routes=routes, groups=groups, unread=unread, notes=(NOTE,)
     )

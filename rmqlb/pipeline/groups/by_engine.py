@@ -48,7 +48,7 @@ def deal_by_engine(
         try:
             assigned = assign(route, members(batch, pair, strategy, settings))
         except AllocationError as error:
-            yield DealtPair(pair, {}, error.message.removeprefix(f"topic {route.topic}: "))
+            yield DealtPair(pair, {}, error.problem)
         else:
             yield DealtPair(pair, {queue: tuple(assigned.owners[queue]) for queue in assigned.queues})
 

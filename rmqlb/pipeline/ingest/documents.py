@@ -33,9 +33,9 @@ LARGEST_FILE = 4 * DEFAULT_LIMIT
 UNKNOWN = "unknown"
 _GZIP = b"\x1f\x8b"
 _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
-_HINTS = {
-    "say which: --topic NAME": "name it in the path: …/topic=NAME/…",
-    "say which: --group NAME": "name it in the path: …/group=NAME/…",
+_NOT_NAMED = {
+    "topic-not-named": "name it in the path: …/topic=NAME/…",
+    "group-not-named": "name it in the path: …/group=NAME/…",
 }
 
 
@@ -156,7 +156,7 @@ def _read_pieces(body: bytes, where: str, told: Told) -> Pieces:
         return read_pieces(body, where, Wanted())
     except DataError as error:
         # Only then: a name that is wanted would leave out what else a snapshot holds.
-        if error.hint not in _HINTS or not told.names:
+        if error.code not in _NOT_NAMED or not told.names:
             raise
     return read_pieces(body, where, Wanted(topics=None if told.topic is None else (told.topic,), group=told.group))
 
@@ -226,9 +226,8 @@ def reason_of(error: Exception) -> str:
     """Why a document is put aside, in one line."""
     if not isinstance(error, RmqlbError):
         return " ".join(f"{type(error).__name__}: {error}".split())[:500]
-    hint = _HINTS.get(error.hint or "", error.hint)
-    # A hint that names an option of another command helps nobody here.
-    return error.message if not hint or "--" in hint or " -s " in hint else f"{error.message}; {hint}"
+    hint = _NOT_NAMED.get(error.code) if error.hint_names_options else error.hint
+    return f"{error.message}; {hint}" if hint else error.message
 
 
 def _text(day: date | None) -> str:

@@ -162,7 +162,7 @@ class _Life:
         for group, members in zip(self._cluster.groups, self._members, strict=True):
             if group.fault is Fault.SILENT_MEMBER:
                 silent = silent_member([member.client_id for member in present(members, group, night)])
-                yield Unread(f"member of group {group.name} {silent}", "no answer within 5s")
+                yield Unread("member", group.name, "no answer within 5s", silent)
 
 
 def _route(cluster: FleetCluster, topic: FleetTopic, state: BrokerState, whole: _Route | None = None) -> _Route | None:

@@ -187,14 +187,11 @@ def _open(answer: Answer) -> object:
             code="not-a-dashboard",
         )
     try:
-        envelope = docs.decode(answer.body, object, answer.where)
+        envelope = docs.decode(answer.body, object, "not JSON")
     except DocumentError as error:
         html = answer.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
-        problem = (
-            "an HTML page instead of JSON" if html else f"not JSON: {error.message.removeprefix(answer.where + ': ')}"
-        )
         raise ProtocolError(
-            f"{answer.where}: {problem}",
+            f"{answer.where}: {'an HTML page instead of JSON' if html else error.message}",
             hint="is this the Dashboard's URL, context path included?",
             code="not-a-dashboard",
         ) from None

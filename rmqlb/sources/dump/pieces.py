@@ -87,6 +87,7 @@ class Pieces:
                 raise DocumentError(
                     f"{where} is the route of one topic and does not name it",
                     hint="say which: --topic NAME",
+                    hint_names_options=True,
                     code="topic-not-named",
                 )
             topic = self._wanted.topics[0]
@@ -193,7 +194,12 @@ class Pieces:
     def _group_name(self, told: str | None, where: str) -> str:
         group = told or self._wanted.group
         if group is None:
-            raise DocumentError(f"{where} is about one group and does not name it", hint="say which: --group NAME")
+            raise DocumentError(
+                f"{where} is about one group and does not name it",
+                hint="say which: --group NAME",
+                hint_names_options=True,
+                code="group-not-named",
+            )
         return group
 
     def _group(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:

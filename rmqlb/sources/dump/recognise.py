@@ -58,6 +58,7 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
         raise DocumentError(
             f"{where}: a table of another mqadmin command than topicRoute",
             hint="name the members that consumerConnection lists with --consumers ID,ID,…, beside a route",
+            hint_names_options=True,
             code="not-recognised",
         )
     elif start[:1] in ("{", "["):

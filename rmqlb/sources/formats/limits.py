@@ -20,6 +20,7 @@ _ALWAYS = 250_000
 _LARGE = 16 * 1024 * 1024
 _WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+_RAISE = "if that is right, raise the limit with --max-size"
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MOST_TO_ONE = 1032
 """Deflate packs no better."""
@@ -63,6 +64,7 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
         raise DocumentError(
             f"{where}: more data follows the compressed data",
             hint="unpack joined files first: zcat FILE | rmqlb … -s -",
+            hint_names_options=True,
         )
     return unpacked
 
@@ -113,13 +115,11 @@ def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> N
     """
     most = max(limit // _BYTES_A_VALUE, _ALWAYS)
     if len(body) > most and sum(map(body.count, (b",", b"[", b"{"))) > most:
-        raise DocumentError(
-            f"{where}: more than {most} values", hint="if that is right, raise the limit with --max-size"
-        )
+        raise DocumentError(f"{where}: more than {most} values", hint=_RAISE, hint_names_options=True)
 
 
 def too_large(where: str, limit: int, detail: str = "") -> DocumentError:
     """The error for a body above the limit, in bytes; the detail says why the limit is what it is."""
     size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
     problem = f"{where}: larger than {size}" + (f", {detail}" if detail else "")
-    return DocumentError(problem, hint="if that is right, raise the limit with --max-size", code="too-large")
+    return DocumentError(problem, hint=_RAISE, hint_names_options=True, code="too-large")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rmqlb.model.group import ConsumerType
+from rmqlb.model.snapshot import UnreadKind
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument
 
 
@@ -171,10 +172,16 @@ class UnreadItem(CamelStruct, frozen=True):
     Attributes:
         what: the part, in words.
         reason: why, in a line.
+        kind: of what it is a part; null in what an older rmqlb has written.
+        name: of the topic, group, broker (groups) or NameServer.
+        detail: of a group: the broker (members), the client ID (member) or the addresses of brokers (offsets).
     """
 
     what: str
     reason: str
+    kind: UnreadKind | None = None
+    name: str | None = None
+    detail: str | None = None
 
 
 class DataItem(CamelStruct, frozen=True):

@@ -18,7 +18,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import BrokerData, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
+from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.model.times import utc_text
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
 from rmqlb.sources.formats.from_documents import route
@@ -29,6 +29,7 @@ from rmqlb.sources.formats.snapshot_document import (
     ReportItem,
     SeenItem,
     SnapshotDocument,
+    UnreadItem,
     ViewItem,
 )
 
@@ -93,7 +94,7 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
             for topic, sighting in sorted(snapshot.routes.items())
         ],
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
-        "unread": [{"what": part.what, "reason": part.reason} for part in snapshot.unread],
+        "unread": [_unread_out(part) for part in snapshot.unread],
     }
     return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
 
@@ -140,7 +141,7 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
             if item.topic in topics
         },
         groups=groups,
-        unread=tuple(Unread(item.what, item.reason) for item in document.data.unread),
+        unread=tuple(map(_unread, document.data.unread)),
         notes=tuple(document.data.notes),
     )
 
@@ -207,6 +208,21 @@ def _report(item: ReportItem) -> MemberReport:
         started_at=item.started_at,
         pop_topics=None if item.pop_topics is None else frozenset(item.pop_topics),
     )
+
+
+def _unread(item: UnreadItem) -> Unread:
+    if item.kind is not None and item.name is not None:
+        return Unread(item.kind, item.name, item.reason, item.detail)
+    for kind, words in UNREAD_WORDS.items():  # what is older than the kinds is known by its words
+        found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words)), item.what, re.DOTALL)
+        if found is not None:
+            return Unread(kind, reason=item.reason, **found.groupdict())
+    return Unread("other", item.what, item.reason)
+
+
+def _unread_out(part: Unread) -> dict[str, Any]:
+    named = {"what": part.what, "reason": part.reason, "kind": part.kind, "name": part.name}
+    return {**named, **_known("detail", part.detail)}
 
 
 def _seen(item: SeenItem | None, default: Seen) -> Seen:

@@ -36,6 +36,10 @@ _SAME_HASHES = sys.hash_info.modulus
 _NO_KEY: Any = object()
 
 
+class AliasError(DocumentError):
+    """A YAML alias, or something like `*` that YAML takes for one."""
+
+
 def read_yaml(text: str, where: str) -> object:
     """The one document of a YAML text.
 
@@ -49,7 +53,10 @@ def read_yaml(text: str, where: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise DocumentError(f"{where}{place}: {_problem(error.problem or error.context)}") from None
+        problem = _problem(error.problem or error.context)
+        # libyaml says so of what follows `*` or `&`; it has no kinds of errors.
+        kind = AliasError if "alphabetic or numeric" in problem else DocumentError
+        raise kind(f"{where}{place}: {problem}") from None
     except yaml.YAMLError as error:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
     except (ValueError, RecursionError) as error:
@@ -139,6 +146,8 @@ def _allowed(text: str, where: str) -> Iterator[Any]:
     for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
         if nodes > _MAX_NODES:
             raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
+        if isinstance(event, yaml.AliasEvent):
+            raise AliasError(f"{_place(where, event)}: YAML aliases are not read")
         problem = _forbidden(event, anchors)
         if problem is not None:
             raise DocumentError(f"{_place(where, event)}: {problem}")
@@ -147,8 +156,6 @@ def _allowed(text: str, where: str) -> Iterator[Any]:
 
 def _forbidden(event: Any, anchors: set[str]) -> str | None:
     """What must not stand there; an anchor, which alone does no harm, joins those before."""
-    if isinstance(event, yaml.AliasEvent):
-        return "YAML aliases are not read"
     if getattr(event, "tag", None) is not None:
         return "YAML tags are not read"
     anchor = getattr(event, "anchor", None)

@@ -75,7 +75,8 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
         if target.setdefault(rule.source, rule) != rule:
             source = "*".join(rule.source)
             raise UsageError(
-                f"--map-address {source}=…: it is given twice, with two addresses",
+                f"{source}=…: it is given twice, with two addresses",
+                prefix="--map-address ",
                 hint="leave one of them out",
                 code="given-twice",
             )
@@ -92,7 +93,7 @@ def _rule(text: str) -> AddressRule:
     elif not all(":" in side or "*" in side for side in (source, target)):
         problem = "has an address without a port"
     if problem:
-        raise UsageError(f"--map-address {text[:80]!a} {problem}", hint=_HINT)
+        raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
     return AddressRule(tuple(source.split("*")), tuple(target.split("*")))
 
 

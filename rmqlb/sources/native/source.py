@@ -16,7 +16,7 @@ from rmqlb.errors import DocumentError, EndpointError
 from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import GROUPS_OF, RouteSighting, Unread
+from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
@@ -186,8 +186,8 @@ class NameServerReads:
 
     def unread(self) -> list[Unread]:
         """NameServers and brokers that did not answer while others did."""
-        lost = [Unread(f"NameServer {server}", error.message) for server, error in self._lost.items()]
-        return lost + [Unread(f"{GROUPS_OF} {name}", reason) for name, reason in self._unlisted.items()]
+        lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]
+        return lost + [Unread("groups", name, reason) for name, reason in self._unlisted.items()]
 
     def close(self) -> None:
         """Close all connections."""

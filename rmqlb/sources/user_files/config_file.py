@@ -13,7 +13,7 @@ from typing import Any
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.configuration import (
     ENDPOINT,
-    PLACES_HINT,
+    PLACES,
     SETTINGS,
     ConfigFile,
     Context,
@@ -203,7 +203,7 @@ def _values(
 
 def _unknown_hint(name: str, known: tuple[str, ...]) -> str:
     if name.lower().replace("_", "-") in _SECRETS:
-        return f"a configuration never holds a secret; a context's secret {PLACES_HINT.removeprefix('say where it ')}"
+        return f"a configuration never holds a secret; a context's secret {PLACES}"
     return suggestion("keys", name.replace("_", "-"), known)
 
 

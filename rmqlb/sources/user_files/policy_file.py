@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
+from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
 from rmqlb.sources.user_files.send_inputs import read_text
 
 MAX_BYTES = 1 << 20
@@ -52,11 +52,10 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
     """
     try:
         value = read_yaml(text, where)
+    except AliasError as error:  # how YAML reads a bare *
+        raise UsageError(error.message, hint="put patterns in quotes: '*'", code="policy-invalid") from None
     except DocumentError as error:
-        is_star = any(text in error.message for text in ("aliases", "alphabetic or numeric"))  # how YAML reads a bare *
-        raise UsageError(
-            error.message, hint="put patterns in quotes: '*'" if is_star else error.hint, code="policy-invalid"
-        ) from None
+        raise UsageError(error.message, hint=error.hint, code="policy-invalid") from None
     return _Reading(text, where, strategies).policy(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.send_scenario import STATUSES
-from rmqlb.model.snapshot import suggestion
+from rmqlb.model.snapshot import close_names
 from rmqlb.remoting.codes import ResponseCode
 
 _BROKER_COLUMNS = ("brokername", "broker")
@@ -55,7 +55,7 @@ def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--m
     Raises:
         UsageError: it cannot be read, is too large, or is not UTF-8.
     """
-    where = f"{option} {path}"
+    prefix = f"{option} "
     try:
         if path == "-":
             data = sys.stdin.buffer.read(max_bytes + 1) if sys.stdin is not None else b""
@@ -63,14 +63,14 @@ def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--m
             with open(path, "rb") as file:
                 data = file.read(max_bytes + 1)
     except OSError as error:
-        raise UsageError(f"{where}: {error.strerror}") from None
+        raise UsageError(f"{path}: {error.strerror}", prefix=prefix) from None
     if len(data) > max_bytes:
-        raise UsageError(f"{where}: larger than {max_bytes} bytes", hint=too_large_hint)
+        raise UsageError(f"{path}: larger than {max_bytes} bytes", prefix=prefix, hint=too_large_hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{where}: line {line} is not UTF-8 text") from None
+        raise UsageError(f"{path}: line {line} is not UTF-8 text", prefix=prefix) from None
 
 
 def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
@@ -149,7 +149,6 @@ def _latency_us(text: str) -> int | None:
 def unknown_kind(text: str, option: str) -> UsageError:
     """The error for a kind of failure that there is not."""
     kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
-    close = suggestion("kinds", text, [*kinds, *code_names()])
-    if not close.startswith("did you mean"):
-        close = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
-    return UsageError(f"{option}: there is no failure {text}", hint=close)
+    others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
+    hint = close_names(text, [*kinds, *code_names()]) or others
+    return UsageError(f"{option}: there is no failure {text}", hint=hint)

@@ -205,7 +205,7 @@ NO_ROUTE_READ = cluster(members("x", topics="T U", lag={0: 5, 1: 0, 2: 0, 3: 0})
 SPLIT_ROUTE = replace(
     cluster(members("x y")), routes={"T": RouteSighting(route(a=4), HERE, (RouteSighting(route(a=3, b=1), HERE),))}
 )
-UNTOLD = cluster(members("x y"), unread=(Unread("members of group g at broker b", "timeout"),))
+UNTOLD = cluster(members("x y"), unread=(Unread("members", "g", "timeout", "b"),))
 SILENT = cluster(members("x y", strategy=None))
 STATIC = TopicRouteData(
     "T",

@@ -57,7 +57,7 @@ def test_a_rule_whose_limits_apply_nowhere_is_incomplete() -> None:
 
 
 def test_a_group_that_could_not_be_read_is_checked_all_the_same() -> None:
-    snapshot = cluster(members("x"), unread=(Unread("group lost", "timeout"), Unread("group other", "x")))
+    snapshot = cluster(members("x"), unread=(Unread("group", "lost", "timeout"), Unread("group", "other", "x")))
     report = checked(snapshot, {"minMembers": 1}, "g", "lost")
     assert [(one.subject, one.verdict, one.why) for one in report.judgements] == [
         ("g", "holds", ""),
@@ -66,14 +66,14 @@ def test_a_group_that_could_not_be_read_is_checked_all_the_same() -> None:
 
 
 def test_a_topic_that_could_not_be_read_is_checked_all_the_same() -> None:
-    snapshot = cluster(unread=(Unread("route of topic lost", "it is listed and has no route"),))
+    snapshot = cluster(unread=(Unread("route", "lost", "it is listed and has no route"),))
     report = checked(snapshot, {"minBrokers": 1})
     assert [(one.subject, one.verdict) for one in report.judgements] == [("T", "holds"), ("lost", "incomplete")]
     assert report.judgements[1].why == "its route could not be read: it is listed and has no route"
 
 
 def test_a_broker_that_did_not_list_its_groups_leaves_every_rule_for_groups_incomplete() -> None:
-    snapshot = cluster(members("x"), unread=(Unread("groups of broker b", "timeout"),))
+    snapshot = cluster(members("x"), unread=(Unread("groups", "b", "timeout"),))
     report = checked(snapshot, {"minMembers": 1})
     assert verdicts(report) == [("g", "holds"), (None, "incomplete")]
     assert checked(snapshot, {"minBrokers": 1}).outcome == "holds"
@@ -81,7 +81,7 @@ def test_a_broker_that_did_not_list_its_groups_leaves_every_rule_for_groups_inco
 
 def test_what_else_could_not_be_read_leaves_only_those_limits_incomplete_that_need_it() -> None:
     snapshot = cluster(
-        members("x"), unread=(Unread("NameServer s:9876", "timeout"), Unread("member of group g x", "-"))
+        members("x"), unread=(Unread("name-server", "s:9876", "timeout"), Unread("member", "g", "-", "x"))
     )
     assert checked(snapshot, {"minMembers": 1}).outcome == "holds"
 
