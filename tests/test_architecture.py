@@ -206,3 +206,8 @@ def test_no_files_import_each_other_in_a_circle() -> None:
                 taken |= inside or {node.module or ""} & set(known)
         graph[name] = taken - {name}
     assert len(list(TopologicalSorter(graph).static_order())) == len(known)
+
+
+def test_every_step_in_workers_keeps_the_code_and_hint_of_an_error() -> None:
+    found = [path.name for path in modules() if ".mapInArrow(" in path.read_text(encoding="utf-8")]
+    assert found == ["in_workers.py"]

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.user_code import STRATEGY, FromFile
 from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
+from rmqlb.pipeline.groups.allocate import assignments
+from rmqlb.pipeline.schemas import FLEET
+from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors
+
+from .fleets import Group, Topic, fleet_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +50,7 @@ def dying(_: Iterator[object]) -> NoReturn:
 
 
 def through(spark: SparkSession, step: Step) -> DataFrame:
-    return spark.range(4).mapInArrow(step, "id long")
+    return in_workers(spark.range(4), step, "id long")
 
 
 def failure(run: Callable[[], object]) -> RmqlbError:
@@ -57,7 +64,48 @@ def failure(run: Callable[[], object]) -> RmqlbError:
 def test_an_error_of_ours_in_a_worker_comes_back_as_itself(spark: SparkSession) -> None:
     error = failure(through(spark, raising(DataError("topic T: it has no queues"))).collect)
     assert type(error) is DataError
-    assert error.message == "topic T: it has no queues"
+    assert (error.message, error.code, error.hint) == ("topic T: it has no queues", "data", None)
+
+
+RULES = """
+import os
+
+if {missing}:
+    import no_such_package
+
+def nothing(group, client_id, queues, client_ids):
+    return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "kind", "message", "code", "hint"),
+    [
+        (
+            "False",
+            DataError,
+            "strategy nothing (rules.py) returned None",
+            "custom-answer",
+            "return a list; [] where a Java class returns null, which means the same",
+        ),
+        (
+            f"os.getpid() != {os.getpid()}",
+            UsageError,
+            "rules.py raised ModuleNotFoundError: No module named 'no_such_package' (rules.py:5)",
+            "custom-code",
+            "python rules.py shows the same; what it imports must be installed beside rmqlb",
+        ),
+    ],
+    ids=("a wrong answer", "a file that only workers cannot run"),
+)
+def test_a_mistake_in_a_users_strategy_keeps_its_code_and_hint(
+    spark: SparkSession, missing: str, kind: type[RmqlbError], message: str, code: str, hint: str
+) -> None:
+    strategy = FromFile(RULES.format(missing=missing), "rules.py", "nothing", STRATEGY)
+    fleet = spark.createDataFrame(fleet_rows([Group("g", ["x"], [Topic("T", {"a": 1})])]).to_pylist(), FLEET.ddl)
+    error = failure(assignments(fleet, [strategy.title], Settings(custom={strategy.title: strategy})).collect)
+    assert type(error) is kind
+    assert (error.message, error.code, error.hint) == (message, code, hint)
 
 
 def test_of_two_errors_of_ours_the_last_comes_back(spark: SparkSession, tmp_path: Path) -> None:

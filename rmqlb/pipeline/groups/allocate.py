@@ -19,6 +19,7 @@ from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
 from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS
+from rmqlb.pipeline.spark.in_workers import in_workers
 
 
 def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
@@ -29,12 +30,12 @@ def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings)
         strategies: names of strategies.
         settings: what the members' strategy objects were constructed with.
     """
-    return fleet.mapInArrow(partial(_assignments, tuple(strategies), settings), ASSIGNMENTS.ddl)
+    return in_workers(fleet, partial(_assignments, tuple(strategies), settings), ASSIGNMENTS.ddl)
 
 
 def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
     """The pairs whose clients throw under a strategy, as rows of REFUSALS; the arguments are those of `assignments`."""
-    return fleet.mapInArrow(partial(_refusals, tuple(strategies), settings), REFUSALS.ddl)
+    return in_workers(fleet, partial(_refusals, tuple(strategies), settings), REFUSALS.ddl)
 
 
 def _assignments(

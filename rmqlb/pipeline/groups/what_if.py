@@ -26,6 +26,7 @@ from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
+from rmqlb.pipeline.spark.in_workers import in_workers
 
 
 def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
@@ -42,7 +43,7 @@ def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, mem
         settings: what the members' strategy objects were constructed with.
         members: how many members more or fewer at most.
     """
-    return fleet.mapInArrow(partial(_sweep, tuple(strategies), settings, members), WHAT_IF.ddl)
+    return in_workers(fleet, partial(_sweep, tuple(strategies), settings, members), WHAT_IF.ddl)
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:

@@ -40,6 +40,7 @@ from rmqlb.pipeline.ingest.steps import (
 )
 from rmqlb.pipeline.only import Only
 from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, QUARANTINE, TOPICS, ddl
+from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 
 if TYPE_CHECKING:
@@ -216,12 +217,12 @@ class _Ingest:
             frame = self._spark.createDataFrame([(path, size, None) for size, path in local], ddl(FILES))
             tasks = min(len(local), _MOST_TASKS, 2 + sum(found.sizes) // _BYTES_A_TASK)
             files = files.unionByName(frame.repartition(tasks))
-        return files.mapInArrow(read_files_in_arrow(cluster, known), ddl(READ))
+        return in_workers(files, read_files_in_arrow(cluster, known), ddl(READ))
 
     def _together(self, pieces: DataFrame) -> DataFrame:
         """`PIECES` → `READ`, of the snapshots that they make."""
         ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
-        return ordered.mapInArrow(put_together_in_arrow(), ddl(READ))
+        return in_workers(ordered, put_together_in_arrow(), ddl(READ))
 
     def _write(self, chosen: _Chosen, bad: DataFrame, *, nothing_new: bool) -> dict[str, int]:
         """All tables; table → rows written. Where nothing is new, tables that are there are not touched."""

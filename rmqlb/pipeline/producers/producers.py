@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rmqlb.pipeline.arrow_types import arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
+from rmqlb.pipeline.spark.in_workers import in_workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PA
     """
     check_schedule(schedule)
     shapes = topics.select(_shape().alias("shape")).distinct()
-    jobs = shapes.mapInArrow(_job_maker(schedule), JOBS.ddl)
+    jobs = in_workers(shapes, _job_maker(schedule), JOBS.ddl)
     return jobs.repartition(partitions, "shape", "scenario")
 
 
@@ -68,7 +69,7 @@ def simulate_sends(jobs: DataFrame, schedule: SendSchedule) -> DataFrame:
         UsageError: the schedule cannot be simulated for all topics.
     """
     check_schedule(schedule)
-    return jobs.mapInArrow(_simulator(schedule), OUTCOMES.ddl)
+    return in_workers(jobs, _simulator(schedule), OUTCOMES.ddl)
 
 
 def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:

@@ -15,7 +15,11 @@ from dataclasses import dataclass
 import rmqlb.errors
 from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
 
-_OURS = re.compile(r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
+_OURS = re.compile(
+    r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$(?:\ncode: (?P<code>[\w-]+)$)?(?:\nhint: (?P<hint>.+)$)?",
+    re.MULTILINE,
+)
+"""The end of a traceback, with the notes of `in_workers.py`."""
 _JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
 _STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
 _RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
@@ -201,7 +205,8 @@ def _ours(text: str) -> RmqlbError | None:
     kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
     if not isinstance(kind, type) or not issubclass(kind, RmqlbError):
         return None
-    return kind(found[-1]["message"].strip())
+    hint = found[-1]["hint"]
+    return kind(found[-1]["message"].strip(), hint=hint and hint.strip(), code=found[-1]["code"])
 
 
 def _known(text: str, where: str) -> RmqlbError | None:
