@@ -25,7 +25,7 @@ def restarts(
     client_ids: Sequence[str],
     at_us: int,
     *,
-    every_us: int = 0,
+    every_us: int,
     down_us: int,
     at_once: int = 1,
     becomes: Mapping[str, str] | None = None,

@@ -277,3 +277,14 @@ def test_one_that_pulls_from_nobody_goes_on_too() -> None:
     """An orderly consumer whose broker has no master, as at the start of the simulation, has queues but no pulls."""
     report = simulate("c1", *LONG_C1, routes=[route(a=4, masters=False)], orderly=True, until_us=200 * SECOND_US)
     assert set(owners_at_the_end(report).values()) == {("c1",)}
+
+
+def test_a_pause_and_a_freeze_that_overlap_are_one_silence() -> None:
+    """Its broker is away from 200 to 420, and it does nothing from 300 to 500."""
+    held = Hold(QUEUE, "c1", 0, lambda moment: moment)
+    held.reads_from_us = 0
+    held.pause(200)
+    held.freeze(300)
+    held.resume(420)
+    held.unfreeze(500)
+    assert list(held.reads(1000)) == [(0, 200), (500, 1000)]

@@ -108,11 +108,25 @@ RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECON
         ("x y", (LATE,), {"routes": (*TWO_TOPICS, TopicRouteData("V", (), ()))}),
         ("x y", (at("crash", "x", 6_000),), {"timers": RARE_RENEWALS, "orderly": True}),
         ("x y", (LATE,), {"strategy": "CONFIG", "explain": True}),
+        (
+            "x y",
+            (at("route-change", "T", read_queues=0), LATE),
+            {"client_version": "5.3.1", "explain": True, "routes": (route("T", a=4),)},
+        ),
     ],
 )
 def test_all_is_as_after_every_step(client_ids: str, events: tuple[Event, ...], more: dict[str, Any]) -> None:
     skipped, stepped = both(client_ids, *events, **more)
     assert skipped.all_of_it() == stepped.all_of_it()
+
+
+@pytest.mark.parametrize("down", range(10, 30, 2))
+def test_locks_that_a_broker_has_lost_are_waited_for(down: float) -> None:
+    """It is back after half a second and knows the members at once, but their locks by the next renewal only."""
+    events = at("broker-down", "b", down), at("broker-up", "b", down + 0.5)
+    skipped, stepped = both("x y", *events, at("crash", "y", 1_000), routes=[route(a=2, b=2)], orderly=True)
+    assert skipped.all_of_it() == stepped.all_of_it()
+    assert skipped.steps < stepped.steps
 
 
 @pytest.mark.parametrize("more", [{}, {"orderly": True}, {"broadcasting": True}, {"latency_us": 300_000}])
