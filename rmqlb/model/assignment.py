@@ -13,8 +13,6 @@ class Assignment(Struct, frozen=True):
     """Who owns each queue of a topic once every member has run its strategy.
 
     Attributes:
-        topic: full topic name.
-        strategy: RocketMQ's name of the strategy.
         queues: the topic's queues in the clients' order, then queues that only a CONFIG list names.
         client_ids: the members in the clients' order, duplicates kept.
         owners: queue → client ids, sorted; empty when nobody takes it.

@@ -71,7 +71,6 @@ class Place(Struct, frozen=True):
     """Where in a file something is written.
 
     Attributes:
-        path: the file.
         line: counts from 1.
         key: the path of the key, as in `contexts.prod.source`.
     """
@@ -96,7 +95,6 @@ class Context(Struct, frozen=True):
 
     Attributes:
         name: letters, digits, dots, dashes and underscores.
-        place: where it is written.
         values: its keys of `ENDPOINT`; `source` is always there.
     """
 
@@ -113,7 +111,6 @@ class ConfigFile(Struct, frozen=True):
     """What one file says.
 
     Attributes:
-        path: the file, or None where there is none.
         values: key → value; those of a project file are of the keys that it may set.
         contexts: name → context, in the file's order; a project file has none.
     """
@@ -135,10 +132,7 @@ class Setting(Struct, frozen=True):
 
     Attributes:
         key: as in a file.
-        value: None is nothing.
-        layer: which layer.
         origin: the option, the variable or the place in a file, in words; empty for a default.
-        place: where it is written, if that is a file.
     """
 
     key: str
@@ -152,8 +146,6 @@ class ContextInForce(Struct, frozen=True):
     """The context whose source is read.
 
     Attributes:
-        name: its name.
-        source: its source.
         secret: where its secret is, or None when it has none or when the secret is of another account than the one
             that is used.
         by_project: a project file chose it; credentials in the environment were meant for something else then.

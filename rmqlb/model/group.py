@@ -52,7 +52,6 @@ class Connection(Struct, frozen=True):
     Attributes:
         client_id: `ip@instance`.
         client_addr: `ip:port` of the socket, or None.
-        language: as the client reports it, or None.
         version: text such as `V5_5_0`, or None.
     """
 
@@ -66,8 +65,6 @@ class MemberView(Struct, frozen=True):
     """What one broker says about the group's members: one entry per channel.
 
     Attributes:
-        connections: the channels.
-        seen: where and when.
         broker_addr: the broker that was asked, or None when the source does not tell.
     """
 
@@ -85,13 +82,10 @@ class MemberReport(Struct, frozen=True):
     """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
 
     Attributes:
-        client_id: the member asked.
-        topics: topics it subscribes to, or None.
         strategy_class: simple Java class name of its allocation strategy, or None.
         client_rebalance: False when the broker assigns its queues (5.x), or None.
         consume_timestamp: `consumeTimestamp`, by the member's own clock, as yyyyMMddHHmmss; or None.
         started_at: when it started, ms since 1970, or None.
-        consumer_type: which of RocketMQ's consumers it is, or None.
         pop_topics: topics of which it takes messages by POP, or None.
     """
 
@@ -152,14 +146,10 @@ class ConsumerGroup(Struct, frozen=True):
     """A consumer group.
 
     Attributes:
-        group: its name.
-        seen: where and when.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP, or None.
         message_model: CLUSTERING or BROADCASTING, or None.
-        consume_from_where: start of a group without offsets, or None.
         views: the members as each broker lists them; None when nobody asked, `()` when no broker knows the group.
         topics: topics of the group's subscription, `%RETRY%` included, or None.
-        queues: what is known of single queues.
         reports: what members say of themselves, by client id; a member that did not answer is absent.
         request_modes: topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they
             differ; None when nobody looked. Consumers that rebalance by themselves pull whatever it is.

@@ -33,7 +33,6 @@ class LimitKind(Struct, frozen=True):
     """What a limit is about.
 
     Attributes:
-        about: group or topic.
         unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
             (only these).
         what: what is measured, for people.
@@ -66,7 +65,6 @@ class Limit(Struct, frozen=True):
     """One limit of a rule.
 
     Attributes:
-        name: one of `LIMITS`.
         bound: a number, as a fraction for shares; the names allowed for `names`.
     """
 
@@ -84,11 +82,9 @@ class Rule(Struct, frozen=True):
 
     Attributes:
         name: unique in the policy.
-        about: group or topic.
         patterns: shell patterns of names, of which one must fit.
         limits: at least one, all about the same.
         exclude: patterns of names that are left out.
-        severity: error, warning or note.
         assume: strategy of groups whose members do not tell theirs; None leaves it unknown.
     """
 
@@ -113,12 +109,9 @@ class Waiver(Struct, frozen=True):
     """What is let pass, and until when.
 
     Attributes:
-        reason: why.
         until: the last day on which it counts.
         rule: the rule's name; None is any rule.
         group: shell pattern of group names; None is no matter which.
-        topic: likewise of topic names.
-        limit: the limit's name; None is any limit.
     """
 
     reason: str
@@ -142,7 +135,6 @@ class Policy(Struct, frozen=True):
     """What is checked.
 
     Attributes:
-        where: the file it comes from.
         rules: at least one.
         waivers: in the file's order.
     """

@@ -43,7 +43,6 @@ class Wanted(Struct, frozen=True):
 
     Attributes:
         topics: topic names, or None for those of the wanted groups.
-        group: consumer group, or None.
         owners: who holds which queue now, and how far it has read.
         groups: groups at all; a dump of many need not build them for a route.
         everything: the whole cluster instead, or None.
@@ -69,8 +68,6 @@ class OffsetQuestion(Struct, frozen=True):
     """A queue that a consumer takes, of which its broker is asked what it would tell the consumer.
 
     Attributes:
-        queue: the queue.
-        address: its broker's.
         timestamps: moments, in milliseconds since 1970, one of which is the consumer's `consumeTimestamp`; none when
             that plays no part.
     """
@@ -84,8 +81,6 @@ class RouteSighting(Struct, frozen=True):
     """A topic's route, with where and when it was seen.
 
     Attributes:
-        route: the route.
-        seen: where and when.
         others: what other NameServers say, where they say something else; one that does not know the topic is there
             with an empty route.
     """
@@ -118,7 +113,6 @@ class Unread(Struct, frozen=True):
 
     Attributes:
         name: of the topic, group, broker (`groups`) or NameServer; the number of a redacted part; other parts in words.
-        reason: one line.
         detail: of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers.
     """
 
@@ -144,8 +138,6 @@ class ClusterSnapshot(Struct, frozen=True):
         kind: which kind of source: dashboard, dump, …
         endpoint: URL or path, never with a secret in it.
         taken_at: UTC, or None when the source does not tell.
-        routes: topic → its route.
-        groups: group name → the group.
         unread: parts that were asked for and could not be read.
         notes: what a reader of the source should know (leniencies used, documents passed over).
         context: the user's name for the endpoint, or None.
@@ -161,11 +153,7 @@ class ClusterSnapshot(Struct, frozen=True):
     context: str | None = None
 
     def route(self, topic: str) -> TopicRouteData:
-        """The route of a topic.
-
-        Raises:
-            DataError: the topic is not in this snapshot.
-        """
+        """The route of a topic."""
         if topic in self.routes:
             return self.routes[topic].route
         raise DataError(
@@ -175,11 +163,7 @@ class ClusterSnapshot(Struct, frozen=True):
         )
 
     def group(self, group: str) -> ConsumerGroup:
-        """A consumer group.
-
-        Raises:
-            DataError: the group is not in this snapshot.
-        """
+        """A consumer group."""
         if group in self.groups:
             return self.groups[group]
         raise DataError(

@@ -13,12 +13,9 @@ class StageReport(Struct, frozen=True):
     """A stage that has run, or had nothing to do.
 
     Attributes:
-        stage: its name.
-        seconds: how long it took.
         tables: table → its rows, in the order written.
         changed: False when what is there was made from just this, so that nothing was written.
         counts: what else was counted, by name in camelCase.
-        findings: what is worth a warning.
     """
 
     stage: str

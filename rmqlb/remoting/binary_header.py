@@ -63,10 +63,6 @@ def _field(text: str, what: str, length: Struct) -> bytes:
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """The command of a binary header, strict as the rules say; see `RocketMQSerializable.rocketMQProtocolDecode`.
 
-    Args:
-        header: the header's bytes.
-        body: what followed the header in the frame.
-
     Raises:
         ProtocolError: a length leads outside the header, a text is not UTF-8, a key comes twice or bytes are left over.
     """

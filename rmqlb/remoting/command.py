@@ -71,7 +71,6 @@ class RemotingCommand:
         remark: the far side's text, mostly about an error; None if it sent none.
         ext_fields: the custom header, all values text; a read-only copy of what was given.
         body: the bytes after the header; None if there are none.
-        serialize_type: form of the header.
     """
 
     code: int

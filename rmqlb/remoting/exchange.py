@@ -46,10 +46,6 @@ class Exchange:
     Args:
         first_opaque: opaque of the first request, int32; each further one is higher by one and follows 2^31 - 1 with
             -2^31.
-        max_frame: bytes of the longest frame taken.
-
-    Attributes:
-        ignored: counts of what was dropped.
     """
 
     def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
@@ -74,7 +70,6 @@ class Exchange:
 
         Raises:
             RequestNotAllowedError: its code is not in `READ_ONLY`, or its flag makes it a response or one-way.
-            UsageError: a text of the request cannot be encoded.
         """
         if command.code not in READ_ONLY:
             raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")

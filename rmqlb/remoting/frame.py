@@ -85,9 +85,6 @@ class FrameDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """The commands completed by these bytes, in the order of the stream.
 
-        Args:
-            data: the next bytes of the stream, in whatever pieces they come; none is allowed.
-
         Raises:
             ProtocolError: the stream is not RocketMQ's protocol. If good commands precede the error in `data`, they are
                 returned and the next call raises; `broken` tells.

@@ -84,10 +84,6 @@ def encode_json_header(command: RemotingCommand) -> bytes:
 def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """The command of a JSON header, strict as this file's rules say; mirrors `RemotingSerializable.decode`.
 
-    Args:
-        header: the header's bytes.
-        body: what followed the header in the frame.
-
     Raises:
         ProtocolError: the header is not the JSON of a command.
     """

@@ -15,10 +15,6 @@ from rmqlb.errors import ProtocolError, UsageError
 def encode_text(text: str, what: str) -> bytes:
     """`text` in UTF-8.
 
-    Args:
-        text: what is to be sent.
-        what: its name, for the message.
-
     Raises:
         UsageError: the text holds a lone surrogate.
     """
@@ -40,11 +36,7 @@ def is_text(text: str) -> bool:
 
 
 def decode_text(data: bytes, what: str) -> str:
-    """The text of UTF-8 bytes.
-
-    Raises:
-        ProtocolError: the bytes are not UTF-8.
-    """
+    """The text of UTF-8 bytes."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -14,13 +14,9 @@ def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool
     A symbolic link is replaced, not followed.
 
     Args:
-        path: the file.
-        text: its new content, written as UTF-8.
         mode: who may open it; None is as the file that it replaces has it, or as the umask has it for a new one.
-        durable: wait until the disk has it.
 
     Raises:
-        OSError: it cannot be written.
         ValueError: the path holds what no path can.
     """
     kept = _mode(path) if mode is None else mode

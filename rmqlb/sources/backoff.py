@@ -21,10 +21,8 @@ def wait_before_retry(
 
     Args:
         attempt: how often the read was tried again already; each time doubles the longest wait, up to 5 s.
-        sleep: waits so many seconds.
         jitter: a number in [0, 1).
         asked: seconds that the far side asked for; heeded up to 5.
-        left: seconds until the reader gives up.
 
     Returns:
         Whether there was time for it; if not, nothing was waited for.

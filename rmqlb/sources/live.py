@@ -108,12 +108,7 @@ def utc_now() -> datetime:
 
 
 class LiveSource:
-    """A running cluster.
-
-    Args:
-        reads: how it is asked.
-        clock: tells the time of the snapshot, in UTC.
-    """
+    """A running cluster."""
 
     def __init__(self, reads: AdminReads, clock: Callable[[], datetime] = utc_now) -> None:
         self.reads = reads
@@ -172,11 +167,7 @@ class _Reading:
         self.unread: list[Unread] = []
 
     def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
-        """The routes of the topics; those read before are not read again.
-
-        Raises:
-            DataError: a topic has no route, unless that is tolerated.
-        """
+        """The routes of the topics; those read before are not read again."""
         missing = [topic for topic in topics if topic not in self.found]
         answers = self._each("routes", self._reads.route, missing, partial(Unread, "route") if tolerant else None)
         self.found.update(answers)

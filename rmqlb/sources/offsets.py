@@ -48,12 +48,6 @@ def without_answer(states: Mapping[MessageQueue, QueueState]) -> list[MessageQue
 def with_stored(reads: OffsetReads, group: str, states: States, address: str) -> tuple[States, str | None]:
     """The states of one broker's queues, with what is really stored where 0 is reported.
 
-    Args:
-        reads: asks the broker.
-        group: the group.
-        states: what the broker reported.
-        address: the broker's.
-
     Returns:
         The states, and why some still say 0 without telling what it means; None when all tell.
     """
@@ -75,11 +69,7 @@ def offsets_told(
     """The answers to the questions; one without an answer is left out.
 
     Args:
-        reads: asks brokers.
-        group: the group.
-        questions: one a queue.
         at_once: how many brokers are asked at a time.
-        progress: told about the work.
     """
     by_address: dict[str, list[OffsetQuestion]] = {}
     for question in questions:

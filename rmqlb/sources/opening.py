@@ -25,14 +25,10 @@ class Access(Struct, frozen=True):
 
     Attributes:
         user: who logs in, or None; a user in the URL goes before.
-        password: gives the password when it is needed.
         ca_file: the only CA certificates to trust, or None.
         timeout: seconds for one answer.
-        retries: further tries of a read.
         max_bytes: largest dump or answer.
-        access_key: account of a cluster with ACL, or None.
         secret_key: gives its secret key when it is needed.
-        security_token: token of a temporary account, or None.
         client_cert: PEM file with the certificate to show, or None.
         client_key: PEM file with its key, or None when it is in the same file.
         tls_name: name expected in every certificate, or None for the host's own.

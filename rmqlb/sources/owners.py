@@ -19,7 +19,6 @@ def with_owners(
     """The queues with their owners as the members themselves report them.
 
     Args:
-        queues: what is known of each queue so far.
         held: client id → the queues it holds; a member that did not answer is absent.
         members: all client ids of the group, or None when they are unknown.
         popped: topics whose messages members take by POP, which makes nobody an owner.

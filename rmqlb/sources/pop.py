@@ -23,11 +23,7 @@ class PopReads(Protocol):
     """
 
     def consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        """How far the group has read its queues, and how many messages a second it got over the last minute.
-
-        Raises:
-            EndpointError: there is no answer, or it is an error.
-        """
+        """How far the group has read its queues, and how many messages a second it got over the last minute."""
 
     def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
         """Topic → PULL or POP, where it was set for the group."""
@@ -47,8 +43,6 @@ def request_modes(
     They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull.
 
     Args:
-        reads: asks brokers, or None.
-        group: the group, with what its members say of themselves.
         via: client id → address of a broker that lists it.
     """
     reports = group.reports
@@ -73,10 +67,7 @@ def polling_num(reads: PopReads | None, group: str, topics: Sequence[str], addre
     """How many receive requests of the group wait at the brokers, over its topics; None when no broker tells.
 
     Args:
-        reads: asks brokers, or None.
-        group: the group.
         topics: those of which it has stored offsets.
-        addresses: the brokers'.
     """
     if reads is None:
         return None

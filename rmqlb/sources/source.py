@@ -33,11 +33,6 @@ class Source(Protocol):
     ) -> States | None:
         """What brokers would tell consumers of the group that take these queues; only a running cluster can be asked.
 
-        Args:
-            group: the group.
-            questions: one a queue.
-            progress: told about the work.
-
         Returns:
             The queues whose broker answered; None where no broker can be asked.
         """

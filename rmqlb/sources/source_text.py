@@ -68,10 +68,6 @@ def shown_source(text: str) -> str:
 def check_source(text: str, where: str) -> None:
     """Refuse what cannot be kept as a context's source: a password in it, above all. The message does not repeat it.
 
-    Args:
-        text: as for `--source`.
-        where: who says so, for messages.
-
     Raises:
         UsageError: it is no URL of a kind that is read and no absolute path, names no host, or holds a password.
     """

@@ -32,11 +32,7 @@ class HttpSettings:
 
     Attributes:
         timeout: seconds that one attempt may take from connecting to the last byte.
-        retries: how often a read is tried again after a passing fault.
         ca_file: the only CA certificates to trust, or None for the system's.
-        max_bytes: the largest answer, unpacked.
-        sleep: waits between attempts, in seconds.
-        jitter: a number in [0, 1).
     """
 
     timeout: float = 5.0
@@ -53,9 +49,7 @@ class Answer:
 
     Attributes:
         where: method and URL, for messages.
-        status: HTTP status code.
         headers: names in lower case.
-        body: whole and unpacked.
     """
 
     where: str
@@ -112,11 +106,7 @@ class HttpClient:
     def post(
         self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
     ) -> Answer:
-        """Send once, never again: only for logging in.
-
-        Raises:
-            EndpointError: as `get`.
-        """
+        """Send once, never again: only for logging in."""
         try:
             return self._once("POST", path, json=json, data=form, headers=headers)
         except _Passing as fault:

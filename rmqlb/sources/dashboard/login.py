@@ -19,7 +19,6 @@ class Credentials:
     """Who logs in.
 
     Attributes:
-        user: the user's name.
         password: gives the password when it is needed (from a file, the environment or a prompt).
     """
 

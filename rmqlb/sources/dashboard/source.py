@@ -42,9 +42,7 @@ class DashboardReads:
 
     Args:
         url: scheme, host, port and context path, without user or password.
-        settings: how to talk to it.
         credentials: used when the Dashboard asks for a login; None when there are none.
-        clock: tells the time of an observation, in UTC.
     """
 
     kind = "dashboard"

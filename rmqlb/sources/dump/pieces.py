@@ -47,9 +47,6 @@ class Pieces:
     Args:
         where: the dump, as errors name it.
         wanted: names a route or group whose document does not name itself.
-
-    Attributes:
-        notes: what the reader of the dump should know.
     """
 
     def __init__(self, where: str, wanted: Wanted) -> None:

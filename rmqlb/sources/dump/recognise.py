@@ -34,13 +34,10 @@ def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
     """A dump of any kind, for its pieces to be put together with those of others.
 
     Args:
-        body: the dump, unpacked.
-        where: how errors name it.
         wanted: the parts; also names a route or group whose document does not name itself.
 
     Raises:
         DocumentError: the dump cannot be understood; the message says where in it.
-        DataError: it holds an error instead of an answer.
     """
     pieces = Pieces(where, wanted)
     first = _FIRST_LINE.match(body)

@@ -24,7 +24,6 @@ class DumpSource:
 
     Args:
         path: the file, or `-` for stdin.
-        max_bytes: the largest body, unpacked, that is read.
         stdin: where `-` reads from; the process's own by default.
     """
 

@@ -101,11 +101,7 @@ class RouteDocument(CamelStruct, frozen=True):
     topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a route whose queue lists would fill the memory.
-
-        Raises:
-            ValueError: as msgspec wants it; it adds the place.
-        """
+        """Refuse a route whose queue lists would fill the memory."""
         brokers = max(len(self.queue_datas or ()), len(self.broker_datas or ()))
         if brokers > MOST_BROKERS:
             raise ValueError(f"{brokers} brokers in one route, more than {MOST_BROKERS}")
@@ -326,11 +322,7 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
 
 
 def parse_document(body: bytes, where: str) -> object:
-    """The one JSON document of a body, strict or in RocketMQ's dialect.
-
-    Raises:
-        DocumentError: it is neither, or not one document.
-    """
+    """The one JSON document of a body, strict or in RocketMQ's dialect."""
     documents, _ = parse_documents(body, where)
     if len(documents) != 1:
         raise DocumentError(f"{where}: expected one document, found {len(documents)}")

@@ -70,11 +70,7 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
 
 
 def _is_larger(body: bytes, bits: int, limit: int) -> bool:
-    """It unpacks to more bytes than the limit: they are counted and dropped, for zlib holds what it gives out twice.
-
-    Raises:
-        zlib.error: it is damaged.
-    """
+    """It unpacks to more bytes than the limit: they are counted and dropped, for zlib holds what it gives out twice."""
     stream = zlib.decompressobj(bits)
     size = 0
     for start in range(0, len(body), _PIECE):
@@ -107,8 +103,6 @@ def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> N
 
     Args:
         body: JSON or what is like it; commas and opening brackets are counted, those in texts too.
-        where: how errors name it.
-        limit: of the body's size, in bytes.
 
     Raises:
         DocumentError: it holds too many values.

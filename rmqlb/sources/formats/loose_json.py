@@ -43,10 +43,6 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 class LooseReader:
     """Reads the documents of one text, one after another.
 
-    Args:
-        text: the whole text.
-        where: how errors name it (a path or URL).
-
     Attributes:
         notes: the leniencies used so far, each once.
     """

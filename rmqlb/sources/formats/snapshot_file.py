@@ -56,12 +56,6 @@ def heading(body: bytes) -> Heading | None:
 def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
     """The wanted parts of a snapshot in strict JSON.
 
-    Args:
-        body: the snapshot.
-        found: its heading.
-        where: how errors name it.
-        wanted: the parts.
-
     Raises:
         DocumentError: a field is missing or wrong, or the format is newer than this program.
     """
@@ -70,11 +64,7 @@ def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> Cluste
 
 
 def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot that is already parsed (YAML).
-
-    Raises:
-        DocumentError: as `read_body`.
-    """
+    """The wanted parts of a snapshot that is already parsed (YAML)."""
     _check_version(convert(value, Heading, where).format_version, where)
     return _snapshot(convert(_with_text_version(value), SnapshotDocument, where), where, wanted)
 

@@ -67,8 +67,6 @@ class _Values:
     """What the events so far make: the document's value, and the lists and mappings that are still open.
 
     Attributes:
-        value: the document's value.
-        depth: how many lists and mappings are open.
         bad_key: the first error in a key that is no plain value, to be raised when nothing worse is found.
     """
 

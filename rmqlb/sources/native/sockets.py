@@ -24,11 +24,7 @@ _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
 class Deadline:
-    """A moment that does not move.
-
-    Args:
-        seconds: from now until then.
-    """
+    """A moment that does not move."""
 
     __slots__ = ("_end",)
 
@@ -41,11 +37,7 @@ class Deadline:
         return self._end - time.monotonic()
 
     def left(self) -> float:
-        """Seconds until then, more than 0.
-
-        Raises:
-            TimeoutError: the moment has passed.
-        """
+        """Seconds until then, more than 0."""
         left = self.rest
         if left <= 0:
             raise TimeoutError("the deadline has passed")
@@ -56,10 +48,6 @@ class TimedSocket:
     """A connection.
 
     Args:
-        host: name or IP address.
-        port: TCP port.
-        deadline: until when it must stand.
-        tls: for TLS, else None.
         server_name: the name that the server's certificate must bear.
 
     Raises:
@@ -86,22 +74,14 @@ class TimedSocket:
             raise
 
     def send(self, data: bytes, deadline: Deadline) -> None:
-        """All of the data.
-
-        Raises:
-            OSError: it cannot be sent, or not in time (TimeoutError).
-        """
+        """All of the data."""
         rest = memoryview(data)
         while rest:
             self._socket.settimeout(deadline.left())
             rest = rest[self._socket.send(rest) :]
 
     def receive(self, deadline: Deadline) -> bytes:
-        """The next bytes, none at the end.
-
-        Raises:
-            OSError: they cannot be received, or not in time (TimeoutError).
-        """
+        """The next bytes, none at the end."""
         self._socket.settimeout(deadline.left())
         return self._socket.recv(_CHUNK)
 

@@ -36,13 +36,7 @@ _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
 class NameServerReads:
-    """The reads of a cluster through its NameServers (`AdminReads`).
-
-    Args:
-        name_servers: `host:port` of each.
-        settings: how to talk to them and to the brokers.
-        clock: tells the time of an observation, in UTC.
-    """
+    """The reads of a cluster through its NameServers (`AdminReads`)."""
 
     kind = "nameserver"
     offsets_at_once = False

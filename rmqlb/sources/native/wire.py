@@ -56,14 +56,10 @@ class WireSettings(Struct, frozen=True):
     Attributes:
         timeout: seconds for one whole call: connecting, sending, receiving, and trying again.
         retries: how often a request is sent again after a passing fault.
-        tls: for TLS, or None.
         server_name: the name that every certificate must bear, or None for the host's own, before it is mapped.
         credentials: who signs every request, or None.
-        addresses: where to reach an address.
         max_frame: bytes of the longest answer, its header included.
         max_bytes: bounds how many values an answer may hold, as the size of a dump bounds its.
-        sleep: waits before a request is sent again, in seconds.
-        jitter: a number in [0, 1).
     """
 
     timeout: float = 5.0
@@ -109,7 +105,6 @@ class RemotingClient:
             request: one of `rmqlb.remoting.requests`; it is signed here if there are credentials.
 
         Raises:
-            UsageError: a text of the request cannot be encoded.
             EndpointError: the address is none, or there is no answer, not in time, or GO_AWAY.
             ProtocolError: the answer is not RocketMQ's protocol.
         """
@@ -249,10 +244,6 @@ def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]
 
     >>> parse_address("[::1]", 9876)
     ('::1', 9876)
-
-    Args:
-        text: as it was typed.
-        default_port: for a text without one, or None if it must have one.
 
     Raises:
         UsageError: it is something else.

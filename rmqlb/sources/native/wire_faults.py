@@ -22,11 +22,7 @@ _WRONG_NAME = (62, 64)
 
 
 class PassingFault(Exception):
-    """A fault after which a request may be sent again.
-
-    Attributes:
-        error: what to raise when it is not.
-    """
+    """A fault after which a request may be sent again."""
 
     def __init__(self, error: EndpointError) -> None:
         super().__init__(error.message)
@@ -34,13 +30,7 @@ class PassingFault(Exception):
 
 
 def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
-    """No connection came about.
-
-    Args:
-        where: address and request.
-        error: what `TimedSocket` raised.
-        timeout: seconds that there were.
-    """
+    """No connection came about."""
     if isinstance(error, TimeoutError):
         return EndpointError(
             f"{where}: cannot connect within {timeout:g} s",
@@ -61,8 +51,6 @@ def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointEr
     """The deadline has passed without a whole answer.
 
     Args:
-        where: address and request.
-        timeout: seconds that there were.
         something_else: answers came, to what was never asked.
     """
     hint = "a longer --timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
@@ -75,9 +63,7 @@ def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | P
     """The connection ended before the whole answer had come.
 
     Args:
-        where: address and request.
         error: what the socket raised, or None if the far side closed it in good order.
-        tls: whether it was a TLS connection.
     """
     failed = None if error is None else _tls_error(where, error)
     if failed is not None:

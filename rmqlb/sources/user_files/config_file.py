@@ -208,11 +208,7 @@ def _unknown_hint(name: str, known: tuple[str, ...]) -> str:
 
 
 def _typed(value: object, key: Key, place: Place) -> Value:
-    """The value, if it is of the key's kind.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """The value, if it is of the key's kind."""
     if key.kind == "texts":
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise UsageError(f"{place}: expected a list of texts, not {_word(value)}")

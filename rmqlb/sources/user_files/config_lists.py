@@ -20,7 +20,6 @@ def read_config_lists(path: str, topics: Iterable[str]) -> dict[str, list[Messag
     Args:
         path: YAML or JSON, a mapping of client ids to lists; an entry is `BROKER:QUEUE`, which stands for that queue
             of each topic, or an object with topic, brokerName and queueId.
-        topics: the topics of the plan.
 
     Raises:
         UsageError: the file cannot be read.

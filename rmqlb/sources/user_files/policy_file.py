@@ -45,11 +45,7 @@ def read_policy(path: str, strategies: Collection[str]) -> Policy:
 
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
-    """The policy in a text, as `read_policy`; `where` is how errors name it.
-
-    Raises:
-        UsageError: it is no policy.
-    """
+    """The policy in a text, as `read_policy`; `where` is how errors name it."""
     try:
         value = read_yaml(text, where)
     except AliasError as error:  # how YAML reads a bare *
@@ -60,13 +56,7 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
 
 
 class _Reading:
-    """One reading of a policy; each method takes a value with its path, and returns what it says.
-
-    Args:
-        text: the file, to find lines in.
-        where: how errors name it.
-        strategies: those that a rule may assume.
-    """
+    """One reading of a policy; each method takes a value with its path, and returns what it says."""
 
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
         self._text = text

@@ -19,11 +19,6 @@ _LONGEST = 10_000
 def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
     """The secret at a place.
 
-    Args:
-        place: where it is.
-        where: who says so, for messages.
-        environment: the variables of this process.
-
     Raises:
         UsageError: it is not there, other users can open its file, or the package `keyring` is not installed.
     """
@@ -40,7 +35,6 @@ def secret_in_file(path: str, what: str) -> str:
     """The first line of a file.
 
     Args:
-        path: the file.
         what: who names it, path included, for messages.
 
     Raises:
@@ -62,11 +56,7 @@ def secret_in_file(path: str, what: str) -> str:
 
 
 def _require_private(descriptor: int, path: str, what: str) -> None:
-    """As ssh does with its keys; a pipe has no readers but the one it was made for.
-
-    Raises:
-        UsageError: other users may read or write the file.
-    """
+    """As ssh does with its keys; a pipe has no readers but the one it was made for."""
     status = os.fstat(descriptor)
     if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
         raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")

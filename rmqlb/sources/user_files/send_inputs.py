@@ -46,12 +46,6 @@ def code_names() -> list[str]:
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
     """A text file, or stdin for `-`.
 
-    Args:
-        path: the file.
-        option: names the file in errors.
-        max_bytes: the largest file that is read.
-        too_large_hint: what to do about a larger one.
-
     Raises:
         UsageError: it cannot be read, is too large, or is not UTF-8.
     """
@@ -82,7 +76,6 @@ def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, l
         Broker name → microseconds; None is the name where no column names brokers.
 
     Raises:
-        UsageError: the file cannot be read.
         DataError: rows are not of that form; the message has their numbers.
     """
     where = f"{option} {path}"
