@@ -63,7 +63,7 @@ CASES = (
     Case(("check", "-p", POLICY, *SOURCE, "-o", "json"), most_modules=107),
     Case(("context", "list", "-o", "json"), most_modules=43),
     Case(("config", "show", "-o", "json"), most_modules=43),
-    Case(("schema", "show-route"), most_modules=70),
+    Case(("schema", "show-route"), most_modules=75),
     Case(("explain", "no-master", "-o", "json"), most_modules=43),
 )
 

@@ -15,8 +15,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from typer import _click as click
 
+from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse

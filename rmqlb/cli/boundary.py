@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from typer import Abort
-from typer import _click as click
 from typer.core import TyperGroup
 
+from rmqlb.cli import click
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.cli.interrupts import heard_interrupts
 from rmqlb.errors import RmqlbError, UsageError
@@ -51,10 +51,10 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
     match error:
         case RmqlbError():
             _end(error.message, error.hint, error.code, exit_code_of(error), arguments)
-        case click.exceptions.NoArgsIsHelpError():
+        case click.NoArgsIsHelpError():
             error.show()
             sys.exit(ExitCode.USAGE)
-        case click.exceptions.ClickException():
+        case click.ClickException():
             message, close = _without_suggestion(error)
             hint = "did you mean " + " or ".join(close) + "?" if close else _help_hint(error)
             _end(_sentence(message), hint, UsageError.code, ExitCode.USAGE, arguments)
@@ -82,7 +82,7 @@ def _show_traces(error: BaseException) -> None:
 
 def _is_unexpected(error: BaseException) -> bool:
     """The error is none of those that end in a line made for people."""
-    expected = (RmqlbError, click.exceptions.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
+    expected = (RmqlbError, click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
     return not isinstance(error, expected)
 
 
@@ -157,9 +157,9 @@ def _wants_json(arguments: list[str]) -> bool:
     return wanted == "json"
 
 
-def _without_suggestion(error: click.exceptions.ClickException) -> tuple[str, list[str]]:
+def _without_suggestion(error: click.ClickException) -> tuple[str, list[str]]:
     """What was wrong, and the names that may have been meant: those are for the hint, as in every other error."""
-    if isinstance(error, click.exceptions.NoSuchOption):
+    if isinstance(error, click.NoSuchOption):
         from difflib import get_close_matches
 
         # Without the dashes, which all of them have in common.
@@ -174,10 +174,10 @@ def _sentence(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _help_hint(error: click.exceptions.ClickException) -> str:
+def _help_hint(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "rmqlb"
-    if context and isinstance(error, click.exceptions.NoSuchOption) and isinstance(context.command, TyperGroup):
+    if context and isinstance(error, click.NoSuchOption) and isinstance(context.command, TyperGroup):
         return f"a command's options go behind it, as in {path} COMMAND {error.option_name}; see {path} --help"
     return f"see {path} --help"
 

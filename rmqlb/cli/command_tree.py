@@ -12,8 +12,8 @@ from inspect import cleandoc
 from typing import Any, ClassVar
 
 import typer
-from typer import _click as click
 
+from rmqlb.cli import click
 from rmqlb.cli.boundary import BoundedGroup
 from rmqlb.cli.given_once import SingleCommand
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from typer import _click as click
-from typer._click.parser import _OptionParser
 from typer.core import TyperCommand, TyperOption
 
+from rmqlb.cli import click
 from rmqlb.errors import UsageError
 
 
 class SingleCommand(TyperCommand):
     """A command that refuses a second value where one is meant."""
 
-    def make_parser(self, ctx: click.Context) -> _OptionParser:
+    def make_parser(self, ctx: click.Context) -> click.OptionParser:
         """The parser of the command's options."""
         parser = _OnceParser(ctx)
         for parameter in self.get_params(ctx):
@@ -29,7 +28,7 @@ class SingleCommand(TyperCommand):
         return parser
 
 
-class _OnceParser(_OptionParser):
+class _OnceParser(click.OptionParser):
     """Collects all values of each option, and hands on the only one of those that take one."""
 
     def __init__(self, ctx: click.Context) -> None:

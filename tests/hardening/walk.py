@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from typer import _click as click
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.views.report import FORMATS
 

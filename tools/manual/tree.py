@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import typer
 from msgspec import Struct
-from typer import _click as click
 from typer.core import TyperGroup, TyperOption
 
+from rmqlb.cli import click
 from rmqlb.cli.main import app
 from tools.manual.help_text import HelpText, parse_help
 

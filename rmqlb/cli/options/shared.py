@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from typer import Option
-from typer._click.globals import get_current_context
 
+from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import settle
 from rmqlb.errors import UsageError

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from msgspec import Struct
-from typer import _click as click
 
+from rmqlb.cli import click
 from rmqlb.cli.settings.configuration import check_value, context_named, read_configuration
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
@@ -179,16 +179,16 @@ def _key(parameter: click.Parameter) -> str | None:
 def _given(line: click.Context, key: str, name: str) -> Setting | None:
     """What the line or the environment says."""
     match line.get_parameter_source(name):
-        case click.core.ParameterSource.COMMANDLINE:
+        case click.ParameterSource.COMMANDLINE:
             return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))
-        case click.core.ParameterSource.ENVIRONMENT:
+        case click.ParameterSource.ENVIRONMENT:
             return Setting(key, _value(line, name), "environment", _PREFIX + key.upper().replace("-", "_"))
     return None
 
 
 def _default(line: click.Context, name: str) -> Value | None:
     """The default; what the environment says and must not count is not it."""
-    if line.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+    if line.get_parameter_source(name) is click.ParameterSource.DEFAULT:
         return _value(line, name)
     found: Value | None = _parameter(line, name).get_default(line)
     return found

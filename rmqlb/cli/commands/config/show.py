@@ -7,8 +7,8 @@ import os
 from typing import Annotated
 
 from typer import Option
-from typer._click.globals import get_current_context
 
+from rmqlb.cli.click import get_current_context
 from rmqlb.cli.options.shared import OutputOptions, SourceOptions, command
 from rmqlb.cli.output.terminal import Terminal
 from rmqlb.cli.settings.configuration import check_value

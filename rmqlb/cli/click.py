@@ -1,0 +1,25 @@
+"""The parts of click that Typer has within it and does not hand out: imported here, and nowhere else.
+
+Typer 0.28 brings a copy of click as its private `typer._click`. What Typer itself offers of it is for
+functions that are commands. rmqlb also needs the tree of commands (each is loaded when it is called), the errors of the
+command line (ours are one line, with an exit code), the origin of each value (line, environment or default), and the
+parser (an option that is given twice is refused). So pyproject.toml allows one minor version of Typer;
+`tests/cli/test_click.py` says what another one has changed.
+"""
+
+from typer._click.core import Command, Context, Parameter, ParameterSource
+from typer._click.exceptions import ClickException, NoArgsIsHelpError, NoSuchOption
+from typer._click.globals import get_current_context
+from typer._click.parser import _OptionParser as OptionParser
+
+__all__ = [
+    "ClickException",
+    "Command",
+    "Context",
+    "NoArgsIsHelpError",
+    "NoSuchOption",
+    "OptionParser",
+    "Parameter",
+    "ParameterSource",
+    "get_current_context",
+]
