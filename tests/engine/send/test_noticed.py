@@ -266,3 +266,9 @@ def test_a_jump_knows_how_far_the_next_scan_of_async_requests_is(reaction: React
     fast, traced = both(route(a=1, b=1), scenario)
     assert fast == traced
     assert fast.totals.failed_attempts > 0
+
+
+@pytest.mark.parametrize(("messages", "kept"), [(1000, True), (1001, False)])
+def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
+    report = simulate_send(TWO, SendScenario(messages=messages))
+    assert ((report.attempts is not None), (report.lost_messages is not None)) == (kept, kept)
