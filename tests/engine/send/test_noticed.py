@@ -13,7 +13,7 @@ from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendSc
 from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.counters import Tally, Timeline
 from rmqlb.engine.send.fault import _wall_clock
-from rmqlb.engine.send.latency import constant
+from rmqlb.engine.send.latency import constant, lognormal
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.simulate import play, rules
 from rmqlb.engine.send.simulation import Run
@@ -272,3 +272,9 @@ def test_a_jump_knows_how_far_the_next_scan_of_async_requests_is(reaction: React
 def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
     report = simulate_send(TWO, SendScenario(messages=messages))
     assert ((report.attempts is not None), (report.lost_messages is not None)) == (kept, kept)
+
+
+def test_no_latency_is_longer_than_a_day() -> None:
+    hour_us = 3_600_000_000
+    assert max(lognormal(hour_us, 3.0, "lognormal").tail) == 24 * hour_us
+    assert max(lognormal(hour_us // 24, 0.1, "lognormal").tail) < hour_us
