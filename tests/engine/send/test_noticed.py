@@ -83,6 +83,14 @@ def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> Non
     assert not played(TWO, Failure("a", GO_AWAY), **asked).strategy.items["a"].reachable
 
 
+@pytest.mark.parametrize("version", ["5.1.4", "5.5.0"])
+def test_a_thread_that_has_handed_over_its_request_says_that_the_broker_is_reachable(version: str) -> None:
+    """`sendDefaultImpl` updates with isolation false and reachable true, of ASYNC sends too."""
+    scenario = SendScenario(version, mode="async", messages=2, rate=Fraction(1), latency_fault=True, start_at=0)
+    report = simulate_send(TWO, replace(scenario, failures=(Failure("a", TIMEOUT),), retries=0))
+    assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "a"]
+
+
 @pytest.mark.parametrize(
     ("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})]
 )
