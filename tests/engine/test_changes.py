@@ -81,6 +81,7 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
     [
         ("T", "--remove-broker c: topic T has no such broker"),
         ("T U", "--remove-broker c: topics T, U have no such broker"),
+        ("A B C D E F G H", "--remove-broker c: topics A, B, C, D, E, F, G, H have no such broker"),
         (" ".join("ABCDEFGHI"), "--remove-broker c: topics A, B, C, D, E, F, G, H, … have no such broker"),
     ],
 )

@@ -203,6 +203,12 @@ def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mix
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
 
 
+@pytest.mark.parametrize(("down", "mixed"), [(11, False), (10, True)])
+def test_of_two_pairs_the_second_is_down_before_the_first_is_back_after_one_pause(down: int, mixed: bool) -> None:
+    plan = rolled("a b c d", to="AVG_BY_CIRCLE", at_once=[2], pauses=[10], down=down, trials=1)
+    assert [stage.changed for stage in plan.stages] == ([2] if mixed else [])
+
+
 def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
     members = Members(("a", "a", "b", "c"), "AVG", Settings(hosts=frozenset("abc")))
     plan = rolled("", route(a=4), members=members, to="PIN", restart=["b", "c"], trials=1)
@@ -297,6 +303,10 @@ def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
     assert message(plan, "several-away") == (
         "members are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
     )
+
+
+def test_the_shortest_pause_is_warned_of() -> None:
+    assert "several-away" in codes(rolled("a b", pauses=[1 / SECOND_US], trials=1))
 
 
 def test_times_are_told_in_seconds_to_three_digits_or_whole() -> None:
