@@ -12,11 +12,14 @@ import pytest
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
 from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
+from rmqlb.engine.consume.timelines import timelines
 from rmqlb.engine.owners import owners_by_strategy
 from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue
 
 MORE = 2.35
 """From 2n to 4n as much comes as twice from n to 2n, and a little for how the queues fall; of a square it is 4."""
@@ -104,6 +107,25 @@ def simulated(size: Size) -> int:
 @pytest.mark.parametrize("work", [shown, planned, simulated])
 def test_twice_as_much_takes_twice_the_instructions(work: Callable[[Size], int], dimension: str) -> None:
     assert grows_in_proportion(work, SIDES[dimension], dimension)
+
+
+@pytest.mark.parametrize("broadcasting", [False, True])
+def test_twice_the_owners_of_a_queue_one_after_the_other_take_twice_the_instructions(broadcasting: bool) -> None:
+    """As a rolling restart leaves them: what one owner delivers again depends on all before it."""
+    queue = MessageQueue("T", "a", 0)
+
+    def read(size: Size) -> int:
+        record = Record(explain=False)
+        record.exist([queue], 0, there=True)
+        for at in range(size.consumers):
+            hold = Hold(queue, f"c{at}", at * SECOND_US, lambda at_us: at_us)
+            hold.reads_from_us = hold.from_us
+            record.take(hold)
+            record.drop(hold, hold.from_us + SECOND_US, persisted=True)
+        scenario = GroupScenario(broadcasting=broadcasting)
+        return bytecodes(lambda: timelines(record, scenario, {}, size.consumers * SECOND_US))
+
+    assert grows_in_proportion(read, Size(consumers=20), "consumers")
 
 
 def test_a_square_is_noticed() -> None:

@@ -26,6 +26,10 @@ MOST_QUEUES = 200_000
 MOST_QUEUES_OF_A_BROKER = 100_000
 MOST_CONSUMERS = 100_000
 MOST_EVENTS = 1_000_000
+MOST_STEPS = 30_000_000
+"""Of one simulation of a group: messages, timers and waits; some minutes on one core."""
+SHORTEST_US = 1000
+"""Of what repeats itself: RocketMQ's timers count whole milliseconds."""
 
 Time = Annotated[int, Meta(ge=0, le=LONGEST_US)]
 """Microseconds."""

@@ -48,6 +48,16 @@ def test_json_has_the_promised_keys() -> None:
     assert 0 < found["figures"]["settledMs"] < 3000
 
 
+def test_what_would_never_end_is_one_line_that_says_what_to_do() -> None:
+    ran = run(*BASE, *JOIN, "--for", "366d", "--timer", "heartbeat=1ms", "-q")
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    first, second = ran.stderr.splitlines()
+    assert re.fullmatch(
+        r"error: the simulation takes more than 30,000,000 steps; it got as far as \d+ ms \[too-many-steps]", first
+    )
+    assert second == "hint: simulate a shorter time, longer timers, or fewer consumers, brokers and events"
+
+
 def test_every_queue_ends_where_plan_rebalance_says() -> None:
     plan = run("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3", "-o", "json")
     wanted = {

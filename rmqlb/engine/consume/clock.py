@@ -10,6 +10,9 @@ from collections.abc import Callable, Generator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_STEPS
+
 Steps = Generator[int, None, None]
 _Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]
 
@@ -39,13 +42,36 @@ class Clock:
         process.sleep(delay_us)
         return process
 
+    def count(self, steps: int) -> None:
+        """So many things happen without being asked for one by one.
+
+        Raises:
+            UsageError: it is more than `MOST_STEPS` in all.
+        """
+        self._count += steps
+        self._check()
+
     def do_next(self, until_us: int) -> bool:
-        """Do the next thing that is due by then; False when nothing is."""
+        """Do the next thing that is due by then; False when nothing is.
+
+        Raises:
+            UsageError: more than `MOST_STEPS` things have been asked for.
+        """
         if not self._due or self._due[0][0] > until_us:
             return False
+        if self._count > MOST_STEPS:
+            self._check()
         self.now, _, action, arguments = heappop(self._due)
         action(*arguments)
         return True
+
+    def _check(self) -> None:
+        if self._count > MOST_STEPS:
+            raise UsageError(
+                f"the simulation takes more than {MOST_STEPS:,} steps; it got as far as {self.now // 1000} ms",
+                hint="simulate a shorter time, longer timers, or fewer consumers, brokers and events",
+                code="too-many-steps",
+            )
 
     def asleep(self) -> tuple[dict[Process, int], int | None]:
         """The processes that sleep, with the time when each wakes up, in the order in which they fell asleep.

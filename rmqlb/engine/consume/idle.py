@@ -41,20 +41,29 @@ class IdleTimer:
         due_us: its next time.
         waits: how many waits it has each time.
         after: when it is due again, of when it is through and when it was due.
+        every_us: that is no less than so long after.
         length: how many ways each wait takes.
         picks: before every other wait it draws a broker.
         done: how often it was due.
         over_us: when it was through the last time.
     """
 
-    __slots__ = ("_began", "_waited", "after", "done", "due_us", "length", "over_us", "picks", "waits")
+    __slots__ = ("_began", "_waited", "after", "done", "due_us", "every_us", "length", "over_us", "picks", "waits")
 
     def __init__(
-        self, due_us: int, waits: int, after: Callable[[int, int], int], *, length: int = 1, picks: bool = False
+        self,
+        due_us: int,
+        waits: int,
+        after: Callable[[int, int], int],
+        *,
+        every_us: int = 1,
+        length: int = 1,
+        picks: bool = False,
     ) -> None:
         self.due_us = due_us
         self.waits = waits
         self.after = after
+        self.every_us = every_us
         self.length = length
         self.picks = picks
         self.done = 0
@@ -66,6 +75,10 @@ class IdleTimer:
     def draws(self) -> int:
         """How many random numbers it takes each time."""
         return self.waits + self.waits // 2 if self.picks else self.waits
+
+    def most_times(self, until_us: int) -> int:
+        """How often it is due before then at the most."""
+        return max(-(-(until_us - self.due_us) // max(self.every_us, 1)), 0)
 
     def do(self, over_us: int, place: int, waited: list[int]) -> None:
         """It is through once more.

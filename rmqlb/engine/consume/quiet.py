@@ -51,17 +51,18 @@ class QuietTime:
         env, now = self._env, self._env.clock.now
         if now < self._look_us or until_us - now < _WORTH_US or not env.is_at_rest():
             return
-        if any(client.frozen for client in self._clients):
-            return
         self._look_us = now + _AGAIN_US
         sleeping, other = env.clock.asleep()
-        clients = [client for client in self._clients if client.alive]
+        clients = [client for client in self._clients if client.takes_part]
+        frozen = [client for client in self._clients if client.frozen]
         timers = {process for client in clients for process in client.timers.values()}
         brokers = [broker for broker in env.brokers() if broker.up]
         scans = {process: every for broker in brokers for process, every in broker.timers.items()}
         strangers = (due for process, due in sleeping.items() if process not in timers and process not in scans)
         until = min((*strangers, until_us, until_us if other is None else other)) - _BEFORE_US
         if until - now < _WORTH_US - _BEFORE_US or not _is_quiet(env, clients, brokers):
+            return
+        if any(client.connections.connected for client in frozen):  # brokers have yet to close them
             return
         wakes: _Wakes = []
         for process, due in sleeping.items():
@@ -79,6 +80,7 @@ class QuietTime:
 
     def _go_on(self, client: Client, idle: dict[Process, IdleTimer], until_us: int) -> _Wakes:
         """One member goes through the time."""
+        self._env.clock.count(sum(timer.most_times(until_us) for timer in idle.values()))
         ways = Ways(self._ahead(client.draws.state))
         through, drawn = go_on(list(idle.values()), ways, until_us)
         client.draws.skip(drawn)
@@ -134,14 +136,20 @@ def _idle_timers(
     topics, balanced = asked
     pause = timers.rebalance_wait_us if balanced or not env.profile.min_interval else timers.rebalance_min_us
 
-    def every(period_us: int) -> Callable[[int, int], int]:
-        return lambda over, due: over + until_next_tick(due, period_us, over)
+    def every(period_us: int, due_us: int, waits: int, length: int = 1) -> IdleTimer:
+        return IdleTimer(
+            due_us,
+            waits,
+            lambda over, due: over + until_next_tick(due, period_us, over),
+            every_us=period_us,
+            length=length,
+        )
 
     due = {name: sleeping[process] for name, process in client.timers.items()}
     idle = {
-        "loop": IdleTimer(due["loop"], 2 * topics, lambda over, _: over + pause, picks=True),
-        "polls": IdleTimer(due["polls"], len(client.topics), every(timers.route_poll_us), length=2),
-        "beats": IdleTimer(due["beats"], 2 * len(client.calls()), every(timers.heartbeat_us)),
+        "loop": IdleTimer(due["loop"], 2 * topics, lambda over, _: over + pause, every_us=pause, picks=True),
+        "polls": every(timers.route_poll_us, due["polls"], len(client.topics), 2),
+        "beats": every(timers.heartbeat_us, due["beats"], 2 * len(client.calls())),
     }
     if env.locks:
         locked = client.queues.locked()
@@ -150,7 +158,7 @@ def _idle_timers(
                 return None
             if any(broker.lock_of(held.queue) != client.client_id for held in queues):
                 return None
-        idle["renewals"] = IdleTimer(due["renewals"], 2 * len(locked), every(timers.lock_renewal_us))
+        idle["renewals"] = every(timers.lock_renewal_us, due["renewals"], 2 * len(locked))
     names = {process: name for name, process in client.timers.items()}
     return {process: idle[names[process]] for process in sleeping if process in names}
 

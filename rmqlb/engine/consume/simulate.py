@@ -22,8 +22,8 @@ from rmqlb.engine.given_routes import check_routes
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_report import GroupReport
-from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, Event, GroupScenario
-from rmqlb.model.limits import TrialNumber
+from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, GroupScenario
+from rmqlb.model.limits import SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 
@@ -157,9 +157,26 @@ def _check(scenario: GroupScenario) -> None:
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
         raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
+    _check_pauses(scenario)
     for queue, rate in scenario.rates.items():
         if rate < 0:
             raise UsageError(f"{rate} messages a second into {queue} make no sense")
+
+
+def _check_pauses(scenario: GroupScenario) -> None:
+    """Refuse what would happen again and again without time going by, or a thousand times in each millisecond."""
+    timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
+    names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
+    names += ["rebalance-min" if profile.min_interval else "rebalance-wait"]
+    names += ["notify-batch"] if timers.notify_batch_us else []
+    for name in names:
+        length_us = getattr(timers, TIMER_NAMES[name])
+        if length_us < SHORTEST_US:
+            raise UsageError(
+                f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least",
+                hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",
+                code="too-many-steps",
+            )
 
 
 def _run(env: GroupEnvironment, quiet: QuietTime, scenario: GroupScenario, events: Sequence[Event]) -> int:

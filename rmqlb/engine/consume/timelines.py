@@ -15,6 +15,7 @@ from math import ceil
 from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.engine.consume.starts import new_queues
+from rmqlb.engine.consume.stored import Earlier, persisted
 from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
@@ -194,18 +195,16 @@ def _takeovers(
 ) -> tuple[Takeover, ...]:
     if scenario.broadcasting:
         return _own_takeovers(notes, scenario, start)
-    queue, holds, end_us = notes.queue, notes.holds, notes.end_us
+    queue, end_us = notes.queue, notes.end_us
     ends = {end: end - begin for begin, end in waits}
     takeovers: list[Takeover] = []
-    positions: list[int | None] = []
-    way_us = scenario.latency_us // 2
-    for number, hold in enumerate(holds):
-        earlier = list(zip(holds[:number], positions, strict=True))
-        stored = _stored(earlier, hold.from_us, way_us)
-        positions.append(stored)
+    earlier = Earlier(scenario.latency_us // 2, end_us)
+    for hold in notes.holds:
+        stored, stored_since, read_until = earlier.position(hold.from_us), earlier.persisted, earlier.read_until
+        earlier.add(hold, stored)
         if hold.from_us < 0:
             continue
-        again_us = _again_us(hold, holds[:number], stored, scenario.consume_us, end_us)
+        again_us = _again_us(hold.read_until(end_us), read_until, stored, scenario.consume_us)
         rate = scenario.rates.get(queue)
         first = next((begin for begin, _ in hold.reads(end_us)), None)
         takeovers.append(
@@ -215,7 +214,7 @@ def _takeovers(
                 at_us=hold.from_us,
                 reads_from_us=hold.reads_from_us,
                 unread_us=None if first is None else ends.get(first, 0),
-                start=start(stored_since=any(_persisted(other, hold.from_us, way_us) for other, _ in earlier)),
+                start=start(stored_since=stored_since),
                 again_us=again_us,
                 again=0 if again_us == 0 else None if rate is None else ceil(rate * again_us / SECOND_US),
             )
@@ -228,11 +227,14 @@ def _own_takeovers(
 ) -> tuple[Takeover, ...]:
     """BROADCASTING: nobody takes anything from anybody, and each member keeps its offsets in a file of its own."""
     way_us = scenario.latency_us // 2
+    of_client: dict[str, list[Hold]] = {}
+    for hold in notes.holds:
+        of_client.setdefault(hold.client_id, []).append(hold)
 
     def has_file(hold: Hold) -> bool:
         """A process with the same client id has read the queue before, and stored where it was."""
-        earlier = [other for other in notes.holds if other.client_id == hold.client_id and other.from_us < hold.from_us]
-        return any(other.from_us < 0 or _persisted(other, hold.from_us, way_us) for other in earlier)
+        earlier = [other for other in of_client[hold.client_id] if other.from_us < hold.from_us]
+        return any(other.from_us < 0 or persisted(other, hold.from_us, way_us) for other in earlier)
 
     return tuple(
         Takeover(
@@ -250,44 +252,8 @@ def _own_takeovers(
     )
 
 
-def _stored(earlier: Sequence[tuple[Hold, int | None]], at_us: int, way_us: int) -> int | None:
-    """The position that the broker has stored by then; None when nobody ever read the queue.
-
-    Brokers take what they are told: a member that gives a queue up after a freeze sets it back to where it stood.
-    """
-    known: list[int] = []
-    for hold, began_at in earlier:
-        if began_at is not None or hold.from_us >= 0:
-            known.append(hold.from_us if began_at is None else began_at)
-        known += _persisted(hold, at_us, way_us)
-    stale = [
-        (hold.to_us + way_us, at) for hold, _ in earlier if (at := hold.stale_position_us()) is not None and hold.to_us
-    ]
-    if told := [each for each in stale if each[0] <= at_us]:
-        told_us, position = max(told)
-        return max((at for at in known if at > told_us), default=position)
-    return max(known, default=None)
-
-
-def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
-    """The positions that the owner has stored by then: by its timer, and when it gave the queue up."""
-    known = []
-    tick = hold.stored_before(at_us)
-    if tick is not None and hold.committed_before(tick) >= hold.from_us:
-        known.append(hold.committed_before(tick))
-    stale = hold.stale_position_us()
-    if stale is not None:
-        return [min(tick, stale) for tick in known]
-    if hold.persisted and hold.to_us is not None and hold.to_us + way_us <= at_us:
-        given_up = hold.committed_before(hold.to_us)
-        known += [given_up] if given_up >= hold.from_us else []
-    return known
-
-
-def _again_us(hold: Hold, earlier: Sequence[Hold], stored: int | None, consume_us: int, end_us: int) -> int:
+def _again_us(own_end: int | None, read_until: int | None, stored: int | None, consume_us: int) -> int:
     """How much both this owner and one before it deliver, as a length of time."""
-    readers = [end for other in earlier if (end := other.read_until(end_us)) is not None]
-    own_end = hold.read_until(end_us)
-    if stored is None or not readers or own_end is None:
+    if stored is None or read_until is None or own_end is None:
         return 0
-    return max(max(min(end, own_end) for end in readers) - stored, 0) + consume_us
+    return max(min(read_until, own_end) - stored, 0) + consume_us

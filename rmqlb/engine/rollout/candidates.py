@@ -128,8 +128,9 @@ def check_ways(
 
 
 def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
-    missing = [client_id for client_id in client_ids if client_id not in order]
-    others = [client_id for client_id in order if client_id not in client_ids]
+    named, restarting = set(order), set(client_ids)
+    missing = [client_id for client_id in client_ids if client_id not in named]
+    others = [client_id for client_id in order if client_id not in restarting]
     hint = f"it has to name each of the {len(client_ids)} members that restart once"
     if missing:
         raise UsageError(f"the order lacks {missing[0]}", hint=hint)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+import pytest
+
 from rmqlb.engine.consume.clock import Bell, Clock
+from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_STEPS
 
 
 def run(clock: Clock, until: int = 10**9) -> None:
@@ -80,3 +84,16 @@ def test_rings_at_the_same_moment_are_one() -> None:
     clock.call(40, bell.ring)
     run(clock, 139)
     assert seen == [(40, True)]
+
+
+def test_so_many_things_can_be_asked_for_at_the_most() -> None:
+    clock = Clock()
+    clock.count(MOST_STEPS - 1)
+    clock.call(1, lambda: None)
+    assert clock.do_next(10)
+    clock.call(1, lambda: None)
+    with pytest.raises(UsageError, match="steps; it got as far as 0 ms") as raised:
+        clock.do_next(10)
+    assert raised.value.code == "too-many-steps"
+    with pytest.raises(UsageError, match="30,000,000 steps"):
+        clock.count(1)

@@ -85,6 +85,9 @@ RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECON
 """The last renewal before an event is in the quiet time."""
 
 
+FROZEN = (at("freeze", "y"), at("unfreeze", "y", 4_000), at("freeze", "x", 5_000), LATE)
+
+
 @pytest.mark.parametrize(
     ("client_ids", "events", "more"),
     [
@@ -113,6 +116,13 @@ RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECON
             (at("route-change", "T", read_queues=0), LATE),
             {"client_version": "5.3.1", "explain": True, "routes": (route("T", a=4),)},
         ),
+        ("x y z", FROZEN, {}),
+        ("x y z", FROZEN, {"orderly": True}),
+        ("x y z", FROZEN, {"orderly": True, "client_version": "4.9.7"}),
+        ("x y z", FROZEN, {"broadcasting": True}),
+        ("x x y z", FROZEN, {"explain": True}),
+        ("x y z", (at("freeze", "y"), at("crash", "y", 3_000), LATE), {}),
+        ("x y z", (at("freeze", "y"), at("broker-down", "b", 2_000), at("broker-up", "b", 4_000), LATE), {}),
     ],
 )
 def test_all_is_as_after_every_step(client_ids: str, events: tuple[Event, ...], more: dict[str, Any]) -> None:
@@ -133,6 +143,12 @@ def test_locks_that_a_broker_has_lost_are_waited_for(down: float) -> None:
 def test_quiet_time_takes_few_steps(more: dict[str, Any]) -> None:
     skipped, stepped = both("x y z", LATE, **more)
     assert skipped.steps * 10 < stepped.steps
+
+
+@pytest.mark.parametrize("more", [{}, {"orderly": True}, {"broadcasting": True}])
+def test_it_does_so_beside_a_frozen_member(more: dict[str, Any]) -> None:
+    skipped, stepped = both("x y z", at("freeze", "y"), LATE, **more)
+    assert skipped.steps * 5 < stepped.steps
 
 
 @pytest.mark.parametrize(

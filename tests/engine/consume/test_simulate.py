@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
+from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
@@ -227,6 +229,48 @@ def test_the_time_may_be_given() -> None:
 def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
+
+
+@pytest.mark.parametrize(
+    ("timer", "more"),
+    [
+        ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
+        ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
+        ("rebalance-min", {"latency_us": 0, "orderly": True}),
+        ("route-poll", {}),
+        ("heartbeat", {}),
+        ("lock-renewal", {"orderly": True}),
+        ("broker-scan", {}),
+        ("notify-batch", {}),
+    ],
+)
+def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict[str, Any]) -> None:
+    shorter, shortest = (Timers(**{TIMER_NAMES[timer]: length}) for length in (999, 1000))
+    with pytest.raises(UsageError, match=f"timer {timer} is 999 us: what happens again and again is 1 ms") as raised:
+        simulate("c1 c2", at("join", "c3"), timers=shorter, **more)
+    assert raised.value.code == "too-many-steps"
+    assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
+
+
+@pytest.mark.parametrize(
+    ("timers", "version"),
+    [
+        (Timers(notify_batch_us=0), "5.5.0"),
+        (Timers(rebalance_wait_us=0), "5.2.0"),
+        (Timers(rebalance_min_us=0), "5.1.4"),
+    ],
+)
+def test_nothing_may_be_where_something_else_lets_time_pass(timers: Timers, version: str) -> None:
+    report = simulate("c1 c2", at("join", "c3"), timers=timers, client_version=version, latency_us=0)
+    assert report.figures.settled_us is not None
+
+
+def test_a_simulation_has_so_many_steps_at_the_most() -> None:
+    """Those of quiet time count as well, and are known before they are gone through."""
+    often = Timers(heartbeat_us=1000)
+    with pytest.raises(UsageError, match="the simulation takes more than 30,000,000 steps") as raised:
+        simulate("c1 c2", at("join", "c3"), timers=often, until_us=LONGEST_US)
+    assert raised.value.code == "too-many-steps"
 
 
 def test_two_processes_with_one_id_both_read_the_first_share() -> None:
