@@ -286,3 +286,14 @@ def test_no_latency_is_longer_than_a_day() -> None:
     hour_us = 3_600_000_000
     assert max(lognormal(hour_us, 3.0, "lognormal").tail) == 24 * hour_us
     assert max(lognormal(hour_us // 24, 0.1, "lognormal").tail) < hour_us
+
+
+@pytest.mark.parametrize(("retries", "blamed"), [(0, False), (2, True)])
+@pytest.mark.parametrize(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
+def test_time_outs_that_isolate_healthy_brokers_are_a_finding(
+    reaction: Reaction, late: bool, retries: int, blamed: bool
+) -> None:
+    scenario = SendScenario(messages=60, rate=Fraction(1, 60), retries=retries, latency_fault=True)
+    report = simulate_send(TWO, replace(scenario, failures=(Failure("a", reaction),)))
+    assert (report.brokers[1].isolations > 0) is (late and blamed)
+    assert any(finding.code == "healthy-isolated" for finding in report.findings) is (late and blamed)
