@@ -75,5 +75,5 @@ def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
 
 
 def _quantile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value that so many of 100 do not exceed (nearest rank)."""
-    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1]
+    """The smallest value that so many of 100, at least one, do not exceed (nearest rank); of one value or more."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]

@@ -154,6 +154,14 @@ def test_orderly_consumers_lock_at_the_master_only() -> None:
     assert all(takeover.at_us > 200 * SECOND_US for takeover in from_slave)
 
 
+def test_orderly_consumers_do_not_read_from_a_slave_either() -> None:
+    """Without the master's lock nothing of it would be consumed: the outage lasts until the master is back."""
+    for trial in range(5):
+        topic = with_slave(route(a=4, b=4), "b")
+        report = simulate("c1 c2", *LONG, routes=[topic], orderly=True, trial=trial)
+        assert min(line(report, "b", number).outage_us for number in range(4)) >= 270 * SECOND_US
+
+
 def test_a_broker_that_is_removed_for_good_takes_its_queues_along() -> None:
     report = simulate("c1 c2", at("broker-down", "b", 10, for_good=True))
     assert report.figures.longest_outage_us == 0
