@@ -273,3 +273,21 @@ def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(v
         assert 0 < heard < 31
         soon += heard < 1.6
     assert soon == 20 if at_once else soon < 5
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"), [((0, 1, 2), {0}), ((0, 2), {0}), ((1, 2), {1, 2}), ((2,), {2}), ((), set())]
+)
+def test_a_brokers_master_is_asked_for_the_members_and_any_slave_without_one(
+    known: tuple[int, ...], asked: set[int]
+) -> None:
+    """`BrokerData.selectBrokerAddr`: the master whenever its address is known, otherwise an address at random."""
+    addresses = {number: f"a{number}:10911" for number in range(3)}
+    topic = replace(route(a=4), broker_datas=(BrokerData("c", "a", addresses),))
+    env = GroupEnvironment(
+        (topic,), GroupScenario(), shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False
+    )
+    draws = env.draws(0)
+    brokers = [env.any_of("a", known, draws) for _ in range(40)]
+    assert {each.broker_id for each in brokers if each is not None} == asked
+    assert (None in brokers) is (not known)
