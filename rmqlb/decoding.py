@@ -28,6 +28,16 @@ def convert(value: object, kind: type[Value]) -> Value:
     return msgspec.convert(value, kind, strict=True, str_keys=True)
 
 
+def from_attributes(value: object, kind: type[Value]) -> Value:
+    """A struct as another one that has some of its attributes.
+
+    Raises:
+        msgspec.ValidationError: an attribute is of another type.
+    """
+    _make_ready(kind)
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
 def decode(body: bytes | str, kind: type[Value]) -> Value:
     """Strict JSON as a type.
 

@@ -34,7 +34,7 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
-class Seen(Struct, frozen=True):
+class Seen(Struct, frozen=True, rename="camel"):
     """Where and when something was observed.
 
     Attributes:
@@ -46,7 +46,7 @@ class Seen(Struct, frozen=True):
     at: datetime | None = None
 
 
-class Connection(Struct, frozen=True):
+class Connection(Struct, frozen=True, rename="camel"):
     """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice.
 
     Attributes:
@@ -61,7 +61,7 @@ class Connection(Struct, frozen=True):
     version: str | None = None
 
 
-class MemberView(Struct, frozen=True):
+class MemberView(Struct, frozen=True, rename="camel"):
     """What one broker says about the group's members: one entry per channel.
 
     Attributes:
@@ -78,7 +78,7 @@ class MemberView(Struct, frozen=True):
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
-class MemberReport(Struct, frozen=True):
+class MemberReport(Struct, frozen=True, rename="camel"):
     """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
 
     Attributes:
@@ -93,13 +93,13 @@ class MemberReport(Struct, frozen=True):
     topics: frozenset[str] | None = None
     strategy_class: str | None = None
     client_rebalance: bool | None = None
+    consumer_type: ConsumerType | None = None
     consume_timestamp: str | None = None
     started_at: int | None = None
     pop_topics: frozenset[str] | None = None
-    consumer_type: ConsumerType | None = None
 
 
-class QueueState(Struct, frozen=True):
+class QueueState(Struct, frozen=True, rename="camel"):
     """One queue as the group uses it.
 
     Attributes:
@@ -142,7 +142,7 @@ States = Mapping[MessageQueue, QueueState]
 """What is known of single queues; a queue that nobody looked at is absent."""
 
 
-class ConsumerGroup(Struct, frozen=True):
+class ConsumerGroup(Struct, frozen=True, rename="camel"):
     """A consumer group.
 
     Attributes:
@@ -163,8 +163,8 @@ class ConsumerGroup(Struct, frozen=True):
     consume_type: str | None = None
     message_model: str | None = None
     consume_from_where: str | None = None
-    views: tuple[MemberView, ...] | None = None
     topics: tuple[str, ...] | None = None
+    views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
     reports: Mapping[str, MemberReport] = field(default_factory=dict)
     request_modes: Mapping[str, tuple[str, ...]] | None = None

@@ -9,7 +9,7 @@ from msgspec import Struct
 from rmqlb.model.java import sort_key
 
 
-class MessageQueue(Struct, frozen=True):
+class MessageQueue(Struct, frozen=True, rename="camel"):
     """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
 
     Attributes:

@@ -23,7 +23,7 @@ QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
 """How many queues a broker claims; a queue list is built from it. Like Java, fewer than none counts as none."""
 
 
-class QueueData(Struct, frozen=True):
+class QueueData(Struct, frozen=True, rename="camel"):
     """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`).
 
     Attributes:
@@ -51,7 +51,7 @@ class QueueData(Struct, frozen=True):
         return self.perm & PERM_WRITE == PERM_WRITE
 
 
-class BrokerData(Struct, frozen=True):
+class BrokerData(Struct, frozen=True, rename="camel"):
     """Where a broker group can be reached (`remoting.protocol.route.BrokerData`).
 
     Attributes:
@@ -79,7 +79,7 @@ class BrokerData(Struct, frozen=True):
         return self.broker_addrs[min(self.broker_addrs)] if self.broker_addrs else None
 
 
-class TopicQueueMappingInfo(Struct, frozen=True):
+class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
     """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`).
 
     Attributes:
@@ -98,7 +98,7 @@ class TopicQueueMappingInfo(Struct, frozen=True):
     curr_id_map: Mapping[int, int]
 
 
-class TopicRouteData(Struct, frozen=True):
+class TopicRouteData(Struct, frozen=True, rename="camel"):
     """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
 
     Attributes:

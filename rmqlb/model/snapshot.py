@@ -77,7 +77,7 @@ class OffsetQuestion(Struct, frozen=True):
     timestamps: tuple[int, ...] = ()
 
 
-class RouteSighting(Struct, frozen=True):
+class RouteSighting(Struct, frozen=True, rename="camel"):
     """A topic's route, with where and when it was seen.
 
     Attributes:

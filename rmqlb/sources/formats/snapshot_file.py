@@ -12,21 +12,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rmqlb import decoding
+from rmqlb.decoding import from_attributes
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
-from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
-from rmqlb.model.times import utc_text
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
 from rmqlb.sources.formats.from_documents import route
 from rmqlb.sources.formats.snapshot_document import (
     ConnectionEntry,
     GroupEntry,
-    QueueItem,
-    ReportItem,
     SeenItem,
     SnapshotDocument,
     UnreadItem,
@@ -73,14 +71,7 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
     data: dict[str, Any] = {
         "topics": [
-            {
-                "topic": topic,
-                "route": _route_out(sighting.route),
-                "seen": _seen_out(sighting.seen),
-                "others": [
-                    {"route": _route_out(other.route), "seen": _seen_out(other.seen)} for other in sighting.others
-                ],
-            }
+            {"topic": topic, **_sighting_out(sighting), "others": [_sighting_out(other) for other in sighting.others]}
             for topic, sighting in sorted(snapshot.routes.items())
         ],
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
@@ -160,8 +151,8 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         consume_from_where=item.consume_from_where,
         views=None if views is None else tuple(_view(view, seen) for view in views),
         topics=None if item.topics is None else tuple(item.topics),
-        queues={MessageQueue(q.topic, q.broker_name, q.queue_id): _state(q) for q in item.queues},
-        reports={report.client_id: _report(report) for report in item.reports},
+        queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
+        reports={report.client_id: from_attributes(report, MemberReport) for report in item.reports},
         request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
@@ -169,35 +160,8 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
 
 
 def _view(item: ViewItem, default: Seen) -> MemberView:
-    entries = (Connection(c.client_id, c.client_addr, c.language, c.version) for c in item.connections)
-    return MemberView(tuple(entries), _seen(item.seen, default), item.broker_addr)
-
-
-def _state(item: QueueItem) -> QueueState:
-    owners = None if item.owners is None else frozenset(item.owners)
-    return QueueState(
-        owners=owners,
-        broker_offset=item.broker_offset,
-        consumer_offset=item.consumer_offset,
-        last_timestamp=item.last_timestamp,
-        stored_offset=item.stored_offset,
-        min_offset=item.min_offset,
-        timestamp_offset=item.timestamp_offset,
-    )
-
-
-def _report(item: ReportItem) -> MemberReport:
-    topics = None if item.topics is None else frozenset(item.topics)
-    return MemberReport(
-        client_id=item.client_id,
-        topics=topics,
-        strategy_class=item.strategy_class,
-        client_rebalance=item.client_rebalance,
-        consumer_type=item.consumer_type,
-        consume_timestamp=item.consume_timestamp,
-        started_at=item.started_at,
-        pop_topics=None if item.pop_topics is None else frozenset(item.pop_topics),
-    )
+    connections = from_attributes(item.connections, tuple[Connection, ...])
+    return MemberView(connections, _seen(item.seen, default), item.broker_addr)
 
 
 def _unread(item: UnreadItem) -> Unread:
@@ -210,11 +174,6 @@ def _unread(item: UnreadItem) -> Unread:
     return Unread("other", item.what, item.reason)
 
 
-def _unread_out(part: Unread) -> dict[str, Any]:
-    named = {"what": part.what, "reason": part.reason, "kind": part.kind, "name": part.name}
-    return {**named, **_known("detail", part.detail)}
-
-
 def _seen(item: SeenItem | None, default: Seen) -> Seen:
     return default if item is None else Seen(item.where, _utc(item.at))
 
@@ -223,111 +182,35 @@ def _utc(at: datetime | None) -> datetime | None:
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-def _seen_out(seen: Seen) -> dict[str, Any]:
-    return {"where": seen.where, "at": None if seen.at is None else utc_text(seen.at)}
+def _plain(value: object) -> Any:
+    """Keys in camelCase, sets and mappings sorted."""
+    return msgspec.to_builtins(value, str_keys=True, order="deterministic")
 
 
-def _broker_out(broker: BrokerData) -> dict[str, Any]:
-    return {
-        "cluster": broker.cluster,
-        "brokerName": broker.broker_name,
-        "brokerAddrs": {str(broker_id): addr for broker_id, addr in sorted(broker.broker_addrs.items())},
-        "enableActingMaster": broker.enable_acting_master,
-        "zoneName": broker.zone_name,
-    }
-
-
-def _route_out(data: TopicRouteData) -> dict[str, Any]:
-    mapping = data.topic_queue_mapping_by_broker
-    return {
-        "orderTopicConf": data.order_topic_conf,
-        "queueDatas": [
-            {
-                "brokerName": queue.broker_name,
-                "readQueueNums": queue.read_queue_nums,
-                "writeQueueNums": queue.write_queue_nums,
-                "perm": queue.perm,
-                "topicSysFlag": queue.topic_sys_flag,
-            }
-            for queue in data.queue_datas
-        ],
-        "brokerDatas": [_broker_out(broker) for broker in data.broker_datas],
-        "topicQueueMappingByBroker": None
-        if mapping is None
-        else {
-            name: {
-                "topic": info.topic,
-                "scope": info.scope,
-                "totalQueues": info.total_queues,
-                "bname": info.bname,
-                "epoch": info.epoch,
-                "currIdMap": {str(key): value for key, value in info.curr_id_map.items()},
-            }
-            for name, info in mapping.items()
-        },
-    }
+def _sighting_out(sighting: RouteSighting) -> dict[str, Any]:
+    route_out = _plain(sighting.route)
+    del route_out["topic"]
+    return {"route": {"orderTopicConf": route_out.pop("orderTopicConf"), **route_out}, "seen": _plain(sighting.seen)}
 
 
 def _group_out(group: ConsumerGroup) -> dict[str, Any]:
-    return {
-        "group": group.group,
-        "seen": _seen_out(group.seen),
-        "consumeType": group.consume_type,
-        "messageModel": group.message_model,
-        "consumeFromWhere": group.consume_from_where,
-        "topics": None if group.topics is None else list(group.topics),
-        "views": None
-        if group.views is None
-        else [
-            {
-                "connections": [
-                    {"clientId": c.client_id, "clientAddr": c.client_addr, "language": c.language, "version": c.version}
-                    for c in view.connections
-                ],
-                "seen": _seen_out(view.seen),
-                "brokerAddr": view.broker_addr,
-            }
-            for view in group.views
-        ],
-        "queues": [_queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)],
-        "reports": [
-            {
-                "clientId": report.client_id,
-                "topics": None if report.topics is None else sorted(report.topics),
-                "strategyClass": report.strategy_class,
-                "clientRebalance": report.client_rebalance,
-                "consumerType": report.consumer_type,
-                **_known("consumeTimestamp", report.consume_timestamp),
-                **_known("startedAt", report.started_at),
-                **_known("popTopics", sorted(report.pop_topics or ()) or None),
-            }
-            for _, report in sorted(group.reports.items())
-        ],
-        **_known("requestModes", _modes_out(group)),
-        **_known("consumeTps", group.consume_tps),
-        **_known("pollingNum", group.polling_num),
-    }
-
-
-def _modes_out(group: ConsumerGroup) -> dict[str, list[str]] | None:
-    return None if group.request_modes is None else {t: list(m) for t, m in sorted(group.request_modes.items())}
+    data = _plain(replace(group, queues={}, reports={}))
+    data["queues"] = [_queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)]
+    data["reports"] = [
+        _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics")
+        for _, report in sorted(group.reports.items())
+    ]
+    return _sparse(data, "requestModes", "consumeTps", "pollingNum")
 
 
 def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:
-    return {
-        "topic": queue.topic,
-        "brokerName": queue.broker_name,
-        "queueId": queue.queue_id,
-        "owners": None if state.owners is None else sorted(state.owners),
-        "brokerOffset": state.broker_offset,
-        "consumerOffset": state.consumer_offset,
-        "lastTimestamp": state.last_timestamp,
-        **_known("storedOffset", state.stored_offset),
-        **_known("minOffset", state.min_offset),
-        **_known("timestampOffset", state.timestamp_offset),
-    }
+    return _sparse({**_plain(queue), **_plain(state)}, "storedOffset", "minOffset", "timestampOffset")
 
 
-def _known(name: str, value: object) -> dict[str, Any]:
-    """A key that most snapshots do not need: there only with a value."""
-    return {} if value is None else {name: value}
+def _unread_out(part: Unread) -> dict[str, Any]:
+    return _sparse({"what": part.what, "reason": part.reason, **_plain(part)}, "detail")
+
+
+def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without those keys that have no value, which most snapshots do not need."""
+    return {key: value for key, value in data.items() if value is not None or key not in names}
