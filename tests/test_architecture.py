@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqlb
+from rmqlb.cli.main import COMMANDS
 
 ROOT = Path(rmqlb.__file__).parent
 EVERYWHERE = {"errors", "decoding"}
@@ -211,3 +212,21 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_every_step_in_workers_keeps_the_code_and_hint_of_an_error() -> None:
     found = [path.name for path in modules() if ".mapInArrow(" in path.read_text(encoding="utf-8")]
     assert found == ["in_workers.py"]
+
+
+def verb_of(name: str) -> str | None:
+    """The command that a module of `rmqlb.cli` belongs to; None for what commands share."""
+    parts = name.split(".")
+    if parts[:2] != ["rmqlb", "cli"] or len(parts) < 3 or parts[2] in {"common", "settings", "main", "results"}:
+        return None
+    return parts[2] if parts[2].replace("_", "-") in COMMANDS else None
+
+
+def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -> None:
+    seen = set()
+    for path in (ROOT / "cli").rglob("*.py"):
+        here = verb_of(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+        there = {verb_of(name) for name in imports(path)} - {None}
+        assert there <= {here}, path
+        seen |= there
+    assert {"simulate_send", "context", "pipeline"} <= seen

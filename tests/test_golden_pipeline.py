@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.commands.pipeline.running import show_stages
-from rmqlb.cli.options.shared import OutputOptions
-from rmqlb.cli.output.terminal import Terminal
+from rmqlb.cli.common.options import OutputOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.pipeline.run_stages import show_stages
 from rmqlb.cli.results import RESULTS
 from rmqlb.model.finding import Finding
 from rmqlb.model.stage import StageReport

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fuzz.command_lines.options import MADE_UP, NEEDS, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
-from rmqlb.cli.options.shared import NATIVE, SOURCE
+from rmqlb.cli.common.options import NATIVE, SOURCE
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 from tools.manual.values import value_of
 

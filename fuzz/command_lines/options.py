@@ -12,7 +12,7 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.cli.values.events import EXAMPLES
+from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES
 from rmqlb.engine.allocate import NAMES
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import typer
 
 from rmqlb.cli import click
-from rmqlb.cli.boundary import BoundedGroup
+from rmqlb.cli.error_boundary import BoundedGroup
 from rmqlb.cli.given_once import SingleCommand
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -26,7 +26,7 @@ class CommandTree(BoundedGroup):
     Attributes:
         home: the package.
         names: of the commands, in the order of the help; each is a function of its own name in a module of its own
-            name, or a package with an `app` of its own.
+            name, or of the `command` of a package of that name, or a package with an `app` of its own.
     """
 
     home: ClassVar[str]
@@ -72,6 +72,8 @@ def _load(home: str, name: str) -> click.Command:
     module = import_module(f"{home}.{function}")
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
+    if not hasattr(module, function):
+        module = import_module(f"{home}.{function}.command")
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(getattr(module, function))
     command = typer.main.get_command(single)

@@ -27,7 +27,7 @@ COMMANDS = (
 
 
 class _Commands(CommandTree):
-    home = "rmqlb.cli.commands"
+    home = "rmqlb.cli"
     names = COMMANDS
 
 

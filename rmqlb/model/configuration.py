@@ -142,7 +142,7 @@ class Setting(Struct, frozen=True):
     place: Place | None = None
 
 
-class ContextInForce(Struct, frozen=True):
+class ActiveContext(Struct, frozen=True):
     """The context whose source is read.
 
     Attributes:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.cli.gather.secrets import secret_key, security_token
-from rmqlb.cli.options.shared import SourceOptions
+from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.secret_prompts import secret_key, security_token
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ContextInForce, Place, Written
+from rmqlb.model.configuration import ActiveContext, Place, Written
 
 SECRET = Written("env:MQ", Place("config.yaml", 4, "contexts.a.secret"))
 
 
 def options(secret: Written | None = None, *, by_project: bool = False) -> SourceOptions:
-    return SourceOptions(in_force=ContextInForce("a", "rocketmq://h", secret, by_project))
+    return SourceOptions(active_context=ActiveContext("a", "rocketmq://h", secret, by_project))
 
 
 def test_the_environment_goes_before_the_context(monkeypatch: pytest.MonkeyPatch) -> None:

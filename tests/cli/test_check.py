@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.commands.check import check
+from rmqlb.cli.check import check
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import LIMITS
 from rmqlb.views.formats.text import visible

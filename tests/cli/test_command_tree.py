@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rmqlb.cli.common.sections import SECTIONS
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.values.sections import SECTIONS
 from rmqlb.views.report import FORMATS
 from tests.support.replay_remoting import cluster
 from tests.test_golden import BASIC
@@ -196,7 +196,7 @@ def sections_in_views() -> set[str]:
 
 def test_the_sections_offered_are_those_that_views_make() -> None:
     assert {name for names in SECTIONS.values() for name in names} == sections_in_views(), (
-        "rmqlb/cli/values/sections.py lists them"
+        "rmqlb/cli/common/sections.py lists them"
     )
 
 
@@ -204,7 +204,7 @@ def test_the_sections_offered_are_those_that_views_make() -> None:
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint for a table that the result does not have lists those that there are, eight at the most."""
     offered = SECTIONS[name]
-    monkeypatch.setattr("rmqlb.cli.values.sections.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
+    monkeypatch.setattr("rmqlb.cli.common.sections.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")

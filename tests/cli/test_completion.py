@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.values.events import QUALIFIERS
+from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
 from rmqlb.engine.allocate import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.report import FORMATS

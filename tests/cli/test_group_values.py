@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.cli.gather.events import events
-from rmqlb.cli.values import group as group_values
-from rmqlb.cli.values import rollout as rollout_values
-from rmqlb.cli.values import shared as values
-from rmqlb.cli.values.events import EXAMPLES, QUALIFIERS
-from rmqlb.cli.values.strategies import Strategies
+from rmqlb.cli.common import parse as values
+from rmqlb.cli.common.group_simulation import parse as group_values
+from rmqlb.cli.common.group_simulation.expand_events import events
+from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES, QUALIFIERS
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.plan_rollout import parse as rollout_values
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.gather.known_names import MOST_NAMES, remember
+from rmqlb.cli.common.known_names import MOST_NAMES, remember
 from rmqlb.model.group import ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting

@@ -87,9 +87,9 @@ def line_of(key: str, value: Any) -> str:
 def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
     """Write the files, and give flags and environment."""
     context = {"source": "/c"} | ({key: layers[CONTEXT]} if CONTEXT in layers else {})
-    in_force = CONTEXT in layers
+    active_context = CONTEXT in layers
     user = line_of(key, layers[USER]) if USER in layers else ""
-    if in_force:
+    if active_context:
         user += "context: mine\n"
     desk.user(f"{user}contexts:\n  mine: {json.dumps(context)}\n{CONTEXTS}")
     if PROJECT in layers:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.cli.commands.pipeline.asking import plan_for
-from rmqlb.cli.commands.pipeline.options import OnlyOptions, ScheduleOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, ScheduleOptions, WarehouseOptions
+from rmqlb.cli.pipeline.plan import plan_for
 from rmqlb.errors import UsageError
 
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.commands.simulate_rebalance import simulate_rebalance
+from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.values.events import QUALIFIERS
+from rmqlb.cli.simulate_rebalance.command import simulate_rebalance
 from rmqlb.model.group_scenario import TIMER_NAMES
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
 

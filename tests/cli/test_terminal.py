@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rmqlb.cli.output.progress import Progress
+from rmqlb.cli.common.progress import Progress
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.formats.text import width

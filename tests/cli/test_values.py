@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.values.shared import members
+from rmqlb.cli.common.parse import members
 
 
 @pytest.mark.parametrize("from_stdin", [False, True])

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.options.shared import OutputOptions
-from rmqlb.cli.output.look import Look
-from rmqlb.cli.output.terminal import Terminal
-from rmqlb.cli.output.watch import watch
+from rmqlb.cli.common.options import OutputOptions
+from rmqlb.cli.common.snapshot_view import SnapshotView
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.watch import watch
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TriedCondition
@@ -32,19 +32,19 @@ ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 QUICK = ("--watch", "100ms")
 
 
-def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> Look:
+def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> SnapshotView:
     """Rows of a name and a number."""
     items = [{"name": name, "number": number} for name, number in rows]
     report = Report("rmqlb/x", {"rows": items}, (), (), {}, Rows(("name",), items))
-    return Look(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))
+    return SnapshotView(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))
 
 
-def watched(*looks: Look | RmqlbError, rounds: int | None = None) -> Look:
+def watched(*looks: SnapshotView | RmqlbError, rounds: int | None = None) -> SnapshotView:
     """Watch these, one after another; the clock counts the looks and the waits between them."""
     coming = iter(looks)
     ticks = count(1)
 
-    def look() -> Look:
+    def look() -> SnapshotView:
         found = next(coming)
         if isinstance(found, RmqlbError):
             raise found

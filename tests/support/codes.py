@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import rmqlb
 import rmqlb.sources.source
-from rmqlb.cli.boundary import OUTPUT_LOST
+from rmqlb.cli.error_boundary import OUTPUT_LOST
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError
 
@@ -38,7 +38,7 @@ def error_classes() -> dict[str, type[RmqlbError]]:
 
 def used_codes() -> Iterator[Used]:
     """The code of every warning and error."""
-    yield Used("error", OUTPUT_LOST, ExitCode.UNEXPECTED, "cli/boundary.py")
+    yield Used("error", OUTPUT_LOST, ExitCode.UNEXPECTED, "cli/error_boundary.py")
     for each in error_classes().values():
         yield Used("error", each.code, _exit(each), each.__module__)
     for path in sorted(ROOT.rglob("*.py")):

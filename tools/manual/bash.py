@@ -7,7 +7,7 @@ them is ever evaluated, and what is inserted is quoted.
 
 from __future__ import annotations
 
-from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
+from rmqlb.cli.common.known_names import CACHE_IN_SHELL
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import Value, value_of
 

@@ -5,7 +5,7 @@ Names come from the cache (`known_names.py`) and go to `compadd` as words, which
 
 from __future__ import annotations
 
-from rmqlb.cli.gather.known_names import CACHE_IN_SHELL
+from rmqlb.cli.common.known_names import CACHE_IN_SHELL
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import Value, value_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from rmqlb.cli.values import amounts
+from rmqlb.cli.common import amounts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.configuration import (
     ConfigFile,

@@ -22,7 +22,7 @@ from msgspec import Struct
 from rmqlb.cli import click
 from rmqlb.cli.settings.configuration import check_value, context_named, read_configuration
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import Configuration, Context, ContextInForce, Layer, Setting, Value, Written
+from rmqlb.model.configuration import ActiveContext, Configuration, Context, Layer, Setting, Value, Written
 from rmqlb.views.report import FORMATS
 
 _PREFIX = "RMQLB_"
@@ -35,19 +35,20 @@ _TEXTS = ("timeout", "max-size", "map-address")
 _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
-class Settled(Struct, frozen=True):
+class ResolvedOptions(Struct, frozen=True):
     """The options of a command line, each with the layer that set it.
 
     Attributes:
         settings: parameter of the command → what it is; only those that have an environment variable.
-        in_force: the context whose source is read, or None.
-        aside: the line to say when a source puts a context aside that was chosen as close to the command; or None.
+        active_context: the context whose source is read, or None.
+        ignored_context_note: the line to say when a source replaces a context that was chosen on the command line or in
+            the environment; or None.
         configuration: what the files say.
     """
 
     settings: Mapping[str, Setting]
-    in_force: ContextInForce | None
-    aside: str | None
+    active_context: ActiveContext | None
+    ignored_context_note: str | None
     configuration: Configuration
 
     def values(self, line: click.Context) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class Settled(Struct, frozen=True):
         }
 
 
-def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settled:
+def resolve_options(line: click.Context, formats: tuple[str, ...] | None = None) -> ResolvedOptions:
     """What the options are, after all layers.
 
     Args:
@@ -90,8 +91,8 @@ def settle(line: click.Context, formats: tuple[str, ...] | None = None) -> Settl
         settings[name] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
     if {"source", "user"} <= names.keys():
         settings |= _one_user(names["source"], names["user"], settings)
-    in_force = None if context is None else _in_force(context, given, by_project=by_project)
-    return Settled(settings, in_force, _aside(chosen, source), configuration)
+    active_context = None if context is None else _active_context(context, given, by_project=by_project)
+    return ResolvedOptions(settings, active_context, _ignored_context_note(chosen, source), configuration)
 
 
 def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
@@ -147,7 +148,7 @@ def _is_ambient_credential(setting: Setting | None) -> bool:
     return setting is not None and setting.layer == "environment" and setting.key in _CREDENTIALS
 
 
-def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
+def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str | None:
     """Nothing is said of a context that stands in a file, or in the environment while the line names a source."""
     if chosen is None or source is None or chosen.layer not in _GIVEN:
         return None
@@ -156,7 +157,7 @@ def _aside(chosen: Setting | None, source: Setting | None) -> str | None:
     return f"context {chosen.value} is set aside: {source.origin} names the source"
 
 
-def _in_force(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ContextInForce:
+def _active_context(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ActiveContext:
     """The context; without its secret when another account is named."""
     from rmqlb.sources.source_text import user_in
 
@@ -165,7 +166,7 @@ def _in_force(context: Context, given: Mapping[str, Setting | None], *, by_proje
     accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
     is_other = any(name is not None and given_name != name for given_name, name in accounts)
     secret = None if is_other else context.values.get("secret")
-    return ContextInForce(context.name, context.text("source") or "", secret, by_project)
+    return ActiveContext(context.name, context.text("source") or "", secret, by_project)
 
 
 def _key(parameter: click.Parameter) -> str | None:

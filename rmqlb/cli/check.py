@@ -1,0 +1,137 @@
+"""`rmqlb check`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from rmqlb.cli.common.inputs import fetch, settings, source_findings
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import UsageError
+from rmqlb.model.words import counted
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rmqlb.model.checking import CheckReport
+    from rmqlb.model.snapshot import ClusterSnapshot
+
+_FORMATS = ("junit", "sarif")
+
+
+@command
+def check(
+    source: SourceOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    policy: Annotated[
+        str, Option("-p", "--policy", metavar="FILE|-", help="The rules and waivers: YAML or JSON, or - for stdin.")
+    ],
+    today: Annotated[
+        str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
+    ] = None,
+    fail_from: Annotated[
+        str,
+        Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or note."),
+    ] = "error",
+) -> None:
+    """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
+
+    Examples:
+      rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
+
+      rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
+
+      rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
+
+    Besides the common formats there are -o junit (JUnit XML) and -o sarif (SARIF 2.1.0).
+
+    Limits of groups: minMembers, maxOverMean, idle, unowned, multiplyOwned, sharedIds, movedOnMemberLoss,
+    movedOnBrokerLoss, mixedSubscriptions, splitViews, lag, strategies. Of topics: minBrokers, missingMasters.
+
+    A limit that cannot be judged, because something was not seen, is incomplete and never taken for good;
+    so is a rule that no group or topic fits. A violation goes before what is incomplete.
+
+    Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
+    4 incomplete, 5 endpoint unreachable.
+    """
+    from rmqlb.cli.common import amounts
+    from rmqlb.cli.common.strategies import Strategies
+    from rmqlb.engine.allocate import NAMES
+    from rmqlb.engine.check.check import check_policy
+    from rmqlb.model.policy import SEVERITIES
+    from rmqlb.model.snapshot import suggestion
+    from rmqlb.sources.user_files.policy_file import read_policy
+
+    terminal = Terminal("check", output, more_formats=_FORMATS)
+    lowest = next((each for each in SEVERITIES if each == fail_from), None)
+    if lowest is None:
+        raise UsageError(
+            f"--fail-from {fail_from}: no such severity", hint=suggestion("severities", fail_from, SEVERITIES)
+        )
+    if source.source == "-" and policy == "-":
+        raise UsageError("-s - and --policy - both read stdin")
+    strategies = Strategies(strategy_options.inner)
+    day = _today() if today is None else amounts.day(today, "--today")
+    rules = read_policy(policy, NAMES)
+    snapshot = fetch(source, rules.wanted, terminal)
+    with terminal.progress(verb="checking") as progress:
+        report = check_policy(
+            snapshot,
+            rules,
+            day,
+            settings=settings(strategy_options, list(snapshot.routes), strategies),
+            fail_from=lowest,
+            progress=progress,
+        )
+    _show(report, snapshot, terminal)
+    _end(report, terminal)
+
+
+def _today() -> "date":
+    from datetime import datetime
+
+    return datetime.now().astimezone().date()
+
+
+def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:
+    findings = [*report.findings, *source_findings(snapshot)]
+    if terminal.format not in _FORMATS:
+        from rmqlb.views.check.view import check_report
+
+        terminal.show(check_report(report), snapshot, findings)
+        return
+    with terminal.progress(verb="writing") as progress:
+        progress("the result", 0, 0)
+        if terminal.format == "junit":
+            from rmqlb.views.formats.junit import as_junit
+
+            text = as_junit(report, snapshot.taken_at)
+        else:
+            from rmqlb.version import __version__
+            from rmqlb.views.formats.sarif import as_sarif
+
+            text = as_sarif(report, __version__, int(_exit_code(report)))
+    terminal.write(text)
+    terminal.warn(findings)
+
+
+def _exit_code(report: "CheckReport") -> ExitCode:
+    return {"violated": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(report.outcome, ExitCode.OK)
+
+
+def _end(report: "CheckReport", terminal: Terminal) -> None:
+    """Say in a line each what is wrong, and end accordingly."""
+    from rmqlb.model.checking import INCOMPLETE, VIOLATED
+
+    for verdict, suffix in ((VIOLATED, ""), (INCOMPLETE, " could not be judged")):
+        found = [one for one in report.of(verdict) if one.rule.counts_from(report.fail_from)]
+        if found:
+            terminal.say(f"{verdict}: {counted(len(found), 'limit')}{suffix}")
+    if (code := _exit_code(report)) != ExitCode.OK:
+        raise typer.Exit(code)

@@ -1,0 +1,1 @@
+"""What several commands share: options and their values, the reading of sources, what is shown. Imports no command."""

@@ -1,0 +1,55 @@
+"""`--fail-on` of every command: parsed before any work, judged before anything is on stdout, told by the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, parse_condition
+from rmqlb.errors import DataError
+from rmqlb.model.plan import TriedCondition
+
+
+def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
+    """The conditions as typed.
+
+    Raises:
+        UsageError: one is malformed.
+    """
+    return [parse_condition(text, figures) for text in texts]
+
+
+def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
+    """Refuse a condition that nobody can judge, where possible before anything is on stdout.
+
+    One that is met settles the exit code alone.
+
+    Args:
+        tried: the conditions.
+        hint: what to try when one is unknown.
+
+    Raises:
+        DataError: a condition's figure is unknown and no other condition is met.
+    """
+    unknown = next((condition.text for condition in tried if condition.met is None), None)
+    if unknown and not any(condition.met for condition in tried):
+        raise DataError(f"--fail-on {unknown}: the figure is unknown", hint=hint, code="figure-not-seen")
+
+
+def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
+    """Say which conditions are met, and end accordingly."""
+    met = [condition for condition in tried if condition.met]
+    for condition in met:
+        terminal.say(f"condition met: {condition.text} (it is {_figure(condition.value)})")
+    if met:
+        raise typer.Exit(ExitCode.CONDITION)
+
+
+def _figure(value: float | None) -> str:
+    """A figure with all the digits that the comparison saw; a met condition without one has no end."""
+    if value is None:
+        return "without end"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

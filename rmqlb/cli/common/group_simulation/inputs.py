@@ -1,0 +1,255 @@
+"""What `simulate-rebalance` and `plan-rollout` do between their options and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common.amounts import count, duration_us
+from rmqlb.cli.common.group_simulation import parse as values
+from rmqlb.cli.common.group_simulation.expand_events import events as read_events
+from rmqlb.cli.common.group_simulation.options import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
+from rmqlb.cli.common.inputs import (
+    GroupOnTopics,
+    broadcasting_finding,
+    fetch,
+    group_on_topics,
+    pins_are_used,
+    settings,
+    wanted_for,
+)
+from rmqlb.cli.common.options import SourceOptions, StrategyOptions
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assign import Members
+from rmqlb.engine.consume.client_versions import client_version
+from rmqlb.engine.consume.consumer_types import consumer_types
+from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.rates import observed_rates, spread_evenly
+from rmqlb.engine.detect import detect_strategy, drift, must_be_set
+from rmqlb.engine.unowned import nobody_online
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import ConsumerGroup, States
+from rmqlb.model.group_scenario import (
+    CONSUME_FROM_FIRST_OFFSET,
+    CONSUME_FROM_LAST_OFFSET,
+    CONSUME_FROM_TIMESTAMP,
+    Event,
+    GroupScenario,
+    known_consume_from,
+)
+from rmqlb.model.limits import MOST_GROUP_TRIALS
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot
+
+_CONSUME_FROM = {
+    "last": CONSUME_FROM_LAST_OFFSET,
+    "first": CONSUME_FROM_FIRST_OFFSET,
+    "timestamp": CONSUME_FROM_TIMESTAMP,
+}
+RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
+
+
+class Gathered(Struct, frozen=True):
+    """Everything a simulation of a group needs.
+
+    Attributes:
+        snapshot: what the source gave.
+        on_topics: the group with its topics.
+        members: those of the beginning, and how they allocate.
+        scenario: what is simulated.
+        findings: what is worth a warning so far.
+    """
+
+    snapshot: ClusterSnapshot
+    on_topics: GroupOnTopics
+    members: Members
+    scenario: GroupScenario
+    findings: tuple[Finding, ...]
+
+    @property
+    def states(self) -> States:
+        """What was observed of each queue."""
+        return self.on_topics.group.queues if self.on_topics.group else {}
+
+
+def gather(
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    given: str | None,
+    strategies: Strategies,
+    strategy_options: StrategyOptions,
+    happens: EventOptions | None,
+    configured: MemberOptions,
+    seed: int,
+    terminal: Terminal,
+    *,
+    broadcasting_too: bool = True,
+) -> Gathered:
+    """The group and the scenario from the options.
+
+    Args:
+        source: which source.
+        which: which group, topics and members.
+        given: the members' strategy, or None.
+        strategies: those that the options name; events may name more.
+        strategy_options: what the strategy objects were constructed with.
+        happens: the events; None of a command that makes its own.
+        configured: how the members are configured.
+        seed: of all that is random.
+        terminal: shows the progress.
+        broadcasting_too: a broadcasting group is no mistake.
+
+    Raises:
+        UsageError: an option is malformed, or two contradict each other.
+        DataError: the source does not hold the group, its members or a topic.
+        EndpointError: the source cannot be reached.
+    """
+    joins, happens = happens is not None, happens or EventOptions()
+    scenario = _scenario(configured, seed)
+    until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
+    if source.source == "-" and configured.rates_since == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
+    snapshot = fetch(source, wanted_for(source, which), terminal)
+    found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
+    group = found.group
+    broadcasting = happens.broadcasting or found.broadcasting
+    events, more = read_events(happens.event or (), found.client_ids, found.routes, strategies)
+    pins_are_used(strategy_options, strategies)
+    with terminal.progress(verb="looking at") as progress:
+        progress(found.title, 0, 0)
+        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+        members, told = _members(found, given, own, broadcasting=broadcasting)
+    _within(events, until_us, happens.for_)
+    if not found.client_ids and not any(event.kind == "join" for event in events):
+        hint = ("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers"
+        raise nobody_online(found.title, group, hint, ", and none joins" if joins else "")
+    seen = None if found.assumed else group
+    version, of_version = client_version(seen, configured.client)
+    said, said_of = values.consumer_types(configured.consumer_type or ())
+    usual, types, of_types = consumer_types(seen, said, said_of)
+    joining = {event.subject for event in events if event.kind == "join"}
+    values.require_members(said_of, {*found.client_ids, *joining})
+    scenario = replace(
+        scenario,
+        events=events,
+        client_version=version,
+        broadcasting=broadcasting,
+        rates=_rates(source, which, configured, found, snapshot, events, terminal),
+        consume_from=_consume_from(configured.consume_from, group),
+        consumer_type=usual,
+        consumer_types=types,
+        until_us=until_us,
+        all_new=happens.all_new,
+    )
+    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
+    asked = queues, found.client_ids, own
+    checked = () if broadcasting else (*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked))
+    return Gathered(
+        snapshot, found, members, scenario, (*found.findings, *told, *of_version, *of_types, *more, *checked)
+    )
+
+
+def trials_of(options: TrialOptions) -> tuple[int | None, int]:
+    """How many trials, and which of them to look at.
+
+    Raises:
+        UsageError: a number makes no sense, or there is no such trial.
+    """
+    trials = None if options.trials is None else count(options.trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
+    trial = count(options.trial, "--trial", most=MOST_GROUP_TRIALS, least=0)
+    if trials is not None and trial >= trials:
+        raise UsageError(f"--trial {options.trial}: there are the trials 0 to {trials - 1}")
+    return trials, trial
+
+
+def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
+    """What the options alone tell, so that a mistake in them needs no source."""
+    if configured.client is not None:
+        consumer_profile_of(configured.client)
+    return GroupScenario(
+        orderly=configured.orderly,
+        timers=values.timers(configured.timer or ()),
+        latency_us=duration_us(configured.latency, "--latency", zero=True),
+        consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
+        consume_from=_consume_from(configured.consume_from, None),
+        seed=seed,
+    )
+
+
+def _members(
+    found: GroupOnTopics, given: str | None, own: Settings, *, broadcasting: bool
+) -> tuple[Members, list[Finding]]:
+    members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
+    if broadcasting:
+        return members, [broadcasting_finding(found)]
+    real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
+    detected = detect_strategy(given, found.group, found.routes, real)
+    must_be_set(detected.run_by_members, own)
+    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
+    findings = list(detected.findings)
+    if found.group and not found.assumed:
+        findings += drift(found.routes, members, found.group.queues)
+    return members, findings
+
+
+def _within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
+    for event in events:
+        if until_us is not None and event.at_us >= until_us:
+            raise UsageError(
+                f"--event {event.text!r}: not within --for {typed}", hint="leave --for out, or make it longer"
+            )
+
+
+def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:
+    if typed is not None:
+        if typed.lower() not in _CONSUME_FROM:
+            raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
+        return _CONSUME_FROM[typed.lower()]
+    return known_consume_from(group.consume_from_where if group else None)
+
+
+def _rates(
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    configured: MemberOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    events: Sequence[Event],
+    terminal: Terminal,
+) -> Mapping[MessageQueue, float]:
+    """Those that an earlier snapshot shows, and over them those that are said."""
+    said = values.rates(configured.rate or (), [route.topic for route in found.routes])
+    rates = spread_evenly(said, found.routes, events)
+    if configured.rates_since is None:
+        return rates
+    return _rates_since(configured.rates_since, source, which, found, snapshot, terminal) | rates
+
+
+def _rates_since(
+    path: str,
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    terminal: Terminal,
+) -> dict[MessageQueue, float]:
+    option = f"--rates-since {path}"
+    if "://" in path:
+        raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
+    if found.group is None:
+        raise DataError(f"{option}: the source tells nothing of the group, so that no rate follows")
+    group = found.group
+    earlier = fetch(replace(source, source=path), replace(wanted_for(source, which), group=group.group), terminal)
+    return observed_rates(
+        group,
+        earlier.group(group.group),
+        (group.seen.at or snapshot.taken_at, earlier.group(group.group).seen.at or earlier.taken_at),
+        [queue for route in found.routes for queue in route.subscribe_queues()],
+        option,
+    )

@@ -1,0 +1,220 @@
+"""`--event` as it is typed: a verb, who, when, and what else.
+
+    VERB SUBJECT@TIME[, QUALIFIER]…
+
+Rule of this file: the text's form only. Who the subject is, and whether it is there then, is for `group_values`. Client
+ids hold an @, a # or a colon themselves, so that the last @ before the first comma is the one of the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct, field
+
+from rmqlb.cli.common.amounts import duration_us
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
+
+_RESTART = ("down", "by", "ids")
+QUALIFIERS: Mapping[str, tuple[str, ...]] = {
+    "join": ("strategy",),
+    "leave": (),
+    "crash": (),
+    "host-loss": (),
+    "broker-down": ("with",),
+    "broker-loss": ("with",),
+    "broker-up": (),
+    "route-change": (),
+    "pull-stall": (),
+    "freeze": (),
+    "restart": (*_RESTART, "as"),
+    "rolling-restart": (*_RESTART, "every", "at once"),
+    "strategy-change": (*_RESTART, "every", "at once", "order"),
+}
+"""Verb → what may follow its time."""
+
+EXAMPLES: Mapping[str, str] = {
+    "join": "join 10.0.0.9@app@30s or join 2@30s",
+    "leave": "leave 10.0.0.5@app@30s",
+    "crash": "crash 10.0.0.5@app@30s",
+    "host-loss": "host-loss '10.0.0.5@*@30s'",
+    "broker-down": "broker-down broker-a@30s or broker-down broker-a@30s-90s",
+    "broker-loss": "broker-loss broker-a@30s or broker-loss broker-a@30s-90s",
+    "broker-up": "broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one",
+    "route-change": "route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues",
+    "pull-stall": "pull-stall 10.0.0.5@app@30s",
+    "freeze": "freeze 10.0.0.5@app@30s or freeze 10.0.0.5@app@30s-3m",
+    "restart": "restart 10.0.0.5@app@30s, down 15s",
+    "rolling-restart": "rolling-restart *@30s, every 60s, down 15s",
+    "strategy-change": "strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s",
+}
+"""Verb → a text that is right."""
+
+NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"
+"""The pattern of how many go down together."""
+
+_NEEDED = {"restart": ("down",), "rolling-restart": ("every", "down"), "strategy-change": ("every", "down")}
+_WINDOWS = ("broker-down", "broker-loss", "freeze")
+_SAID = {
+    "as": "as ID",
+    "at once": "at once N",
+    "by": "by crash",
+    "down": "down TIME",
+    "every": "every TIME",
+    "ids": "new ids or same ids",
+    "order": "order ID ID …",
+    "strategy": "strategy NAME",
+    "with": "with slaves",
+}
+
+
+class AskedEvent(Struct, frozen=True):
+    """An event as typed, taken apart.
+
+    Attributes:
+        text: as typed.
+        verb: one of `QUALIFIERS`.
+        subject: what stands between the verb and the time.
+        at_us: when.
+        to_us: where its window ends, or None.
+        every_us: from one going down to the next.
+        down_us: how long each is away.
+        at_once: how many go down together.
+        by: how each ends: leave or crash.
+        ids: new or same, when said.
+        others: the qualifiers as, strategy and order, when said.
+        with_slaves: a broker's slaves are meant as well.
+    """
+
+    text: str
+    verb: str
+    subject: str
+    at_us: int
+    to_us: int | None = None
+    every_us: int = 0
+    down_us: int = 0
+    at_once: int = 1
+    by: str = "leave"
+    ids: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    with_slaves: bool = False
+
+    @property
+    def option(self) -> str:
+        """As errors name it."""
+        return f"--event {self.text!r}"
+
+    def wrong(self, why: str, hint: str | None = None) -> UsageError:
+        """The error that says so, with a text that would be right when there is no better hint."""
+        return UsageError(f"{self.option}: {why}", hint=hint or f"write {EXAMPLES[self.verb]}")
+
+
+def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
+    """An event as typed.
+
+    Args:
+        text: the option's value.
+        known: names that are there, of which one may look like a name and a time.
+
+    Raises:
+        UsageError: it is malformed; the hint has one that is not.
+    """
+    head, *rest = text.split(",")
+    verb, more = [*head.split(None, 1), "", ""][:2]
+    verb = verb.lower()
+    if verb not in QUALIFIERS:
+        raise UsageError(
+            f"--event {text!r}: there is no event {verb or 'without a verb'}",
+            hint=suggestion("events", verb, QUALIFIERS),
+        )
+    asked = AskedEvent(text.strip(), verb, "", 0)
+    subject, at, when = (part.strip() for part in more.strip().rpartition("@"))
+    if not at or (more.strip() in known and subject not in known):
+        raise asked.wrong("when?")
+    if not subject:
+        raise asked.wrong("who or what?")
+    start, end = _times(when, asked)
+    said = _qualifiers([part.strip() for part in rest], asked)
+    return AskedEvent(
+        text=asked.text,
+        verb=verb,
+        subject=subject,
+        at_us=start,
+        to_us=end,
+        every_us=_time(said.get("every", "0"), asked),
+        down_us=_time(said["down"], asked, zero=False) if "down" in said else 0,
+        at_once=_at_once(said.get("at once", "1"), asked),
+        by=_one_of("by", said.get("by", "leave"), ("leave", "crash"), asked),
+        ids=said.get("ids"),
+        others={name: value for name, value in said.items() if name in ("as", "strategy", "order")},
+        with_slaves=bool(_one_of("with", said["with"], ("slaves",), asked)) if "with" in said else False,
+    )
+
+
+def _times(when: str, asked: AskedEvent) -> tuple[int, int | None]:
+    if when.startswith("-"):
+        raise asked.wrong("before the start", "times count from the start, 0s")
+    first, dash, second = when.partition("-")
+    start = _time(first, asked)
+    if not dash:
+        return start, None
+    if asked.verb not in _WINDOWS:
+        raise asked.wrong(f"{asked.verb} happens at one time, not from one to another")
+    end = _time(second, asked)
+    if end <= start:
+        raise asked.wrong("the window ends before it starts", "write @FROM-TO with FROM before TO")
+    return start, end
+
+
+def _time(text: str, asked: AskedEvent, *, zero: bool = True) -> int:
+    return duration_us(text.strip(), f"{asked.option}:", zero=zero)
+
+
+def _qualifiers(parts: list[str], asked: AskedEvent) -> dict[str, str]:
+    allowed = QUALIFIERS[asked.verb]
+    said: dict[str, str] = {}
+    for part in parts:
+        name, value = _qualifier(part, asked)
+        if name not in allowed:
+            names = ", ".join(_SAID[each] for each in allowed)
+            raise asked.wrong(
+                f"{part or 'nothing'} cannot follow a comma of {asked.verb}",
+                f"what may follow: {names}" if allowed else f"nothing may: write {EXAMPLES[asked.verb]}",
+            )
+        if not value:
+            raise asked.wrong(f"{name} what?")
+        if name in said:
+            raise asked.wrong(f"{name} is said twice")
+        said[name] = value
+    for name in _NEEDED.get(asked.verb, ()):
+        if name not in said:
+            raise asked.wrong("how long is each away?" if name == "down" else "how long from one to the next?")
+    return said
+
+
+def _qualifier(part: str, asked: AskedEvent) -> tuple[str, str]:
+    """Its name and value: `at once 2` is (at once, 2), `same ids` is (ids, same)."""
+    first, _, rest = part.partition(" ")
+    name, value = first.lower(), rest.strip()
+    if name in ("new", "same"):
+        return ("ids", name) if value.lower() in ("id", "ids") else (part, name)
+    if name == "at":
+        once, _, number = value.partition(" ")
+        return ("at once", number.strip()) if once.lower() == "once" else (part, value)
+    if name == "at-once":
+        raise asked.wrong("at-once?", "write at once 2")
+    return name, value
+
+
+def _at_once(text: str, asked: AskedEvent) -> int:
+    if not re.fullmatch(NUMBER_AT_ONCE, text):
+        raise asked.wrong(f"at once {text}: not a number of consumers", "write at once 2")
+    return int(text)
+
+
+def _one_of(what: str, text: str, names: tuple[str, ...], asked: AskedEvent) -> str:
+    if not re.fullmatch("|".join(names), text.lower()):
+        raise asked.wrong(f"{what} {text}?", f"write {what} {f' or {what} '.join(names)}")
+    return text.lower()

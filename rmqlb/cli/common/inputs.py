@@ -1,0 +1,439 @@
+"""What commands have in common before they call the engine: the snapshot, the group, its topics and members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common import amounts
+from rmqlb.cli.common import parse as values
+from rmqlb.cli.common.known_names import remember
+from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.engine.allocate import is_pinned
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
+from rmqlb.engine.unowned import must_be_listed, nobody_online, proxy_findings, pulled_routes
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
+from rmqlb.model.plan import MovedRange
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
+from rmqlb.model.words import counted
+from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.source_text import is_live
+
+
+class GroupOnTopics(Struct, frozen=True):
+    """A group with its topics and members, ready to be planned.
+
+    Attributes:
+        name: the group's name, or None when the source names none.
+        group: the group as seen, or None.
+        routes: the topics to plan, in the order asked for, else by name.
+        client_ids: its members, duplicates kept.
+        made_up: ids among them that were invented.
+        assumed: the members are not those that the source saw.
+        findings: what is worth a warning so far.
+    """
+
+    name: str | None
+    group: ConsumerGroup | None
+    routes: tuple[TopicRouteData, ...]
+    client_ids: tuple[str, ...]
+    made_up: tuple[str, ...]
+    assumed: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def broadcasting(self) -> bool:
+        """Its consumers read every queue, each for itself."""
+        return self.group is not None and self.group.message_model == BROADCASTING
+
+    @property
+    def title(self) -> str:
+        """The group in a sentence."""
+        return "the group" if self.name is None else f"group {self.name}"
+
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client id → the topics it subscribes to, of the members that say so."""
+        reports = self.group.reports if self.group else {}
+        return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+
+class Reader(Struct, frozen=True):
+    """A source, asked as often as is wanted.
+
+    Attributes:
+        read: gives the wanted parts of it.
+        ask_offsets: what brokers tell a consumer of a group that takes these queues; None where they cannot be asked.
+    """
+
+    read: Callable[[Wanted], ClusterSnapshot]
+    ask_offsets: Callable[[str, Sequence[OffsetQuestion]], States | None]
+
+    def __call__(self, wanted: Wanted) -> ClusterSnapshot:
+        """The wanted parts."""
+        return self.read(wanted)
+
+
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
+    """The wanted parts of the source.
+
+    Args:
+        options: which source.
+        wanted: which parts.
+        terminal: shows the progress.
+        stages: off a terminal, say each stage in a line.
+
+    Raises:
+        UsageError: no source is named, or its options make no sense.
+        DataError: the source does not hold what is wanted.
+        EndpointError: it cannot be reached.
+    """
+    return reader(options, terminal, stages=stages)(wanted)
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Reader:
+    """How to read the source, as often as it is wanted; a secret is asked for once.
+
+    Args and errors: as `fetch`.
+    """
+    if options.source is None:
+        raise UsageError(
+            "no source",
+            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+            code="no-source",
+        )
+
+    @cache
+    def asked_password(user: str) -> str:
+        terminal.pause_progress()
+        return password(user, options)
+
+    @cache
+    def asked_secret_key() -> str:
+        terminal.pause_progress()
+        return secret_key(options)
+
+    access = Access(
+        user=options.user,
+        password=asked_password,
+        ca_file=options.ca_file,
+        timeout=amounts.seconds(options.timeout, "--timeout"),
+        retries=options.retries,
+        max_bytes=amounts.byte_count(options.max_size, "--max-size"),
+        access_key=options.access_key,
+        secret_key=asked_secret_key,
+        security_token=security_token(options),
+        client_cert=options.client_cert,
+        client_key=options.client_key,
+        tls_name=options.tls_name,
+        map_address=tuple(options.map_address or ()),
+    )
+    text, context = options.source, options.active_context
+
+    def read(wanted: Wanted) -> ClusterSnapshot:
+        source = open_source(text, access)
+        if context is not None:
+            terminal.head(f"context {context.name}: {context.source}")
+        elif options.ignored_context_note is not None:
+            terminal.head(options.ignored_context_note)
+        with terminal.progress(stages=stages and is_live(text)) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not terminal.repeating:
+            remember(snapshot, text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    def ask_offsets(group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        with terminal.progress() as progress:
+            return open_source(text, access).ask_offsets(group, questions, progress)
+
+    return Reader(read, ask_offsets)
+
+
+def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
+    """What a plan needs; a live source is only asked for what is named.
+
+    Raises:
+        UsageError: a live source, and neither a group nor members with a topic are named.
+    """
+    if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
+        raise UsageError(
+            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
+        )
+    if options.source == "-" and which.consumers == "@-":
+        raise UsageError("-s - and --consumers @- both read stdin")
+    topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
+    return Wanted(topics, which.group, retry=which.include_retry)
+
+
+def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wanted:
+    """What plans of several groups need, in one reading.
+
+    Args and errors: as `wanted_for`.
+    """
+    wanted = wanted_for(options, each[0])
+    return replace(wanted, group=None, several=tuple(one.group or "" for one in each)) if len(each) > 1 else wanted
+
+
+def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
+    """The group to plan, its topics and members.
+
+    Args:
+        snapshot: what the source gave.
+        which: the group, topics and members as the user says; what is left out comes from the snapshot.
+        broadcasting_too: a broadcasting group is no mistake.
+
+    Raises:
+        DataError: the source does not know the group, its members or a topic.
+        UsageError: it is not clear which group or topic is meant.
+    """
+    consumers = which.consumers
+    seen = _group(snapshot, which.group, consumers)
+    if seen is not None:
+        must_rebalance(seen, broadcasting_too=broadcasting_too)
+        must_be_listed(seen, assumed=consumers is not None)
+        seen = seen.without_foreign_offsets
+    routes, findings = _routes(snapshot, seen, which)
+    if seen is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
+    if seen is not None:
+        routes, left_out = pulled_routes(seen, routes)
+        findings += [*left_out, *proxy_findings(seen), *_subscription(seen, routes)]
+    if consumers is not None:
+        client_ids, invented = values.members(consumers)
+        findings += list(shared_id_findings(client_ids))
+        made_up = client_ids if invented else ()
+    elif seen is None:
+        raise DataError(
+            "the source tells no group's members",
+            hint="name them with --consumers ID,ID,… or @FILE, or a number",
+            code="members-unknown",
+        )
+    else:
+        client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
+        findings += list(member_findings(seen))
+    if made_up:
+        findings.append(Finding("made-up-ids", "the members are made up: real ones have other ids, and sort by them"))
+    sightings = (snapshot.routes[route.topic] for route in routes)
+    findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
+    findings += source_findings(snapshot)
+    findings += (finding for route in routes for finding in unreadable_findings(route))
+    return GroupOnTopics(
+        name=seen.group if seen else which.group,
+        group=seen,
+        routes=routes,
+        client_ids=client_ids,
+        made_up=made_up,
+        assumed=consumers is not None,
+        findings=tuple(findings),
+    )
+
+
+def made_up_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
+    """The warning that goes with invented ids.
+
+    Args:
+        moved: of a plan, how many queues move with the ids in its tables, and with any.
+    """
+    text = "made-up client ids sort behind IP addresses"
+    if moved is None:
+        return Finding("made-up-ids", f"{text}; a real process has another id, and other queues may move")
+    shown, over_places = moved
+    if over_places is None:
+        text = "not the order of client ids decides, but their text"
+    elif over_places.fewest == over_places.most and over_places.complete:
+        return Finding("made-up-ids", f"{text}; wherever the real ones sort, {counted(shown, 'queue')} move")
+    moves = counted(shown, "move")
+    return Finding(
+        "made-up-ids", f"{text}: the tables show {moves} with made-up ones; name the real ones with --add ID"
+    )
+
+
+def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
+    """How the source was read, and what of it could not be: one line for all parts of a kind."""
+    findings = [Finding("note", note) for note in snapshot.notes]
+    kinds: dict[tuple[str, str], list[Unread]] = {}
+    for part in snapshot.unread:
+        is_of_group = part.detail is not None or part.kind == "other"
+        kinds.setdefault((part.kind, part.name if is_of_group else ""), []).append(part)
+    for first, *more in kinds.values():
+        others = f" and {len(more)} more" if more else ""
+        findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}"))
+    return findings
+
+
+def settings(
+    options: StrategyOptions, topics: Sequence[str], strategies: Strategies, group: str | None = None
+) -> Settings:
+    """The strategies' settings from the options.
+
+    Args:
+        options: what the members' strategy objects were constructed with.
+        topics: those that a CONFIG entry without a topic stands for.
+        strategies: those that the options name.
+        group: the group's name, or None.
+
+    Raises:
+        UsageError: an option is malformed, or its file cannot be read.
+        DataError: the file's content is malformed.
+    """
+    config = None
+    if options.config is not None:
+        from rmqlb.sources.user_files.config_lists import read_config_lists
+
+        config = read_config_lists(options.config, topics)
+    return replace(
+        strategies.settings,
+        virtual_nodes=options.virtual_nodes,
+        consumer_idcs=frozenset(options.idc) if options.idc else None,
+        config=config,
+        broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
+        client_zones=values.zones(options.client_zone or (), "--client-zone"),
+        hosts=frozenset(options.host) if options.host else None,
+        pins=_pins(options.pin or (), topics),
+        group=group or "",
+    )
+
+
+def broadcasting_finding(found: GroupOnTopics) -> Finding:
+    """What it means that a group broadcasts."""
+    text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
+    return Finding("broadcasting", text)
+
+
+def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
+    """The error for a strategy where none is asked."""
+    return UsageError(
+        f"{option}: {found.title} is BROADCASTING, and no strategy decides who reads a queue",
+        hint=f"leave {option} out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
+    )
+
+
+def pins_are_used(options: StrategyOptions, strategies: Strategies) -> None:
+    """Refuse `--host` and `--pin` beside strategies that look at no machine: they would not count.
+
+    Raises:
+        UsageError: it is so.
+    """
+    given = "--host" if options.host else "--pin" if options.pin else None
+    if given and not any(is_pinned(name, strategies.settings) for name in strategies.named):
+        raise UsageError(
+            f"{given} counts for the strategies PIN and PIN_OVER_ALL, and none of them is named",
+            hint="write --strategy PIN, or PIN-AVG_BY_CIRCLE around another strategy",
+        )
+
+
+def _pins(texts: Sequence[str], topics: Sequence[str]) -> dict[str, frozenset[str]]:
+    pins = values.pins(texts)
+    unknown = [topic for topic in pins if topic not in topics]
+    if unknown and "*" not in topics:  # which is every topic, of a fleet
+        hint = suggestion("topics", unknown[0], topics)
+        raise UsageError(f"--pin {unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
+    return pins
+
+
+def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -> ConsumerGroup | None:
+    if name is not None:
+        return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)
+    if len(snapshot.groups) > 1 and consumers is None:
+        names = ", ".join(sorted(snapshot.groups)[:8])
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
+    return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _routes(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
+) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
+    retry, untaken = _retry(snapshot, group, which)
+    if which.topic:
+        return _distinct((*(snapshot.route(topic) for topic in which.topic), *retry)), untaken
+    if group is None or group.topics is None:
+        return _distinct((*_only_route(snapshot, group, retry), *retry)), untaken
+    own = retry_topic(group.group)
+    names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
+    findings = untaken + [
+        Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
+        for topic in names
+        if topic not in snapshot.routes and topic != own
+    ]
+    routes = _distinct((*(snapshot.routes[topic].route for topic in names if topic in snapshot.routes), *retry))
+    if not routes:
+        raise _no_route(snapshot, group, names)
+    return routes, findings
+
+
+def _distinct(routes: Iterable[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+    return tuple({route.topic: route for route in routes}.values())
+
+
+def _retry(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
+) -> tuple[list[TopicRouteData], list[Finding]]:
+    """The route of the group's retry topic where it is asked for, or why it is not taken.
+
+    Raises:
+        UsageError: it is not clear of which group.
+    """
+    name = group.group if group is not None else which.group
+    if not which.include_retry:
+        return [], []
+    if name is None:
+        raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
+    topic = retry_topic(name)
+    if group is not None and not group.subscribes_to(topic):
+        why = "it is BROADCASTING" if group.message_model == BROADCASTING else "it pulls"
+        return [], [Finding("not-subscribed", f"--include-retry: group {name} does not subscribe to {topic}: {why}")]
+    if topic not in snapshot.routes:
+        return [], [Finding("no-route", f"--include-retry: the route of {topic} is not in {snapshot.endpoint}")]
+    return [snapshot.routes[topic].route], []
+
+
+def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[str]) -> DataError:
+    """Why none of the group's topics, by these names, can be looked at."""
+    if names:
+        what = f"no route of a topic of group {group.group} is in {snapshot.endpoint}"
+        return DataError(what, hint=suggestion("topics", names[0], snapshot.routes), code="topic-not-found")
+    if group.topics:
+        what, hint = (
+            f"only its retry topic is known of group {group.group}",
+            "--include-retry takes it; or name a topic",
+        )
+    else:
+        what, hint = f"group {group.group} subscribes to no topic", "to see what would be if it did, name a topic"
+    return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
+
+
+def _only_route(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, but: Sequence[TopicRouteData]
+) -> tuple[TopicRouteData, ...]:
+    names = sorted(snapshot.routes.keys() - {route.topic for route in but})
+    if not names and group is not None and group.views == ():
+        raise nobody_online(f"group {group.group}", group, "its topics are not known; name one with --topic")
+    if not names:
+        raise DataError(
+            f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
+        )
+    if len(names) > 1:
+        listed = ", ".join(names[:8])
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {listed}", code="which-topic")
+    return (snapshot.routes[names[0]].route,)
+
+
+def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
+    """Brokers keep the last heartbeat's topics; of members whose subscriptions differ, others may have more."""
+    return [
+        Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
+        for route in routes
+        if group.views != () and not group.subscribes_to(route.topic)
+    ]

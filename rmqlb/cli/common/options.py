@@ -1,0 +1,371 @@
+"""Options that commands share: each group is a frozen value, spread into a command's signature.
+
+A command declares a parameter of such a type; `command` replaces it by the group's options, which Typer then sees as if
+they had been written there, and hands the command the filled-in group.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.click import get_current_context
+from rmqlb.cli.settings.configuration import MOST_RETRIES
+from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import ActiveContext
+from rmqlb.model.limits import MOST_VIRTUAL_NODES
+
+SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
+
+
+class SourceOptions(Struct, frozen=True):
+    """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does."""
+
+    source: Annotated[
+        str | None,
+        Option(
+            "-s",
+            "--source",
+            metavar="URL|FILE|-",
+            envvar="RMQLB_SOURCE",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    context: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="RMQLB_CONTEXT",
+            help="The context whose source is read, instead of the active one; see rmqlb context.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        Option(
+            envvar="RMQLB_USER",
+            help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    password_file: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_PASSWORD_FILE",
+            help="Its first line is the password; mode 0600.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    ca_file: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CA_FILE",
+            help="Trust only the CA certificates in this PEM file.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None
+    timeout: Annotated[
+        str,
+        Option(
+            metavar="TIME",
+            envvar="RMQLB_TIMEOUT",
+            help="Longest wait for one answer: 5s, 800ms, 1m.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = "5s"
+    retries: Annotated[
+        int,
+        Option(
+            min=0,
+            max=MOST_RETRIES,
+            envvar="RMQLB_RETRIES",
+            help="Further tries of a read after a passing fault.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = 2
+    max_size: Annotated[
+        str,
+        Option(
+            metavar="SIZE",
+            envvar="RMQLB_MAX_SIZE",
+            help="Largest dump or answer that is read: 64MB.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = "64MB"
+    map_address: Annotated[
+        list[str] | None,
+        Option(
+            metavar="FROM=TO",
+            envvar="RMQLB_MAP_ADDRESS",
+            help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    access_key: Annotated[
+        str | None,
+        Option(
+            envvar="RMQLB_ACCESS_KEY",
+            help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    secret_key_file: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_SECRET_KEY_FILE",
+            help="The first line is the secret key.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    client_cert: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CLIENT_CERT",
+            help="PEM certificate to show to rocketmqs:// servers.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    client_key: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            envvar="RMQLB_CLIENT_KEY",
+            help="Its PEM key, when that is another file.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    tls_name: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="RMQLB_TLS_NAME",
+            help="The name that every server's certificate bears, when it is not the host's.",
+            rich_help_panel=NATIVE,
+        ),
+    ] = None
+    active_context: ActiveContext | None = None
+    ignored_context_note: str | None = None
+
+
+Topics = Annotated[
+    list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
+]
+Consumers = Annotated[
+    str | None, Option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows.")
+]
+IncludeRetry = Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")]
+Explain = Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")]
+
+
+class GroupOptions(Struct, frozen=True):
+    """Which group, on which topics, with which members."""
+
+    group: Annotated[
+        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+    ] = None
+    topic: Topics = None
+    consumers: Consumers = None
+    include_retry: IncludeRetry = False
+    explain: Explain = False
+
+
+class GroupsOptions(Struct, frozen=True):
+    """Which groups, on which topics, with which members."""
+
+    group: Annotated[
+        list[str] | None,
+        Option("-g", "--group", metavar="GROUP", help="Consumer group; repeatable; may be left out when there is one."),
+    ] = None
+    topic: Topics = None
+    consumers: Consumers = None
+    include_retry: IncludeRetry = False
+    explain: Explain = False
+
+    def each(self) -> tuple[GroupOptions, ...]:
+        """What is asked of each group, each of them once.
+
+        Raises:
+            UsageError: the members of one group are given for several.
+        """
+        names = tuple(dict.fromkeys(self.group or ())) or (None,)
+        if len(names) > 1 and self.consumers is not None:
+            raise UsageError(
+                f"--consumers {self.consumers}: the members of which of {len(names)} groups?",
+                hint="give --consumers with one --group",
+                code="which-group",
+            )
+        return tuple(GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain) for name in names)
+
+
+class StrategyOptions(Struct, frozen=True):
+    """What the members' strategy objects were constructed with."""
+
+    virtual_nodes: Annotated[
+        int,
+        Option(
+            min=0, max=MOST_VIRTUAL_NODES, help="CONSISTENT_HASH: ring entries a consumer.", rich_help_panel=STRATEGY
+        ),
+    ] = 10
+    idc: Annotated[
+        list[str] | None,
+        Option(
+            metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable.", rich_help_panel=STRATEGY
+        ),
+    ] = None
+    config: Annotated[
+        str | None,
+        Option(
+            metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.", rich_help_panel=STRATEGY
+        ),
+    ] = None
+    inner: Annotated[
+        str,
+        Option(
+            metavar="STRATEGY",
+            help="The strategy inside MACHINE_ROOM_NEARBY or PIN(_OVER_ALL).",
+            rich_help_panel=STRATEGY,
+        ),
+    ] = "AVG"
+    broker_zone: Annotated[
+        list[str] | None,
+        Option(
+            metavar="GLOB=ZONE|REGEX",
+            help="MACHINE_ROOM_NEARBY: zone of matching brokers, or a pattern whose group is the zone; repeatable.",
+            rich_help_panel=STRATEGY,
+        ),
+    ] = None
+    client_zone: Annotated[
+        list[str] | None,
+        Option(metavar="GLOB=ZONE|REGEX", help="The same for client ids.", rich_help_panel=STRATEGY),
+    ] = None
+    host: Annotated[
+        list[str] | None,
+        Option(metavar="IP", help="PIN: a machine that takes part; repeatable.", rich_help_panel=STRATEGY),
+    ] = None
+    pin: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TOPIC=IP,…",
+            help="PIN: the machines of one topic; repeatable. Others have those of --host, or all.",
+            rich_help_panel=STRATEGY,
+        ),
+    ] = None
+
+
+class OutputOptions(Struct, frozen=True):
+    """How the result is shown."""
+
+    output: Annotated[
+        str | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            envvar="RMQLB_OUTPUT",
+            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    section: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    no_color: Annotated[
+        bool, Option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.", rich_help_panel=OUTPUT)
+    ] = False
+    no_pager: Annotated[
+        bool, Option("--no-pager", help="Long tables on a terminal at once, without a pager.", rich_help_panel=OUTPUT)
+    ] = False
+    quiet: Annotated[bool, Option("-q", "--quiet", help="No warnings and no progress.", rich_help_panel=OUTPUT)] = False
+    debug: Annotated[
+        bool, Option("--debug", help="Show where an unexpected error comes from.", rich_help_panel=OUTPUT)
+    ] = False
+
+
+def command(
+    function: Callable[..., None] | None = None,
+    *,
+    renamed: Mapping[str, str] | None = None,
+    formats: tuple[str, ...] | None = None,
+    without: Collection[str] = (),
+) -> Callable[..., Any]:
+    """The function with each option group among its parameters spread into single options.
+
+    What neither the line nor the environment sets comes from the configuration files (`layers.py`).
+
+    Args:
+        function: the command.
+        renamed: option of a shared group → its name in this command, where an option of the command's own has it.
+        formats: the only ones that the command can write, the default first, where it cannot write all of them.
+        without: options of a group that this command does not have; they keep their defaults.
+    """
+    if function is None:
+        return partial(command, renamed=renamed, formats=formats, without=without)
+    names = renamed or {}
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
+    fields: dict[str, dict[str, str]] = {}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if name in groups:
+            group = groups[name]
+            shared = group.__module__ == __name__
+            own = {field: option for field, option in _options(group).items() if field not in without}
+            if formats is not None and group is OutputOptions:
+                own["output"] = _helped(own["output"], f"{', '.join(formats)}; default {formats[0]}.")
+            fields[name] = {field: names.get(field, field) if shared else field for field in own}
+            parameters += [option.replace(name=fields[name][field]) for field, option in own.items()]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(function)
+    def spread(**values: Any) -> None:
+        line = get_current_context()
+        settled = resolve_options(line, formats)
+        values |= settled.values(line)
+        for name, group in groups.items():
+            more = (
+                {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
+                if group is SourceOptions
+                else {}
+            )
+            values[name] = group(**{field: values.pop(given) for field, given in fields[name].items()}, **more)
+        function(**values)
+
+    spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del spread.__wrapped__
+    return spread
+
+
+def _helped(option: Parameter, text: str) -> Parameter:
+    """The option with another help; the group's own stays as it is."""
+    kind, info = get_args(option.annotation)
+    info = copy(info)
+    info.help = text
+    return option.replace(annotation=Annotated[kind, info])
+
+
+def _options(group: type[Struct]) -> dict[str, Parameter]:
+    """The group's fields that are options, as parameters; each has a default."""
+    hints = get_type_hints(group, include_extras=True)
+    fields = zip(group.__struct_fields__, group.__struct_defaults__, strict=True)
+    return {
+        field: Parameter(field, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])
+        for field, default in fields
+        if get_origin(hints[field]) is Annotated
+    }

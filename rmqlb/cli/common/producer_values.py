@@ -1,0 +1,214 @@
+"""Option values of `simulate-send` as typed, parsed. Each error names the option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from rmqlb.cli.common.amounts import count, duration_us
+from rmqlb.cli.common.parse import must_differ
+from rmqlb.engine.send import latency as latencies
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.send_scenario import START, STATUSES, Failure, Latency, Moment, Reaction
+from rmqlb.model.snapshot import suggestion
+from rmqlb.sources.user_files.send_inputs import read_latencies, response_code, unknown_kind
+
+_WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
+REFUSED_US = 1000
+HOST_LOSS_US = 120_000_000
+
+
+def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
+    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits.
+
+    Raises:
+        UsageError: one is malformed, no broker fits, its window ends before it starts, or another has the same window.
+    """
+    patterns = [failure(text, brokers, notices) for text in texts]
+    must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
+    return tuple(
+        replace(pattern, broker_name=broker)
+        for text, pattern in zip(texts, patterns, strict=True)
+        for broker in _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
+    )
+
+
+def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
+    """The brokers of that name, or that fit it as a pattern."""
+    fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
+    if not fitting:
+        hint = suggestion("brokers", name, brokers)
+        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
+    return fitting
+
+
+def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
+    """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands.
+
+    Args:
+        text: the option's value.
+        brokers: names that are known, which may hold an @ or a colon.
+        notices: `--nameserver-notices`, or None.
+
+    Raises:
+        UsageError: it is malformed, or the window ends before it starts.
+    """
+    option = f"--fail {text}"
+    name, window, kind = _split_failure(text, brokers)
+    start, end = _window(window, option)
+    reaction = _reaction(kind, option)
+    return Failure(name, reaction, start, end, _notices(notices, reaction))
+
+
+def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:
+    """Name, window, kind; a broker's name may hold an @ or a colon itself."""
+    if text in brokers:
+        return text, None, None
+    known = [broker for broker in brokers if text.startswith((f"{broker}@", f"{broker}:"))]
+    if known:
+        name = max(known, key=len)
+        rest = text[len(name) :]
+        if rest.startswith(":"):
+            return name, None, rest[1:]
+        window, colon, kind = rest[1:].partition(":")
+        return name, window, kind if colon else None
+    rest, colon, kind = text.rpartition(":")
+    if not colon:
+        rest, kind = text, ""
+    name, at, window = rest.rpartition("@")
+    if not at:
+        return rest, None, kind if colon else None
+    return name, window, kind if colon else None
+
+
+def _window(text: str | None, option: str) -> tuple[Moment, Moment | None]:
+    if text is None:
+        return START, None
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{option}: {text} is not a window", hint="write @45s-1m30s, @45s- for from then on, or @#100-#200"
+        )
+    start = _moment(match["from"], option) if match["from"] else START
+    end = _moment(match["to"], option) if match["to"] else None
+    if end is not None:
+        before, after = (start.message, end.message) if end.message is not None else (start.us, end.us)
+        if before is not None and after is not None and after <= before:
+            raise UsageError(f"{option}: the window ends before it starts", hint="write @FROM-TO with FROM before TO")
+    return start, end
+
+
+def _moment(text: str, option: str) -> Moment:
+    if text.startswith("#"):
+        return Moment(message=count(text[1:], f"{option}: message"))
+    return Moment(us=duration_us(text, f"{option}:", zero=True))
+
+
+def _reaction(kind: str | None, option: str) -> Reaction:
+    name, equals, value = (kind if kind is not None else "refused").partition("=")
+    lower = name.lower()
+    if lower == "refused":
+        return Reaction("refused", lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)
+    if lower == "slow":
+        if not equals:
+            raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
+        return Reaction("slow", lower, 0, duration_us(value, f"{option}:"))
+    if equals:
+        raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
+    if lower == "timeout":
+        return Reaction("timeout", lower)
+    if lower in ("read-only", "readonly"):
+        return Reaction("read-only", "read-only")
+    code = response_code(name, option)
+    if code is None:
+        raise unknown_kind(name, option)
+    return Reaction("status" if code[0] in STATUSES else "code", *code)
+
+
+def _notices(text: str | None, reaction: Reaction) -> int | None:
+    """A dead process closes its connection; a silent host is dropped when its registration is two minutes old."""
+    if reaction.kind not in ("refused", "timeout"):
+        return None
+    if text is None:
+        return 0 if reaction.kind == "refused" else HOST_LOSS_US
+    if text.lower() == "never":
+        return None
+    return duration_us(text, "--nameserver-notices", zero=True)
+
+
+def latency_options(
+    texts: Sequence[str], brokers: Sequence[str], topic: str, max_bytes: int
+) -> tuple[Mapping[str, Latency], Latency | None]:
+    """`--latency [BROKER=]SPEC`: of single brokers, and of all others.
+
+    Raises:
+        UsageError: it is malformed, or said twice, or the topic has no such broker.
+        DataError: a file of samples has bad rows.
+    """
+    single: dict[str, Latency] = {}
+    others: Latency | None = None
+    said: list[str] = []
+    about: list[str | None] = []
+    for text in texts:
+        option = f"--latency {text}"
+        name, equals, spec = text.rpartition("=")
+        by_broker = _latency(spec, option, max_bytes)
+        about += [name] if equals else by_broker
+        said += [text] * (len(about) - len(said))
+        if not equals:
+            others = by_broker.pop(None, others)
+            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
+            _must_have(by_broker, brokers, topic, option)
+            continue
+        for broker in _fitting(name, brokers, topic, option):
+            found = by_broker.get(broker, by_broker.get(None))
+            if found is None:
+                raise DataError(f"{option}: there is no row of {broker} in it")
+            single[broker] = found
+    must_differ(said, about, "--latency")
+    return single, others
+
+
+def _must_have(names: Mapping[str | None, object], brokers: Sequence[str], topic: str, option: str) -> None:
+    for name in names:
+        if name is not None and name not in brokers:
+            raise DataError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
+
+
+def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:
+    match = re.fullmatch(r"lognormal\(\s*([^,]+?)\s*,\s*(\d{1,2}(?:\.\d{1,6})?)\s*\)", spec, re.IGNORECASE)
+    if match:
+        return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
+    if spec.startswith("@") or spec.lower().endswith(".csv"):
+        samples = read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
+        return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
+    if not re.match(r"\d", spec):
+        raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
+    return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
+
+
+def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
+    """`BROKER:QUEUE` as a position in the producer's list.
+
+    Raises:
+        UsageError: it is malformed, or not in the list.
+    """
+    broker, colon, number = text.rpartition(":")
+    if not colon or not re.fullmatch(r"\d{1,9}", number):
+        raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {_named(queues[0])}")
+    names = [_named(queue) for queue in queues]
+    wanted = f"{broker}:{int(number)}"
+    if wanted not in names:
+        raise UsageError(
+            f"{option} {text}: not in the producer's list of {len(names)} queues",
+            hint=suggestion("queues", wanted, names),
+        )
+    return names.index(wanted)
+
+
+def _named(queue: MessageQueue) -> str:
+    return f"{queue.broker_name}:{queue.queue_id}"

@@ -1,0 +1,202 @@
+"""The terminal: the one object that writes. Data goes to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rmqlb.cli.common.options import OutputOptions
+from rmqlb.cli.common.progress import Progress
+from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.views.formats.text import visible
+from rmqlb.views.report import FORMATS, Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FOR_PEOPLE = ("table", "plain", "markdown")
+"""The formats that are looked at; programs read the others."""
+_NO_EDGE = 100_000
+"""The width of a pipe: nothing is ever cut or wrapped there."""
+_MANY_ROWS = 500
+"""Fewer are drawn before anybody wonders."""
+
+
+class Terminal:
+    """Where a command's result, warnings and progress go.
+
+    Args:
+        command: the command's name, for the envelope.
+        options: how to show the result.
+        more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
+
+    Attributes:
+        format: what the result is shown in.
+        repeating: set when the command does the same once more: what was said is not said again.
+
+    Raises:
+        UsageError: there is no such format, or `--section` names a table that the command never shows.
+    """
+
+    def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
+        self._command = command
+        self._options = options
+        self.repeating = False
+        self._progress = Progress("silent")
+        self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
+        known = (*FORMATS, *more_formats)
+        if self.format not in known:
+            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
+        if options.section:
+            from rmqlb.cli.common.sections import check_sections
+
+            check_sections(command, options.section)
+
+    def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
+        """Write the result to stdout, and its warnings to stderr unless they are part of the format.
+
+        Raises:
+            UsageError: `--section` names a table that the result does not have.
+        """
+        findings = tuple(findings)
+        chosen = self.chosen(report)
+        with self.progress(verb="writing") as progress:
+            if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
+                progress("the result", 0, 0)
+            text = self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings)
+        if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
+            from rmqlb.cli.common.pager import page
+
+            page(text, self.write, self.warn)
+        else:
+            self.write(text)
+        if self.format not in ("json", "yaml"):
+            self.warn(findings)
+
+    def chosen(self, report: Report) -> Report:
+        """The report with the sections that the user asks for.
+
+        Raises:
+            UsageError: `--section` names a table that the result does not have, or goes with rows.
+        """
+        wanted = tuple(self._options.section or ())
+        if wanted and self.format == "jsonl":
+            raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
+        names = tuple(section.name for section in report.sections)
+        for name in wanted:
+            if name not in names:
+                raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
+        return report.only(wanted)
+
+    def warn(self, findings: Iterable[Finding]) -> None:
+        """Warnings on stderr, one line each."""
+        lines = self.warnings(findings)
+        if lines:
+            sys.stdout.flush()
+            for line in lines:
+                self.say(line)
+
+    def warnings(self, findings: Iterable[Finding]) -> list[str]:
+        """What is said of findings, if anything is."""
+        if self._options.quiet:
+            return []
+        return [
+            f"note: {finding.message}" if finding.code == "note" else f"warning: {finding.message} [{finding.code}]"
+            for finding in findings
+        ]
+
+    def head(self, line: str) -> None:
+        """Where the result comes from, on stderr; JSON and YAML say it themselves."""
+        if not self._options.quiet and not self.repeating and self.format not in ("json", "yaml"):
+            self.say(line)
+
+    def say(self, line: str) -> None:
+        """One line on stderr."""
+        sys.stderr.write(visible(line) + "\n")
+
+    def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
+        """Something to show while a source is read, or other work is done.
+
+        Args:
+            stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
+            verb: what is being done.
+            beside_rows: the result is written meanwhile, and where that is on a terminal, it shows enough.
+        """
+        if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
+            return Progress("silent", verb)
+        self._progress = Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
+        return self._progress
+
+    def pause_progress(self) -> None:
+        """Make room on stderr for something else, such as a question; the next part is shown again."""
+        self._progress.clear()
+
+    def must_redraw_or_stream(self) -> None:
+        """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere.
+
+        Raises:
+            UsageError: another format is asked for.
+        """
+        on_terminal = sys.stdout.isatty()
+        if self._options.output in (None, "json"):
+            self.format = "table" if on_terminal and self._options.output is None else "jsonl"
+        if self.format != "jsonl" and not (self.format == "table" and on_terminal):
+            raise UsageError(
+                f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
+                hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
+            )
+
+    def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
+        """The result in any format but `table`."""
+        if self.format in ("json", "yaml"):
+            from rmqlb.views.formats.machine import as_json, as_yaml, envelope
+
+            value = envelope(report, self._command, snapshot, findings)
+            return as_json(value) if self.format == "json" else as_yaml(value)
+        if self.format == "jsonl":
+            from rmqlb.views.formats.machine import as_json_lines
+
+            return as_json_lines(report.rows.items if report.rows else ())
+        if self.format in ("csv", "tsv"):
+            from rmqlb.views.formats.machine import as_csv
+
+            return as_csv(report.table, "," if self.format == "csv" else "\t")
+        from rmqlb.views.formats.people import as_markdown, as_plain
+
+        return as_markdown(report) if self.format == "markdown" else as_plain(report)
+
+    def write(self, text: str) -> None:
+        """Write a text in the chosen format to stdout."""
+        if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(newline="")
+        sys.stdout.write(text)
+
+    def _drawn(self, report: Report) -> str:
+        """The tables as they would be on the terminal."""
+        from rmqlb.views.formats.people import print_tables
+
+        console = self.console()
+        with console.capture() as capture:
+            print_tables(report, console)
+        return capture.get()
+
+    def console(self) -> Console:
+        """What draws on stdout, as wide and as colourful as it may."""
+        from rich.console import Console
+
+        stream = sys.stdout
+
+        colour = stream.isatty() and not (
+            self._options.no_color
+            or os.environ.get("NO_COLOR")
+            or os.environ.get("TERM") == "dumb"
+            or os.environ.get("FORCE_COLOR") == "0"
+        )
+        arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
+        if not stream.isatty() and "COLUMNS" not in os.environ:
+            arguments["width"] = _NO_EDGE
+        return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)

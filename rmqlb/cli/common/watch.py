@@ -1,0 +1,282 @@
+"""`--watch`: the same look again and again, until the user, a count or a condition ends it.
+
+A look that fails after the first leaves what was seen last in its place, marked as stale with its time, and is tried
+again. On a terminal the screen is redrawn and put back at the end; elsewhere each line is a change:
+
+    {"at": …, "change": "first|added|changed|removed|stale|fresh", "row": …, "was": …, "error": …}
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import FrameType
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from msgspec import Struct
+
+from rmqlb.cli.common.snapshot_view import SnapshotView, met
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import exit_code_of
+from rmqlb.errors import DataError, EndpointError, RmqlbError
+from rmqlb.model.times import utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from rmqlb.views.row_changes import Row
+    from rmqlb.views.shapes.change import ChangeLine
+    from rmqlb.views.shapes.envelope import ErrorData
+
+    Change = Literal["first", "added", "changed", "removed", "stale", "fresh"]
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+class Stale(Struct, frozen=True):
+    """Why what is shown is not of now.
+
+    Attributes:
+        error: what the last look met.
+        tried_at: when.
+    """
+
+    error: RmqlbError
+    tried_at: str
+
+
+class _Display(Protocol):
+    """Where looks are shown."""
+
+    def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
+        """Show the newest look, again if none has come since."""
+
+
+def utc_now() -> str:
+    """This moment as ISO 8601, in whole seconds."""
+    return utc_text(datetime.now(UTC).replace(microsecond=0))
+
+
+def wait_for_next(seconds: float) -> None:
+    """Let time pass, unless nobody reads stdout any more: what never changes would never tell.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+    """
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        time.sleep(seconds)
+        return
+    closed = select.poll()
+    closed.register(descriptor, 0)
+    if closed.poll(seconds * 1000):
+        raise BrokenPipeError
+
+
+def watch(
+    look: Callable[[], SnapshotView],
+    terminal: Terminal,
+    every_s: float,
+    rounds: int | None,
+    *,
+    wait: Callable[[float], None] = wait_for_next,
+    clock: Callable[[], str] = utc_now,
+) -> SnapshotView:
+    """Look again and again.
+
+    Args:
+        look: what the command does once.
+        terminal: where it is shown.
+        every_s: seconds between the end of a look and the next.
+        rounds: how many looks; None is no end.
+        wait: lets so many seconds pass.
+        clock: the moment, as text.
+
+    Returns:
+        The last look that succeeded.
+
+    Raises:
+        RmqlbError: the first or the last look fails, or one that can never succeed.
+    """
+    latest, seen_at = look(), clock()
+    terminal.repeating = True
+    with _display(terminal, every_s) as display:
+        display.show(latest, seen_at, None)
+        stale: Stale | None = None
+        done = 1
+        while not met(latest.tried) and done != rounds:
+            wait(every_s)
+            try:
+                latest, seen_at, stale = look(), clock(), None
+            except (DataError, EndpointError) as error:
+                stale = Stale(error, clock())
+            display.show(latest, seen_at, stale)
+            done += 1
+    if terminal.format == "table":
+        terminal.show(latest.report, latest.snapshot, latest.findings)
+    if stale is not None:
+        raise stale.error
+    return latest
+
+
+@contextmanager
+def _display(terminal: Terminal, every_s: float) -> Iterator[_Display]:
+    if terminal.format == "jsonl":
+        yield _Lines(terminal)
+    elif os.environ.get("TERM", "dumb") == "dumb":
+        yield _Frames(terminal, every_s)
+    else:
+        with _Screen(terminal, every_s) as screen:
+            yield screen
+
+
+class _Lines:
+    """Changes, a line each; warnings on stderr when they are new."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._last: SnapshotView | None = None
+        self._trouble: str | None = None
+
+    def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
+        if stale is not None:
+            if stale.error.message != self._trouble:
+                self._write([_line(stale.tried_at, "stale", error=stale.error)])
+            self._trouble = stale.error.message
+            return
+        from rmqlb.views.row_changes import row_changes
+
+        lines = [_line(seen_at, "fresh")] if self._trouble is not None else []
+        last = self._last
+        if look.report.rows is not None:
+            changes = row_changes(last.report.rows if last else None, look.report.rows)
+            lines += [_line(seen_at, each.change, row=each.row, was=each.was) for each in changes]
+        self._write(lines)
+        self._terminal.warn(finding for finding in look.findings if last is None or finding not in last.findings)
+        self._last, self._trouble = look, None
+
+    def _write(self, lines: list[ChangeLine]) -> None:
+        from rmqlb.views.formats.machine import as_json_lines
+
+        self._terminal.write(as_json_lines(lines))
+        sys.stdout.flush()
+
+
+def _line(
+    at: str, change: Change, *, row: Row | None = None, was: Row | None = None, error: RmqlbError | None = None
+) -> ChangeLine:
+    told: ErrorData | None = None
+    if error is not None:
+        told = {"code": error.code, "message": error.message, "hint": error.hint, "exitCode": int(exit_code_of(error))}
+    return {
+        "at": at,
+        "change": change,
+        "row": None if row is None else dict(row),
+        "was": None if was is None else dict(was),
+        "error": told,
+    }
+
+
+class _Frames:
+    """Tables below one another, for a terminal that cannot be redrawn."""
+
+    def __init__(self, terminal: Terminal, every_s: float) -> None:
+        self._terminal = terminal
+        self._every_s = every_s
+
+    def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
+        sys.stdout.write("\n".join([*self._frame(self._terminal.console(), look, seen_at, stale), "", ""]))
+        sys.stdout.flush()
+
+    def _frame(self, console: Console, look: SnapshotView, seen_at: str, stale: Stale | None) -> list[str]:
+        """The lines of a frame, none wider than the terminal."""
+        from rich.text import Text
+
+        from rmqlb.views.formats.people import print_tables
+        from rmqlb.views.formats.text import visible
+
+        with console.capture() as capture:
+            console.print(Text(f"{seen_at}, every {self._every_s:g}s; Ctrl-C ends", style="dim"))
+            if stale is not None:
+                text = (
+                    f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again every {self._every_s:g}s"
+                )
+                console.print(Text(visible(text), style="bold red"))
+            print_tables(self._terminal.chosen(look.report), console)
+            for line in self._terminal.warnings(look.findings):
+                console.print(Text(visible(line)))
+        return capture.get().splitlines()
+
+
+class _Screen(_Frames):
+    """The terminal's second screen, redrawn in place; the first is back however it ends, and while it is stopped.
+
+    Only this class writes meanwhile. A signal that comes while it does is heeded afterwards.
+    """
+
+    def __enter__(self) -> Self:
+        self._shown: tuple[SnapshotView, str, Stale | None] | None = None
+        self._put_off: int | None = None
+        heeded = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGWINCH: self._heed}
+        if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
+            heeded[signal.SIGTSTP] = self._heed
+        self._before = {number: signal.signal(number, handler) for number, handler in heeded.items()}
+        sys.stdout.write(_ENTER)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown = None
+        with suppress(OSError):  # the terminal may be gone
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
+        self._shown = None
+        self._draw(look, seen_at, stale)
+        self._shown = (look, seen_at, stale)
+        if self._put_off is not None:
+            number, self._put_off = self._put_off, None
+            self._heed(number, None)
+
+    def _heed(self, number: int, _: FrameType | None) -> None:
+        """Draw anew for a terminal of another size; stop with the first screen back, and go on with the second."""
+        if self._shown is None:
+            self._put_off = number
+            return
+        shown, self._shown = self._shown, None
+        if number == signal.SIGTSTP:
+            sys.stdout.write(_LEAVE)
+            sys.stdout.flush()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            signal.signal(number, self._heed)
+            sys.stdout.write(_ENTER)
+        self.show(*shown)
+
+    def _draw(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
+        console = self._terminal.console()
+        lines = self._frame(console, look, seen_at, stale)
+        room = max(console.height, 2)
+        if len(lines) > room:
+            more = len(lines) - room + 1
+            lines = [*lines[: room - 1], f"and {more} more lines: --section shows one table"[: console.width]]
+        body = "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines)
+        sys.stdout.write(f"{_HOME}{body}{_BELOW}")
+        sys.stdout.flush()
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """A signal that ends the process ends it with the screen put back."""
+    raise SystemExit(128 + number)

@@ -1,0 +1,24 @@
+"""`rmqlb config`: what the options are when nothing names them."""
+
+from __future__ import annotations
+
+from rmqlb.cli.command_tree import CommandTree, grouped
+
+COMMANDS = ("show",)
+
+
+class _Config(CommandTree):
+    home = "rmqlb.cli.config"
+    names = COMMANDS
+
+
+app = grouped("config", _Config)
+
+
+@app.callback()
+def config() -> None:
+    """Look at the settings, and at the files and variables they come from.
+
+    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force, the project's
+    .rmqlb.yaml, $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
+    """

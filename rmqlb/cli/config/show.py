@@ -1,0 +1,90 @@
+"""`rmqlb config show`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+import os
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.click import get_current_context
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.settings.configuration import check_value
+from rmqlb.cli.settings.layers import ResolvedOptions, resolve_options
+from rmqlb.model.configuration import ActiveContext, Setting
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
+
+_SECRETS = {"password": "RMQLB_PASSWORD", "secret-key": "RMQLB_SECRET_KEY", "security-token": "RMQLB_SECURITY_TOKEN"}
+_IS_SET = "(set)"
+
+
+@command
+def show(
+    source: SourceOptions,
+    output: OutputOptions,
+    origin: Annotated[
+        bool, Option("--origin", help="Say what set each value: option, variable, file and line.")
+    ] = False,
+) -> None:
+    """Show each setting as a command would use it here; of a secret only that it is set, or where it is.
+
+    Examples:
+      rmqlb config show --origin
+
+      rmqlb config show --context prod --timeout 10s --origin -o json
+
+    Exit codes: 0 done, 2 usage.
+    """
+    from rmqlb.views.config_view import config_report
+
+    terminal = Terminal("config show", output)
+    settled = resolve_options(get_current_context())
+    _check_given(settled)
+    settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
+    settings += _secrets(source.active_context)
+    report = config_report(settings, settled.configuration, origin=origin)
+    path = settled.configuration.user.path or ""
+    snapshot = ClusterSnapshot(
+        "configuration", path, context=source.active_context.name if source.active_context else None
+    )
+    terminal.show(report, snapshot, _findings(settled))
+
+
+def _check_given(settled: ResolvedOptions) -> None:
+    """What the line and the environment say is refused here as elsewhere; a source is shown, not looked at."""
+    for setting in settled.settings.values():
+        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
+            check_value(setting.key, setting.value, setting.origin)
+
+
+def _as_shown(setting: Setting) -> Setting:
+    """The setting; a source that holds a password, which every other command refuses, without it."""
+    if setting.key != "source" or setting.value is None:
+        return setting
+    from msgspec.structs import replace
+
+    from rmqlb.sources.source_text import shown_source
+
+    return replace(setting, value=shown_source(str(setting.value)))
+
+
+def _secrets(context: ActiveContext | None) -> list[Setting]:
+    """Which secrets there are; none is read."""
+    found = []
+    if context is not None and context.secret is not None:
+        place = context.secret.place
+        found.append(Setting("secret", context.secret.value, "context", str(place), place))
+    if context is None or not context.by_project:
+        found += [
+            Setting(key, _IS_SET, "environment", variable)
+            for key, variable in _SECRETS.items()
+            if os.environ.get(variable)
+        ]
+    return found
+
+
+def _findings(settled: ResolvedOptions) -> list[Finding]:
+    return [] if settled.ignored_context_note is None else [Finding("note", settled.ignored_context_note)]

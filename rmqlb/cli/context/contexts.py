@@ -1,0 +1,166 @@
+"""What the commands on contexts share: the options of an endpoint, and the list that each of them shows."""
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.settings.configuration import MOST_RETRIES, check_file, check_value, read_configuration, user_file_path
+from rmqlb.cli.settings.layers import chosen_context
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Value
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
+
+_ENDPOINT = "Endpoint"
+
+
+class EndpointOptions(Struct, frozen=True):
+    """What a context holds; unlike those of other commands, none of them comes from the environment."""
+
+    source: Annotated[
+        str | None,
+        Option(
+            "-s",
+            "--source",
+            metavar="URL|FILE",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a dump file.",
+            rich_help_panel=_ENDPOINT,
+        ),
+    ] = None
+    user: Annotated[str | None, Option(help="Who logs in to the Dashboard.", rich_help_panel=_ENDPOINT)] = None
+    access_key: Annotated[str | None, Option(help="Account of a cluster with ACL.", rich_help_panel=_ENDPOINT)] = None
+    secret: Annotated[
+        str | None,
+        Option(
+            metavar="file:PATH|env:NAME|keyring:SERVICE/USER",
+            help="Where the user's password or the account's secret key is; never the secret itself.",
+            rich_help_panel=_ENDPOINT,
+        ),
+    ] = None
+    ca_file: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Trust only the CA certificates in this PEM file.", rich_help_panel=_ENDPOINT),
+    ] = None
+    client_cert: Annotated[
+        str | None, Option(metavar="FILE", help="PEM certificate to show.", rich_help_panel=_ENDPOINT)
+    ] = None
+    client_key: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Its PEM key, when that is another file.", rich_help_panel=_ENDPOINT),
+    ] = None
+    tls_name: Annotated[
+        str | None,
+        Option(metavar="NAME", help="The name that every server's certificate bears.", rich_help_panel=_ENDPOINT),
+    ] = None
+    map_address: Annotated[
+        list[str] | None,
+        Option(metavar="FROM=TO", help="Reach this address at another; repeatable.", rich_help_panel=_ENDPOINT),
+    ] = None
+    timeout: Annotated[
+        str | None, Option(metavar="TIME", help="Longest wait for one answer.", rich_help_panel=_ENDPOINT)
+    ] = None
+    retries: Annotated[
+        int | None,
+        Option(min=0, max=MOST_RETRIES, help="Further tries of a read.", rich_help_panel=_ENDPOINT),
+    ] = None
+
+
+def values_of(options: EndpointOptions) -> dict[str, Value]:
+    """The values to keep: checked, and paths that mean the same from every folder.
+
+    Raises:
+        UsageError: there is no source, or a value makes no sense.
+    """
+    values: dict[str, Value] = {}
+    for key in ENDPOINT:
+        value = getattr(options, key.name.replace("-", "_"))
+        if value is None or value == []:
+            continue
+        values[key.name] = _kept(
+            key.name, tuple(value) if isinstance(value, list) else value, is_path=key.kind == "path"
+        )
+        check_value(key.name, values[key.name], f"--{key.name}")
+    if "source" not in values:
+        raise UsageError(
+            "no source",
+            hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s",
+            code="no-source",
+        )
+    from rmqlb.sources.source_text import user_in
+
+    named = user_in(str(values["source"]))
+    if named is not None and values.get("user", named) != named:
+        raise UsageError("--user: --source names another user", hint="name one of them only")
+    return values
+
+
+def _kept(name: str, value: Value, *, is_path: bool) -> Value:
+    from rmqlb.sources.user_files.config_file import require_text
+
+    for text in value if isinstance(value, tuple) else (value,):
+        if isinstance(text, str):
+            require_text(text, f"--{name}")
+    if not isinstance(value, str):
+        return value
+    if is_path or (name == "source" and os.path.exists(value)):
+        return os.path.abspath(os.path.expanduser(value))
+    kind, _, path = value.partition(":")
+    if name == "secret" and kind == "file" and path and not path.startswith("~/"):
+        return f"file:{os.path.abspath(path)}"
+    return value
+
+
+def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
+    """Change the user's file, and show the contexts as they are now.
+
+    Args:
+        terminal: where to.
+        change: gives the new content.
+        done: says what was done; `{}` is the file.
+
+    Raises:
+        UsageError: the change cannot be made, or the file is wrong or cannot be written.
+    """
+    from rmqlb.sources.user_files.config_write import change_user_file
+
+    path = user_file_path()
+
+    def checked(config: ConfigFile) -> ConfigFile:
+        check_file(config)
+        return change(config)
+
+    change_user_file(path, checked)
+    show_contexts(terminal, done.format(path))
+
+
+def show_contexts(terminal: Terminal, done: str | None = None) -> None:
+    """The contexts, and which one commands use here.
+
+    Raises:
+        UsageError: a configuration file is wrong.
+    """
+    from rmqlb.views.config_view import contexts_report
+
+    path = user_file_path()
+    configuration = read_configuration()
+    active, findings = active_context(configuration)
+    report = contexts_report(path, configuration.user, active, done)
+    terminal.show(report, ClusterSnapshot("configuration", path), findings)
+
+
+def active_context(configuration: Configuration) -> tuple[str | None, list[Finding]]:
+    """The context that commands use here, and what is worth saying of the choice."""
+    chosen, config = chosen_context(configuration), configuration.user
+    if chosen is None:
+        return None, []
+    name = str(chosen.value)
+    if name not in config.contexts:
+        return None, [Finding("no-such-context", f"{chosen.origin}: there is no context {name[:80]!r}")]
+    own = config.values.get("context")
+    if chosen.layer == "user file" or (own is not None and own.value == name):
+        return name, []
+    return name, [Finding("note", f"here {chosen.origin} chooses context {name}")]

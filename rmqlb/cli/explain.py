@@ -1,0 +1,45 @@
+"""`rmqlb explain`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from typer import Argument
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.terminal import FOR_PEOPLE, Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+
+
+@command
+def explain(
+    *,
+    code: Annotated[
+        str | None,
+        Argument(metavar="[CODE]", help="Of a warning or an error, or an exit code; without it all are listed."),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Explain a warning, an error or an exit code: what it means, why it is so, and what to do.
+
+    The code of a warning or an error stands in brackets at the end of its line. Nothing is asked of any server.
+
+    Examples:
+      rmqlb explain shared-client-id
+
+      rmqlb explain 4 -o json
+
+    Exit codes: 0 done, 2 there is no such code.
+    """
+    from rmqlb.views.explanations import explanation_report, explanations
+
+    terminal = Terminal("explain", output)
+    catalogue = explanations()
+    wanted = None if code is None else code.strip().removeprefix("[").removesuffix("]").lower()
+    if wanted is not None and wanted not in catalogue:
+        raise UsageError(f"there is no code {code}", hint=suggestion("codes", wanted, catalogue))
+    codes = catalogue if wanted is None else (wanted,)
+    report = explanation_report(codes, catalogue, for_people=terminal.format in FOR_PEOPLE)
+    terminal.show(report, ClusterSnapshot("built-in", "rmqlb"), ())

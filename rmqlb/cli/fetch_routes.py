@@ -1,0 +1,170 @@
+"""`rmqlb fetch-routes`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+from typer import Option
+
+from rmqlb.cli.common.inputs import fetch, source_findings
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.output_files import write_whole
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
+from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.model.words import counted
+
+_FORMATS = ("json", "yaml", "jsonl")
+
+
+@command(formats=_FORMATS, without=("no_pager", "section"))
+def fetch_routes(
+    source: SourceOptions,
+    output: OutputOptions,
+    topic: Annotated[
+        list[str] | None, Option("-t", "--topic", metavar="GLOB", help="Only these topics; repeatable.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
+    ] = None,
+    system: Annotated[bool, Option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    to: Annotated[
+        str | None, Option(metavar="FILE", help="Write to this file, whole or not at all, instead of stdout.")
+    ] = None,
+    redact: Annotated[
+        bool,
+        Option(
+            "--redact",
+            help="Replace all names and addresses by others that sort as they do, so that the owners stay the same.",
+        ),
+    ] = False,
+    redact_map: Annotated[
+        str | None,
+        Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600."),
+    ] = None,
+) -> None:
+    """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
+
+    What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
+    topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
+
+    Examples:
+      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json
+
+      rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
+
+      rmqlb fetch-routes -s examples/cluster.json --redact
+
+      rmqlb fetch-routes -s examples/cluster.json -o jsonl
+
+    Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it deals queues out
+    to other members then; every other strategy gives each queue to the same one.
+
+    Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
+    """
+    output = replace(output, output=output.output or "json")
+    if output.output not in _FORMATS:
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
+    if redact_map is not None and (not redact or redact_map == "-"):
+        raise UsageError(
+            "--redact-map - would show the names" if redact else "--redact-map without --redact",
+            hint="name a file that stays with you",
+        )
+    terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
+    everything = Everything(tuple(topic or ()), tuple(group or ()), system)
+    snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    for name in _missing(everything.topics, snapshot.routes):
+        hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
+        raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")
+    for name in _missing(everything.groups, snapshot.groups):
+        hint = suggestion("groups", name, snapshot.groups) if snapshot.groups else None
+        raise DataError(f"--group {name}: it is not in {snapshot.endpoint}", hint=hint, code="group-not-found")
+    topics, groups = tuple(snapshot.routes), tuple(snapshot.groups)
+    snapshot = replace(
+        snapshot,
+        routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
+        groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
+    )
+    in_vain = [
+        *_fits_nothing("topics", everything.topics, snapshot.routes, topics, told=not redact),
+        *_fits_nothing("groups", everything.groups, snapshot.groups, groups, told=not redact),
+    ]
+    if redact:
+        with terminal.progress(verb="renaming") as progress:
+            progress("everything", 0, 0)
+            snapshot = _redacted(snapshot, redact_map)
+    findings = [*source_findings(snapshot), *in_vain]
+    with terminal.progress(verb="writing") as progress:
+        progress("the snapshot", 0, 0)
+        text = _text(snapshot, findings, terminal)
+    if to is None or to == "-":
+        terminal.write(text)
+    else:
+        write_whole(to, text, "--to")
+        written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
+        terminal.say(f"{written} written to {to}")
+    terminal.warn(findings)
+    if snapshot.unread:
+        terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
+        raise typer.Exit(ExitCode.DATA)
+
+
+def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
+    """The snapshot under new names, which are written to a file that only the user can open."""
+    from rmqlb.engine.redact.redact import redact
+
+    redacted, names = redact(snapshot)
+    if path is not None:
+        import msgspec
+
+        from rmqlb.views.formats.machine import as_json
+
+        write_whole(
+            path, as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)}), "--redact-map", mode=0o600
+        )
+    return redacted
+
+
+def _missing(globs: Collection[str], names: Collection[str]) -> list[str]:
+    """The names that are not there; a pattern may fit nothing."""
+    return [name for name in globs if name not in names and not any(char in name for char in "*?[")]
+
+
+def _fits_nothing(
+    kind: str, globs: Collection[str], names: Collection[str], present: Collection[str], *, told: bool
+) -> list[Finding]:
+    """A warning for each pattern in vain, which is told or not; what is present besides the names was left out."""
+    is_own = {"topics": is_system_topic, "groups": is_system_group}[kind]
+    findings = []
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            left_out = is_own(glob) or any(fnmatchcase(name, glob) for name in present)
+            but = "; RocketMQ's own are left out without --system" if left_out else ""
+            findings.append(Finding("fits-nothing", f"none of the {kind} fits {glob if told else 'a pattern'}{but}"))
+    return findings
+
+
+def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
+    """The snapshot in the chosen format."""
+    from rmqlb.sources.formats.snapshot_file import to_document
+    from rmqlb.views.formats.machine import as_json_lines, envelope
+    from rmqlb.views.report import Report
+
+    def report(part: ClusterSnapshot) -> Report:
+        return Report("rmqlb/snapshot", to_document(part), (), (), {})
+
+    if terminal.format != "jsonl":
+        return terminal.text(report(snapshot), snapshot, findings)
+    lines = (
+        envelope(report(part), "fetch-routes", part, findings if n == 0 else ())
+        for n, part in enumerate(snapshot.parts())
+    )
+    return as_json_lines(lines)

@@ -1,1 +1,0 @@
-"""From options to what the engine takes: a source asked, a group found, a scenario put together."""

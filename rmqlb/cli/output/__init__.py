@@ -1,1 +1,0 @@
-"""What leaves the program: the terminal, the pager, files, looks that repeat, and the exit code of a condition."""

@@ -1,0 +1,39 @@
+"""`rmqlb pipeline`: a whole fleet on Spark, stage by stage.
+
+Rules of this folder: a command's module imports nothing of Spark before the command runs; what its options say becomes
+a `Plan` (`asking.py`), which the stages are run with (`running.py`).
+"""
+
+from __future__ import annotations
+
+from rmqlb.cli.command_tree import CommandTree, grouped
+
+COMMANDS = (
+    "generate",
+    "ingest",
+    "allocate",
+    "score",
+    "what-if",
+    "producers",
+    "history",
+    "report",
+    "run",
+)
+
+
+class _Stages(CommandTree):
+    home = "rmqlb.cli.pipeline"
+    names = COMMANDS
+
+
+app = grouped("pipeline", _Stages)
+
+
+@app.callback()
+def pipeline() -> None:
+    r"""Judge a whole fleet of groups and topics on Spark, stage by stage.
+
+    Every group under every strategy, after every change, with every broker lost; every topic's producers; and how
+    ownership moved from snapshot to snapshot. Each stage reads and writes tables in a warehouse, a folder of Parquet
+    files; run does them all. It needs the extra packages of rmqlb\[pipeline].
+    """

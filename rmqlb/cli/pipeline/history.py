@@ -1,0 +1,31 @@
+"""`rmqlb pipeline history`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+
+
+@command
+def history(
+    *,
+    only: OnlyOptions,
+    where: WarehouseOptions,
+    spark: SparkOptions,
+    output: OutputOptions,
+) -> None:
+    """Follow ownership over all snapshots: sessions, moves a day, flapping groups, churn, skew.
+
+    Reads what ingest wrote; writes the tables sessions, moves, flapping, churn and trend.
+
+    Examples:
+      rmqlb pipeline history -w warehouse --only cluster=east
+
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    """
+    from rmqlb.cli.pipeline.plan import plan_for
+    from rmqlb.cli.pipeline.run_stages import run_stages
+
+    plan = plan_for(where, only)
+    run_stages("pipeline history", ("history",), plan, where, spark, output)

@@ -1,0 +1,46 @@
+"""`rmqlb pipeline ingest`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from typer import Argument, Option
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+
+
+@command
+def ingest(
+    *,
+    paths: Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns, URLs.", show_default=False)],
+    cluster: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="The cluster that they are of; default: cluster=NAME in the path, else its brokers' cluster.",
+        ),
+    ] = None,
+    only: OnlyOptions,
+    where: WarehouseOptions,
+    spark: SparkOptions,
+    output: OutputOptions,
+) -> None:
+    """Read snapshots and routes into typed tables; what cannot be read goes to the table quarantine.
+
+    A path is a file, a folder, a pattern or a URL that Spark knows, of rmqlb's snapshots (JSON, YAML, JSON lines, gzip)
+    or of raw routes. What was ingested before is known again by its content and changes nothing.
+
+    Examples:
+      rmqlb pipeline ingest -w warehouse dumps/
+
+      rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
+
+    Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 the master cannot be reached.
+    """
+    from rmqlb.cli.pipeline.plan import plan_for
+    from rmqlb.cli.pipeline.run_stages import run_stages
+
+    plan = plan_for(where, only, inputs=tuple(paths), cluster=cluster)
+    run_stages("pipeline ingest", ("ingest",), plan, where, spark, output)

@@ -1,0 +1,103 @@
+"""What options say, as a `Plan`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from rmqlb.cli.common import amounts
+from rmqlb.cli.common import producer_values as send_values
+from rmqlb.cli.common.inputs import pins_are_used, settings
+from rmqlb.cli.common.options import StrategyOptions
+from rmqlb.cli.common.parse import must_differ
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.pipeline.options import (
+    AsOfOptions,
+    OnlyOptions,
+    ScheduleOptions,
+    StrategiesOptions,
+    WarehouseOptions,
+)
+from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+from rmqlb.errors import UsageError
+from rmqlb.model.send_scenario import Failure
+from rmqlb.pipeline.only import parse_only
+from rmqlb.pipeline.plan import EVERY_TOPIC, Plan
+from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
+
+_MOST_TRIALS = 100_000
+
+
+def plan_for(
+    where: WarehouseOptions,
+    only: OnlyOptions,
+    as_of: AsOfOptions | None = None,
+    strategies: StrategiesOptions | None = None,
+    strategy_options: StrategyOptions | None = None,
+    schedule: ScheduleOptions | None = None,
+    **rest: Any,
+) -> Plan:
+    """The plan.
+
+    Args:
+        where: whether to write anew.
+        only: which part of the fleet.
+        as_of: which snapshots.
+        strategies: which strategies.
+        strategy_options: what they are constructed with.
+        schedule: what the producers are put through.
+        rest: further attributes of the plan.
+
+    Raises:
+        UsageError: an option is malformed.
+        DataError: a file that an option names is.
+    """
+    changes = dict(rest)
+    if as_of is not None and as_of.as_of is not None:
+        changes["as_of"] = amounts.day(as_of.as_of, "--as-of")
+    if strategies is not None and strategy_options is not None:
+        changes |= _strategies(strategies, strategy_options)
+    if schedule is not None:
+        changes |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
+    return Plan(only=parse_only(only.only or ()), force=where.force, **changes)
+
+
+def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:
+    """The strategies by full name, each once, with what they are constructed with."""
+    asked = Strategies(options.inner)
+    named = [asked.name(name) for name in which.strategy or WITHOUT_SETTINGS]
+    names = tuple(dict.fromkeys(full_name(name, asked.settings) for name in named))
+    nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
+    if nearby and not (options.broker_zone and options.client_zone):
+        raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
+    pins_are_used(options, asked)
+    own = settings(options, [EVERY_TOPIC], asked)
+    return {"strategies": names, "settings": own, "settings_text": repr((options, own.config, asked.sources))}
+
+
+def _schedule(options: ScheduleOptions) -> SendSchedule:
+    """The schedule; without `--fail` each broker dies in turn."""
+    failing = tuple(send_values.failure(text, (), options.nameserver_notices) for text in options.fail or ())
+    must_differ(options.fail or (), [(each.broker_name, each.start, each.end) for each in failing], "--fail")
+    scenario = replace(
+        LOAD,
+        client_version=options.client,
+        latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
+        threads=options.threads,
+        retries=options.retries,
+        timeout_ms=amounts.whole_ms(options.timeout, "--timeout"),
+        seed=options.seed,
+        rate=amounts.rate(options.rate, "--rate"),
+        duration_us=amounts.duration_us(options.for_, "--for"),
+    )
+    trials = amounts.count(options.trials, "--trials", most=_MOST_TRIALS, least=2)
+    if not failing:
+        failing = (_dies(options.nameserver_notices),)
+    schedule = SendSchedule(scenario, failing, in_turn=options.each or not options.fail, trials=trials)
+    check_schedule(schedule)
+    return schedule
+
+
+def _dies(notices: str | None) -> Failure:
+    return DIES if notices is None else send_values.failure("*@30s-", (), notices)

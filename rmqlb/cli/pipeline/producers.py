@@ -1,0 +1,41 @@
+"""`rmqlb pipeline producers`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.pipeline.options import (
+    AsOfOptions,
+    OnlyOptions,
+    ScheduleOptions,
+    SparkOptions,
+    WarehouseOptions,
+)
+
+
+@command
+def producers(
+    *,
+    only: OnlyOptions,
+    as_of: AsOfOptions,
+    schedule: ScheduleOptions,
+    where: WarehouseOptions,
+    spark: SparkOptions,
+    output: OutputOptions,
+) -> None:
+    """Simulate what the producers of every topic send while brokers fail, many trials each.
+
+    Reads what ingest wrote; writes the tables sends and send_shares.
+
+    Examples:
+      rmqlb pipeline producers -w warehouse
+
+      rmqlb pipeline producers -w warehouse --fail 'broker-b@30s-' --rate 100 --for 2m --trials 1000
+
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    """
+    from rmqlb.cli.pipeline.plan import plan_for
+    from rmqlb.cli.pipeline.run_stages import run_stages
+
+    plan = plan_for(where, only, as_of, schedule=schedule)
+    run_stages("pipeline producers", ("producers",), plan, where, spark, output)

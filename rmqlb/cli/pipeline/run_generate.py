@@ -1,0 +1,28 @@
+"""What `pipeline generate` does with its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rmqlb.cli.common import amounts
+from rmqlb.cli.common.options import OutputOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.made_up.generate import generate
+from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.views.fleet_view import fleet_report
+
+
+def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> None:
+    """Write the fleet and show its summary.
+
+    Raises:
+        UsageError: the numbers contradict each other, or the folder cannot be written.
+    """
+    terminal = Terminal("pipeline generate", output)
+    first = amounts.day(shape["first"], "--first")
+    with terminal.progress(verb="writing") as progress:
+        summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
+    terminal.show(fleet_report(msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())

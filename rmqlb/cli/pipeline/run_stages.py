@@ -1,0 +1,94 @@
+"""How every stage command runs: a Spark session, the stages one after the other, and their summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rmqlb.cli.common.options import OutputOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.pipeline.options import SparkOptions, WarehouseOptions
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.stage import StageReport
+from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.spark.progress import StageProgress
+from rmqlb.pipeline.spark.session import spark_session
+from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
+from rmqlb.pipeline.stages import STAGES, Run
+from rmqlb.pipeline.warehouse import Warehouse
+from rmqlb.views.pipeline_view import pipeline_report
+
+_LOG = "spark.log"
+
+
+def run_stages(
+    command: str,
+    stages: Sequence[str],
+    plan: Plan,
+    where: WarehouseOptions,
+    spark_options: SparkOptions,
+    output: OutputOptions,
+) -> None:
+    """Run stages and show what they have done.
+
+    Args:
+        command: the command's name, for the envelope.
+        stages: their names.
+        plan: what is asked for.
+        where: the warehouse.
+        spark_options: on which Spark.
+        output: how the summary is shown.
+
+    Raises:
+        UsageError: there is no warehouse named, no Java, or an option makes no sense.
+        DataError: a table that a stage needs is not there, or nothing is there to ingest.
+        EndpointError: the master cannot be reached.
+    """
+    terminal = Terminal(command, output)
+    settings = SessionSettings(master=spark_options.master, conf=parse_conf(spark_options.conf or ()))
+    folder = _folder(where, must_be_there="ingest" not in stages)
+    settings = replace(settings, log_file=spark_options.log_file or os.path.join(folder, _LOG))
+    done: list[StageReport] = []
+    with terminal.progress(stages=True, verb="running") as progress:
+        progress("on Spark", 0, 0)
+        with spark_session(settings) as spark:
+            run = Run(spark, Warehouse(folder), plan)
+            for name in stages:
+                progress(name, 0, 0)
+                with StageProgress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
+                    done.append(STAGES[name](run))
+    show_stages(terminal, folder, done)
+
+
+def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) -> None:
+    """Show what stages have done.
+
+    Args:
+        terminal: where.
+        folder: the warehouse.
+        done: in the order in which they ran.
+
+    Raises:
+        UsageError: `--section` names a table that the result does not have.
+    """
+    findings = [finding for report in done for finding in report.findings]
+    terminal.show(pipeline_report(folder, done), ClusterSnapshot("warehouse", folder), findings)
+
+
+def _folder(where: WarehouseOptions, *, must_be_there: bool) -> str:
+    if not where.warehouse:
+        raise UsageError(
+            "no warehouse", hint="name its folder with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
+        )
+    folder = os.path.abspath(where.warehouse)
+    if must_be_there and not os.path.isdir(folder):
+        raise DataError(
+            f"there is no warehouse {where.warehouse}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
+        )
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--warehouse {where.warehouse}: {error.strerror or error}", code="cannot-write") from None
+    return folder

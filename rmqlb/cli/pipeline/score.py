@@ -1,0 +1,31 @@
+"""`rmqlb pipeline score`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+
+
+@command
+def score(
+    *,
+    only: OnlyOptions,
+    where: WarehouseOptions,
+    spark: SparkOptions,
+    output: OutputOptions,
+) -> None:
+    """Judge each group under each strategy: queues and lag a member, skew, idle, unowned, drift.
+
+    Reads what allocate wrote; writes the tables loads and scores.
+
+    Examples:
+      rmqlb pipeline score -w warehouse
+
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    """
+    from rmqlb.cli.pipeline.plan import plan_for
+    from rmqlb.cli.pipeline.run_stages import run_stages
+
+    plan = plan_for(where, only)
+    run_stages("pipeline score", ("score",), plan, where, spark, output)

@@ -1,0 +1,57 @@
+"""`rmqlb schema`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from msgspec.structs import replace
+from typer import Argument
+
+from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+
+
+@command
+def schema(
+    *,
+    of: Annotated[
+        list[str] | None,
+        Argument(metavar="[COMMAND]", help="A command, or the name of a result; without it all are listed."),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Print the JSON Schema (2020-12) of what a command prints with -o json.
+
+    A schema comes as JSON unless another format is asked for: -o yaml is the same, the others list its keys.
+
+    Examples:
+      rmqlb schema
+
+      rmqlb schema plan-rebalance
+
+      rmqlb schema rmqlb/snapshot -o table
+
+    Exit codes: 0 done, 2 there is no such result.
+    """
+    from rmqlb.cli.results import RESULTS, known_names, result_of
+    from rmqlb.views.formats.machine import as_json, as_yaml
+    from rmqlb.views.json_schema import json_schema
+    from rmqlb.views.schema_view import keys_report, schemas_report
+
+    here = ClusterSnapshot("built-in", "rmqlb")
+    if not of:
+        Terminal("schema", output).show(schemas_report(RESULTS), here, ())
+        return
+    name = " ".join(of)
+    result = result_of(name)
+    if result is None:
+        raise UsageError(f"there is no result {name}", hint=suggestion("results", name, known_names()))
+    terminal = Terminal("schema", replace(output, output=output.output or "json"))
+    wanted = json_schema(result)
+    if terminal.format in ("json", "yaml"):
+        terminal.write(as_json(wanted) if terminal.format == "json" else as_yaml(wanted))
+    else:
+        terminal.show(keys_report(wanted), here, ())

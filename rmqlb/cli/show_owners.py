@@ -1,0 +1,102 @@
+"""`rmqlb show-owners`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from functools import partial
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.common.each_group import look_at_each
+from rmqlb.cli.common.inputs import (
+    broadcasting_finding,
+    group_on_topics,
+    no_strategy,
+    pins_are_used,
+    reader,
+    settings,
+    wanted_for_each,
+)
+from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.show_or_watch import check_watch, show
+from rmqlb.cli.common.snapshot_view import SnapshotView
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.model.snapshot import ClusterSnapshot
+
+
+@command
+def show_owners(
+    source: SourceOptions,
+    groups: GroupsOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    watching: WatchOptions,
+    strategy: Annotated[
+        list[str] | None,
+        Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."),
+    ] = None,
+) -> None:
+    """Show which consumer owns each queue under each strategy, beside who owns it now.
+
+    Examples:
+      rmqlb show-owners -s examples/cluster.json --group order-svc
+
+      rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
+
+      rmqlb show-owners -s examples/cluster.json -g order-svc -g bill-svc --strategy AVG
+
+    Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.strategies import Strategies
+    from rmqlb.engine.allocate import WITHOUT_SETTINGS
+    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+    from rmqlb.engine.assign import Members
+    from rmqlb.engine.detect import not_shown
+    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.owners import owners_by_strategy
+    from rmqlb.engine.unowned import nobody_online
+    from rmqlb.views.owners_view import owners_of_groups, owners_report
+
+    terminal = Terminal("show-owners", output, more_formats=("jsonl",))
+    check_watch(watching, source, groups.consumers, terminal)
+    each = groups.each()
+    strategies = Strategies(strategy_options.inner)
+    names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
+    pins_are_used(strategy_options, strategies)
+    wanted = wanted_for_each(source, each)
+    read = reader(source, terminal)
+
+    def one(snapshot: ClusterSnapshot, which: GroupOptions) -> SnapshotView:
+        found = group_on_topics(snapshot, which, broadcasting_too=True)
+        if found.broadcasting and strategy:
+            raise no_strategy("--strategy", found)
+        if not found.client_ids:
+            raise nobody_online(found.title, found.group, "name consumers with --consumers")
+        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+        shown = names[:1] if found.broadcasting else names
+        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
+        states = found.group.queues if found.group else {}
+        with terminal.progress(verb="dealing out") as progress:
+            progress(f"the queues of {found.title}", 0, 0)
+            report = owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=which.explain)
+            drawn = owners_report(report)
+        reporting = None if found.assumed or found.broadcasting or strategy else found.group
+        findings = [
+            *found.findings,
+            *([broadcasting_finding(found)] if found.broadcasting else ()),
+            *custom_findings(names, report.queues, found.client_ids, own),
+            *pin_findings(names, report.queues, found.client_ids, own),
+            *(() if reporting is None else not_shown(reporting, names)),
+        ]
+        if which.explain:
+            findings += sort_findings(found.client_ids, "client ids")
+            findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
+        return SnapshotView(drawn, snapshot, tuple(findings))
+
+    def look() -> SnapshotView:
+        snapshot = read(wanted)
+        return look_at_each(each, partial(one, snapshot), owners_of_groups)
+
+    show(look, watching, terminal)

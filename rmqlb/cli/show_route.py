@@ -1,0 +1,59 @@
+"""`rmqlb show-route`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.common.inputs import reader, source_findings
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.show_or_watch import check_watch, show
+from rmqlb.cli.common.snapshot_view import SnapshotView
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.errors import DataError
+from rmqlb.model.snapshot import Wanted
+
+
+@command
+def show_route(
+    source: SourceOptions,
+    output: OutputOptions,
+    watching: WatchOptions,
+    topic: Annotated[
+        list[str] | None,
+        Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source."),
+    ] = None,
+) -> None:
+    """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
+
+    Examples:
+      rmqlb show-route -s examples/cluster.json --topic Skewed
+
+      rmqlb show-route -s examples/cluster.json -o json --section brokers
+
+    Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
+    """
+    from rmqlb.engine.route_findings import route_findings, sighting_findings
+    from rmqlb.views.route_view import route_report
+
+    terminal = Terminal("show-route", output, more_formats=("jsonl",))
+    check_watch(watching, source, None, terminal)
+    wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
+    read = reader(source, terminal)
+
+    def look() -> SnapshotView:
+        snapshot = read(wanted)
+        for name in wanted.topics or ():
+            snapshot.route(name)
+        names = wanted.topics or sorted(snapshot.routes)
+        if not names:
+            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
+        findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
+        findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
+        report = route_report([snapshot.routes[name] for name in names])
+        return SnapshotView(report, snapshot, (*findings, *source_findings(snapshot)))
+
+    show(look, watching, terminal)

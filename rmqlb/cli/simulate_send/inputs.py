@@ -1,0 +1,185 @@
+"""What a simulation of sends needs, from the options of `simulate-send`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common import amounts
+from rmqlb.cli.common import producer_values as values
+from rmqlb.cli.common.amounts import byte_count
+from rmqlb.cli.common.inputs import fetch, source_findings
+from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
+from rmqlb.cli.simulate_send.selector import selector_of
+from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
+from rmqlb.engine.send.simulate import check, check_brokers, no_queues, rules
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_report import KeySpread
+from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, SendScenario
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.sources.source_text import is_live
+
+_DEFAULT_MESSAGES = 1000
+
+
+class Gathered(Struct, frozen=True):
+    """Everything a simulation needs.
+
+    Attributes:
+        snapshot: what the source gave.
+        route: the topic's route.
+        scenario: what is simulated.
+        findings: what is worth a warning so far.
+        keys: those that a selector is given, or None.
+    """
+
+    snapshot: ClusterSnapshot
+    route: TopicRouteData
+    scenario: SendScenario
+    findings: tuple[Finding, ...]
+    keys: KeySpread | None = None
+
+
+def gather(
+    source: SourceOptions,
+    topic: str,
+    failing: FailureOptions,
+    load: LoadOptions,
+    producer: ProducerOptions,
+    terminal: Terminal,
+) -> Gathered:
+    """The route and the scenario from the options.
+
+    Raises:
+        UsageError: an option is malformed, or two contradict each other.
+        DataError: the topic has no route or no queue that can be written to.
+        EndpointError: the source cannot be reached.
+    """
+    max_bytes = byte_count(source.max_size, "--max-size")
+    if source.source == "-" and load.keys == "-":
+        raise UsageError("-s - and --keys - both read stdin")
+    snapshot, route, findings = _route(source, topic, terminal)
+    brokers = list(dict.fromkeys(data.broker_name for data in route.queue_datas))
+    exclude = frozenset(producer.exclude or ())
+    for name in exclude:
+        if name not in brokers:
+            raise UsageError(
+                f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
+            )
+    queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
+    single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
+    selector, keys = selector_of(producer.selector, load, queues, max_bytes)
+    poll = amounts.duration_us(failing.route_poll, "--route-poll")
+    scenario = SendScenario(
+        client_version=producer.client,
+        mode=_mode(producer.mode),
+        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
+        detector=amounts.on_or_off(producer.detector, "--detector"),
+        threads=load.threads,
+        messages=_messages(load, keys),
+        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
+        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
+        retries=producer.retries,
+        timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
+        timeout_per_request_ms=(
+            None
+            if producer.timeout_per_request is None
+            else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
+        ),
+        retry_not_store_ok=producer.retry_not_store_ok,
+        failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
+        latencies=single,
+        latency=others or ASSUMED_LATENCY,
+        exclude=exclude,
+        seed=load.seed,
+        first_poll_us=_first_poll(failing.first_poll, poll),
+        poll_us=poll,
+        latency_max=_thresholds(producer.latency_max, "--latency-max"),
+        not_available_duration=_thresholds(producer.not_available_duration, "--not-available-duration"),
+        selector=selector,
+    )
+    check(scenario)
+    check_brokers(route, scenario)
+    profile = rules(scenario)
+    if not queues:
+        raise no_queues(route)
+    if load.start_at is not None:
+        scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
+    if scenario.timeout_per_request_ms is not None and not profile.caps_request:
+        findings.append(Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest"))
+    if scenario.detector and not profile.only_extends:
+        findings.append(Finding("not-in-version", f"clients {profile.name} have no detector"))
+    if failing.latency is None:
+        findings.append(Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms"))
+    return Gathered(snapshot, route, scenario, (*findings, *source_findings(snapshot)), keys)
+
+
+def _route(
+    source: SourceOptions, topic: str, terminal: Terminal
+) -> tuple[ClusterSnapshot, TopicRouteData, list[Finding]]:
+    """The topic's route; of a topic that does not exist, the one that a producer makes of TBW102's.
+
+    Raises:
+        DataError: there is neither.
+    """
+    snapshot = None
+    try:
+        snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+        route = snapshot.route(topic)
+    except DataError as missing:
+        template = _template(source, snapshot, terminal)
+        if template is None:
+            raise
+        snapshot, route = template
+        hint = f" ({missing.hint})" if missing.hint else ""
+        finding = Finding(
+            "new-topic",
+            f"topic {topic} does not exist{hint}: producers take {TEMPLATE}'s queues until a broker creates it",
+        )
+        return snapshot, new_topic_route(route, topic), [finding]
+    return snapshot, route, list(sighting_findings(snapshot.routes[topic]))
+
+
+def _template(
+    source: SourceOptions, snapshot: ClusterSnapshot | None, terminal: Terminal
+) -> tuple[ClusterSnapshot, TopicRouteData] | None:
+    try:
+        if snapshot is None:
+            if not is_live(source.source):
+                return None
+            snapshot = fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+        return snapshot, snapshot.route(TEMPLATE)
+    except DataError:
+        return None
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text.lower() == mode:
+            return mode  # type: ignore[no-any-return]
+    raise UsageError(f"--mode {text}: write sync, async or oneway")
+
+
+def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
+    if load.messages is not None:
+        return amounts.count(load.messages, "--messages")
+    if load.for_ is not None:
+        return None
+    return _DEFAULT_MESSAGES if keys is None else keys.messages
+
+
+def _first_poll(text: str | None, poll_us: int) -> int | None:
+    if text is None:
+        return poll_us
+    return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)
+
+
+def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
+    return None if text is None else amounts.milliseconds(text, option)

@@ -1,0 +1,134 @@
+"""Sends simulated and shown: row by row as they happen, or whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from rmqlb.cli.common.fail_on import judge, require_known
+from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
+from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.simulate import simulate_send
+from rmqlb.errors import UsageError
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_scenario import SendScenario
+
+if TYPE_CHECKING:
+    from rmqlb.cli.simulate_send.inputs import Gathered
+
+_MOST_KEPT = 2_000_000
+
+
+def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, trace: bool, alone: bool) -> None:
+    """Every attempt as a JSON line, as soon as it ends; with `trace` every lost message too, after its last attempt.
+
+    Raises:
+        UsageError: something else is asked for at the same time.
+    """
+    from rmqlb.views.formats.machine import JsonLines
+
+    if not alone:
+        raise UsageError(
+            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
+        )
+    lines = JsonLines(terminal.write)
+    total = _expected(found.scenario)
+    with terminal.progress(verb="simulating", beside_rows=True) as progress:
+        progress("messages", 0, total)
+        report = simulate_send(
+            found.route,
+            found.scenario,
+            sink=lines.add,
+            lost_sink=lines.add if trace else None,
+            progress=lambda sent: progress("messages", sent, total),
+        )
+    lines.flush()
+    tried = [try_on_send(condition, report) for condition in asked]
+    terminal.warn((*found.findings, *report.findings))
+    require_known(tried, _hint(asked, tried))
+    judge(tried, terminal)
+
+
+def write(
+    found: Gathered,
+    terminal: Terminal,
+    asked: Sequence[Condition],
+    *,
+    trace: bool,
+    compare: bool,
+    compare_clients: bool,
+    trials: int | None,
+    precision: float | None,
+) -> None:
+    """Simulate, and show what came of it."""
+    from rmqlb.views.send.view import send_report
+
+    scenario = found.scenario
+    if trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
+        raise UsageError(
+            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
+        )
+    with terminal.progress(verb="simulating") as progress:
+        total = _expected(scenario)
+        progress("messages", 0, total)
+
+        def sent(messages: int) -> None:
+            progress("messages", messages, max(total, messages) if total else 0)
+
+        report = simulate_send(found.route, scenario, trace=trace or None, progress=sent)
+        others = []
+        if compare:
+            other = replace(scenario, latency_fault=not scenario.latency_fault)
+            others.append(simulate_send(found.route, other, trace=False, progress=sent))
+        clients = list(_clients(found, progress)) if compare_clients else []
+        estimates = None
+        if trials is not None:
+            from rmqlb.engine.send.trials import simulate_trials
+
+            estimates = simulate_trials(
+                found.route,
+                scenario,
+                trials,
+                precision=precision,
+                progress=lambda done: progress("trials", done, trials),
+            )
+    tried = [
+        try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
+        for condition in asked
+    ]
+    require_known(tried, _hint(asked, tried))
+    shown = send_report(
+        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
+    )
+    terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
+    judge(tried, terminal)
+
+
+def _hint(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> str:
+    """What to ask instead of the first condition that nobody can judge."""
+    unknown = next((condition for condition, found in zip(asked, tried, strict=True) if found.met is None), None)
+    if unknown is None or unknown.percent or unknown.name == "share":
+        return "no message is stored or none is sent, so that nothing is a share of them: ask for lost"
+    return "trials do not count it: ask for it without --trials"
+
+
+def _expected(scenario: SendScenario) -> int:
+    """About how many messages there will be; 0 when that cannot be foreseen."""
+    ends = [] if scenario.messages is None else [scenario.messages]
+    if scenario.rate is not None and scenario.duration_us is not None:
+        ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))
+    return min(ends, default=0)
+
+
+def _clients(found: Gathered, progress: Progress) -> Iterator[SendReport]:
+    """The same under each stretch of client versions."""
+    for done, profile in enumerate(PROFILES):
+        progress("client versions", done, len(PROFILES))
+        version = ".".join(map(str, profile.since))
+        yield simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)

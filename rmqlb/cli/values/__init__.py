@@ -1,1 +1,0 @@
-"""What is typed after an option, read: each error names the option."""
