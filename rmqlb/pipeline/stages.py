@@ -166,7 +166,7 @@ def history(run: Run) -> StageReport:
 
 def report(run: Run) -> StageReport:
     """All tables → CSV, Parquet and one page in the report's folder."""
-    from rmqlb.pipeline.report.frames import camel
+    from rmqlb.pipeline.report.text import camel_case
     from rmqlb.pipeline.report.write import write_report
 
     began = time.monotonic()
@@ -174,7 +174,7 @@ def report(run: Run) -> StageReport:
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = Finding("note", f"the report is {summary.page}")
-    counts = {camel(words.replace(" ", "_")): number for words, number in summary.facts.items()}
+    counts = {camel_case(words): number for words, number in summary.facts.items()}
     return StageReport("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 
 

@@ -20,13 +20,11 @@ import pytest
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.producers.producers import write_sends
 from rmqlb.pipeline.producers.send_rows import SendSchedule
+from rmqlb.pipeline.report.contents import Figures, facts, figures, sections
 from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
-from rmqlb.pipeline.report.figures import Figures
 from rmqlb.pipeline.report.frames import Tables
-from rmqlb.pipeline.report.gather import figures
 from rmqlb.pipeline.report.page import Grid
-from rmqlb.pipeline.report.sections import facts, sections
-from rmqlb.pipeline.report.values import SendTotals
+from rmqlb.pipeline.report.subject_sends import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
 from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF
 from rmqlb.pipeline.warehouse import Warehouse

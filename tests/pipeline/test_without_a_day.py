@@ -8,8 +8,8 @@ import pytest
 
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.report.contents import figures
 from rmqlb.pipeline.report.frames import Tables
-from rmqlb.pipeline.report.gather import figures
 from rmqlb.pipeline.stages import STAGES, Run
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import route, snapshot, write

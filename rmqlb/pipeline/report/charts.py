@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rmqlb.pipeline.report.svg import INK, PAPER, drawing, inline_svg
 from rmqlb.pipeline.report.text import shown
@@ -29,12 +30,13 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 WIDE = 6.4
 """Inches; the page scales pictures to its own width."""
-LONGEST = 30
+IN_PICTURE = 12
+"""Bars of a picture; the table below it has more."""
+_LONGEST = 30
 """Characters of a name beside a bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """What is said of a picture: `name` is unlike any other's on the page, letters and hyphens."""
 
     name: str
@@ -42,8 +44,7 @@ class Picture:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Numbers of one kind, one for each label, day or bin; None is not drawn."""
 
     name: str
@@ -51,15 +52,7 @@ class Series:
 
 
 def bars(picture: Picture, labels: Sequence[str], series: Sequence[Series], axis: str, *, start: float = 0) -> str:
-    """Lying bars from top to bottom, one a label; several series are put end to end.
-
-    Args:
-        picture: what is said of it.
-        labels: names.
-        series: each as long as `labels`.
-        axis: what is measured, with its unit.
-        start: where the axis and the bars begin.
-    """
+    """Lying bars from top to bottom, one a label; several series are put end to end, from `start` on."""
     with drawing():
         figure, axes = _empty(0.75 + 0.21 * len(labels) + (0.25 if len(series) > 1 else 0))
         places = range(len(labels))
@@ -68,7 +61,7 @@ def bars(picture: Picture, labels: Sequence[str], series: Sequence[Series], axis
             widths = [0 if value is None else value - (0 if number else start) for value in one.values]
             axes.barh(places, widths, height=0.7, left=ends, **_filled(number), label=_label(one.name))
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
-        axes.set_yticks(places, [shown(label, LONGEST) for label in labels])
+        axes.set_yticks(places, [shown(label, _LONGEST) for label in labels])
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(start, max([*ends, start + 0.01]) + 0.04 * (max([*ends, start + 0.01]) - start))
@@ -79,15 +72,7 @@ def bars(picture: Picture, labels: Sequence[str], series: Sequence[Series], axis
 
 
 def histograms(picture: Picture, bins: Sequence[str], series: Sequence[Series], axis: str, of: str) -> str:
-    """A small histogram for each series, side by side on the same scales.
-
-    Args:
-        picture: what is said of it.
-        bins: their names, in order.
-        series: each as long as `bins`.
-        axis: what the bins are of.
-        of: what the bars measure.
-    """
+    """A small histogram for each series, side by side on the same scales; `axis` is of the bins, `of` of the bars."""
     from matplotlib.ticker import FuncFormatter
 
     across = min(3, len(series))
@@ -101,7 +86,7 @@ def histograms(picture: Picture, bins: Sequence[str], series: Sequence[Series], 
                 continue
             one = series[number]
             axes.bar(range(len(bins)), [value or 0 for value in one.values], width=0.86, **_filled(0))
-            axes.set_title(shown(one.name, LONGEST), loc="left")
+            axes.set_title(shown(one.name, _LONGEST), loc="left")
             axes.set_xticks(range(len(bins)), bins, rotation=90)
             axes.tick_params(axis="x", length=0, labelbottom=number + across >= len(series))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
@@ -112,15 +97,7 @@ def histograms(picture: Picture, bins: Sequence[str], series: Sequence[Series], 
 
 
 def days(picture: Picture, dates: Sequence[dt.date], up: Sequence[Series], down: Sequence[Series], axis: str) -> str:
-    """Columns on a calendar: some series stacked upwards, others downwards.
-
-    Args:
-        picture: what is said of it.
-        dates: in order.
-        up: each as long as `dates`.
-        down: likewise, drawn below the zero line.
-        axis: what is measured.
-    """
+    """Columns on a calendar of rising dates: some series stacked upwards, others downwards from the zero line."""
     with drawing():
         figure, axes = _empty(2.3)
         where = [_number(date) for date in dates]
@@ -163,7 +140,7 @@ def steps(picture: Picture, labels: Sequence[str], series: Sequence[Series], axe
         for number, one in enumerate(series):
             known = [(place, value) for place, value in enumerate(one.values) if value is not None]
             _line(axes, [float(place) for place, _ in known], [value for _, value in known], one.name, number)
-        axes.set_xticks(range(len(labels)), [shown(label, LONGEST) for label in labels])
+        axes.set_xticks(range(len(labels)), [shown(label, _LONGEST) for label in labels])
         axes.set_xlabel(axes_names[0])
         axes.set_ylabel(axes_names[1])
         axes.set_ylim(bottom=0)
@@ -194,7 +171,7 @@ def _filled(number: int) -> dict[str, Any]:
 
 def _label(name: str) -> str:
     """A name in a legend, from which matplotlib leaves out what begins with an underscore."""
-    label = shown(name, LONGEST)
+    label = shown(name, _LONGEST)
     return f" {label}" if label.startswith("_") else label
 
 
@@ -213,7 +190,7 @@ def _finish(axes: Axes, along: str, names: Sequence[str]) -> None:
     """Grid lines along an axis, and a legend when there are several names."""
     _grid(axes, along)
     if len(names) > 1:
-        longest = max(len(shown(name, LONGEST)) for name in names)
+        longest = max(len(shown(name, _LONGEST)) for name in names)
         axes.figure.legend(loc="outside upper left", ncols=2 if longest > 22 else 3 if longest > 14 else 4)
 
 

@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.report.frames import Tables, counted
-from rmqlb.pipeline.report.values import Exported
+from rmqlb.pipeline.report.contents import Exported
+from rmqlb.pipeline.report.frames import Tables, count_if, sums
 from rmqlb.pipeline.schemas import (
     BROKER_LOSSES,
     CHURN,
@@ -87,10 +87,7 @@ _IN_PARQUET_ONLY = (WHAT_IF,)
 def export(tables: Tables, folder: str, most_rows: int = SPREADSHEET_ROWS) -> tuple[Exported, ...]:
     """Write `parquet/<table>/` and `csv/<table>.csv` for the tables that are there.
 
-    Args:
-        tables: of the warehouse.
-        folder: where they go; it is there.
-        most_rows: tables with more are written as Parquet only, and not sorted.
+    Tables with more than `most_rows` are written as Parquet only, and not sorted.
 
     Raises:
         OSError: they cannot be written.
@@ -101,14 +98,14 @@ def export(tables: Tables, folder: str, most_rows: int = SPREADSHEET_ROWS) -> tu
 
 def summarise_what_if(what_if: DataFrame) -> DataFrame:
     """Rows of WHAT_IF → rows of WHAT_IF_SUMMARY."""
-    sums = [name for name, kind in WHAT_IF_SUMMARY.columns.items() if kind == "bigint" and name in WHAT_IF.columns]
+    summed = [name for name, kind in WHAT_IF_SUMMARY.columns.items() if kind == "bigint" and name in WHAT_IF.columns]
     return (
         what_if.groupBy(*KEY, "change", "subject", "strategy", "strategyAfter")
         .agg(
             fn.count("*").alias("groups"),
-            *(fn.sum(name).alias(name) for name in sums),
+            *sums(*summed),
             fn.max("mostAfter").alias("mostAfter"),
-            counted(fn.col("lagMoved").isNull()).alias("lagUnknown"),
+            count_if(fn.col("lagMoved").isNull()).alias("lagUnknown"),
         )
         .select(*WHAT_IF_SUMMARY.columns)
     )

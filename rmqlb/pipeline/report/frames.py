@@ -6,28 +6,29 @@ Rules of this file:
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from msgspec import Struct
+from msgspec.structs import fields
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.schemas import DOCUMENTS, KEY, Table
 from rmqlb.pipeline.warehouse import Warehouse
 
-Row = TypeVar("Row")
+
+class Row(Struct, frozen=True, rename="camel"):
+    """What the page shows of something: a field is a column of the same name in camelCase, None is unknown."""
+
+
+Kind = TypeVar("Kind", bound=Row)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables that a report reads.
-
-    Attributes:
-        spark: a session.
-        warehouse: where they are.
-    """
+    """The tables that a report reads."""
 
     spark: SparkSession
     warehouse: Warehouse
@@ -58,26 +59,18 @@ class Tables:
         return {(cluster, snapshot): taken for cluster, snapshot, taken in found}
 
 
-def rows(kind: type[Row], frame: DataFrame) -> tuple[Row, ...]:
+def rows(kind: type[Kind], frame: DataFrame) -> tuple[Kind, ...]:
     """All rows of a frame that has a column for each field of `kind`, in the frame's order."""
-    assert dataclasses.is_dataclass(kind)  # noqa: S101 - for the type checker
-    names = [camel(field.name) for field in dataclasses.fields(kind)]
-    found = frame.select(*names).collect()
+    found = frame.select(*(field.encode_name for field in fields(kind))).collect()
     return tuple(kind(*(tuple(value) if isinstance(value, list) else value for value in row)) for row in found)
 
 
-def first(kind: type[Row], frame: DataFrame, top: int, *order: Column | str) -> tuple[Row, ...]:
+def first(kind: type[Kind], frame: DataFrame, top: int, *order: Column | str) -> tuple[Kind, ...]:
     """The first rows by an order; what decides ties belongs to the order."""
     return rows(kind, frame.orderBy(*order).limit(top))
 
 
-def running(scores: DataFrame) -> DataFrame:
-    """Rows of SCORES under the strategy that each group runs, one a group."""
-    place = fn.row_number().over(Window.partitionBy(*KEY, "group").orderBy("strategy"))
-    return scores.where("runs").withColumn("nth", place).where("nth = 1").drop("nth")
-
-
-def counted(condition: Column) -> Column:
+def count_if(condition: Column) -> Column:
     """How many rows meet a condition, 0 in an empty frame."""
     return fn.coalesce(fn.count_if(condition), fn.lit(0))
 
@@ -87,16 +80,11 @@ def total(column: Column | str) -> Column:
     return fn.coalesce(fn.sum(column), fn.lit(0))
 
 
+def sums(*columns: str) -> list[Column]:
+    """The sum of what is known of each, under its own name; null where nothing is."""
+    return [fn.sum(name).alias(name) for name in columns]
+
+
 def down(name: str) -> Column:
     """Largest first, unknown last."""
     return fn.desc_nulls_last(name)
-
-
-def camel(name: str) -> str:
-    """A field's column.
-
-    >>> camel("lost_low")
-    'lostLow'
-    """
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)

@@ -61,14 +61,7 @@ def drawing() -> Iterator[None]:
 
 
 def inline_svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """A figure as an `<svg>` element, to be called within `drawing`.
-
-    Args:
-        figure: drawn.
-        name: unlike that of every other picture of the page; letters and hyphens.
-        title: what it shows, read out in its place.
-        description: what is to be seen in it.
-    """
+    """A figure as an `<svg>` element, to be called within `drawing`; `name` is unlike any other's on the page."""
     out = io.BytesIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(out, format="svg", transparent=True, metadata=nothing)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.report.aside import written_aside
+from rmqlb.pipeline.report.atomic_folder import atomic_folder
+from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle
 from rmqlb.pipeline.report.export import EXPORTED, SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
-from rmqlb.pipeline.report.gather import figures
 from rmqlb.pipeline.report.page import page
-from rmqlb.pipeline.report.sections import facts, sections, subtitle
-from rmqlb.pipeline.report.values import Exported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,15 +23,8 @@ if TYPE_CHECKING:
 PAGE, CONTENTS = "index.html", "report.json"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSummary:
-    """What a report holds.
-
-    Attributes:
-        page: the page to open.
-        tables: those that lie beside the page.
-        facts: the figures at the top of the page, by their words there.
-    """
+class ReportSummary(msgspec.Struct, frozen=True):
+    """What a report holds: its page, the tables beside it, and the figures at the top of the page by their words."""
 
     page: str
     tables: tuple[Exported, ...]
@@ -60,16 +50,14 @@ def write_report(
     tables = Tables(spark, warehouse)
     if not {table.name for table in EXPORTED} & set(warehouse.names()):
         raise DataError(f"{warehouse.folder} has no tables to report on", hint="make them first: rmqlb pipeline run")
-    with written_aside(folder, CONTENTS) as aside:
+    with atomic_folder(folder, CONTENTS) as aside:
         exported = export(tables, aside, most_rows)
         found = figures(tables, top, exported)
-        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), facts(found), sections(found)))
+        shown = facts(found)
+        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found)))
         _write(os.path.join(aside, CONTENTS), _contents(exported))
-    return ReportSummary(
-        page=os.path.join(folder, PAGE),
-        tables=exported,
-        facts={words: value for words, value in facts(found) if isinstance(value, int)},
-    )
+    numbers = {what: value for what, value in shown if isinstance(value, int)}
+    return ReportSummary(os.path.join(folder, PAGE), exported, numbers)
 
 
 def _contents(exported: tuple[Exported, ...]) -> str:

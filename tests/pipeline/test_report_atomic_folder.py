@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.report.aside import written_aside
+from rmqlb.pipeline.report.atomic_folder import atomic_folder
 
 
 def write(folder: Path, text: str) -> None:
-    with written_aside(str(folder), "mark") as aside:
+    with atomic_folder(str(folder), "mark") as aside:
         Path(aside, "mark").write_text(text)
 
 
 def test_nothing_shows_before_the_end(tmp_path: Path) -> None:
-    with written_aside(str(tmp_path / "report"), "mark") as aside:
+    with atomic_folder(str(tmp_path / "report"), "mark") as aside:
         Path(aside, "mark").write_text("new")
         assert not (tmp_path / "report").exists()
     assert (tmp_path / "report" / "mark").read_text() == "new"
@@ -29,7 +29,7 @@ def test_a_failure_leaves_the_report_of_before(tmp_path: Path) -> None:
     write(tmp_path / "report", "old")
 
     def fail() -> None:
-        with written_aside(str(tmp_path / "report"), "mark") as aside:
+        with atomic_folder(str(tmp_path / "report"), "mark") as aside:
             Path(aside, "mark").write_text("half")
             raise KeyError
 
@@ -42,8 +42,8 @@ def test_a_failure_leaves_the_report_of_before(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
     code = (
         "import os, sys, signal\n"
-        "from rmqlb.pipeline.report.aside import written_aside\n"
-        "with written_aside(sys.argv[1], 'mark') as aside:\n"
+        "from rmqlb.pipeline.report.atomic_folder import atomic_folder\n"
+        "with atomic_folder(sys.argv[1], 'mark') as aside:\n"
         "    os.mkdir(os.path.join(aside, 'csv'))\n"
         "    open(os.path.join(aside, 'left over'), 'w').close()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -57,7 +57,7 @@ def test_a_run_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
 
 
 def test_two_do_not_write_at_once(tmp_path: Path) -> None:
-    with written_aside(str(tmp_path / "report"), "mark") as aside:
+    with atomic_folder(str(tmp_path / "report"), "mark") as aside:
         Path(aside, "mark").write_text("first")
         with pytest.raises(UsageError, match="another process is writing a report"):
             write(tmp_path / "report", "second")

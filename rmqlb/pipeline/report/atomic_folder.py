@@ -18,12 +18,10 @@ from rmqlb.errors import DataError, UsageError
 
 
 @contextmanager
-def written_aside(folder: str, mark: str) -> Iterator[str]:
+def atomic_folder(folder: str, mark: str) -> Iterator[str]:
     """A new folder to write to; when the block ends well, it takes the place of `folder`, otherwise it goes.
 
-    Args:
-        folder: where it shall be; what is there is replaced as a whole.
-        mark: a file that every such folder has, by which an earlier one is known.
+    `mark` is a file that every such folder has, by which an earlier one is known.
 
     Raises:
         UsageError: something else is at that place, or another process is writing there.

@@ -1,0 +1,182 @@
+"""What producers go through under the failure schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars
+from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums
+from rmqlb.pipeline.report.page import Grid, Section, columns, counts, decimals, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.text import share_of
+from rmqlb.pipeline.schemas import SEND_SHARES, SENDS
+
+MOST_SCENARIOS = 100
+"""Scenarios in one table."""
+_CASE = ("scenario", "latencyFault")
+
+
+class Scenario(Row, frozen=True):
+    """All topics' producers under a failure schedule, means over the trials.
+
+    `messages`, `extra_attempts` and `lost` are numbers; `losing`: topics that lost a message.
+    """
+
+    scenario: str
+    latency_fault: bool
+    topics: int
+    losing: int
+    messages: float | None
+    extra_attempts: float | None
+    lost: float | None
+    longest_ms: float | None
+
+
+class SendTotals(Row, frozen=True):
+    """Messages sent and lost in all scenarios, of which the page has the first: numbers."""
+
+    messages: float | None
+    lost: float | None
+
+
+class TopicSends(Row, frozen=True):
+    """A topic's producer that loses messages; `lost` with its bounds is a number, `any_lost` a share of the trials."""
+
+    cluster: str
+    topic: str
+    scenario: str
+    latency_fault: bool
+    messages: float | None
+    lost: float | None
+    lost_low: float | None
+    lost_high: float | None
+    any_lost: float | None
+
+
+class BrokerSends(Row, frozen=True):
+    """Attempts of all topics at one broker; `share` of those at the cluster's brokers."""
+
+    cluster: str
+    broker_name: str
+    scenario: str
+    latency_fault: bool
+    attempts: float | None
+    failures: float | None
+    share: float | None
+
+
+def sends(tables: Tables, top: int) -> dict[str, Any]:
+    """The fields of `Figures` that come from SENDS and SEND_SHARES."""
+    found: dict[str, Any] = {}
+    topics, of_brokers = tables.last(SENDS), tables.last(SEND_SHARES)
+    if topics is not None:
+        scenarios = _scenarios(topics)
+        found["send_totals"] = rows(SendTotals, scenarios.agg(*sums("messages", "lost")))[0]
+        worst = (down("lostShare"), down("extraAttempts"), *_CASE)
+        found["scenarios"] = first(Scenario, scenarios, MOST_SCENARIOS, *worst)
+        order = (down("lost"), down("anyLost"), "cluster", "topic", *_CASE)
+        found["losing"] = first(TopicSends, topics.where("lost > 0"), top, *order)
+    if of_brokers is not None:
+        order = (down("failures"), down("attempts"), "cluster", "brokerName", *_CASE)
+        found["broker_sends"] = first(BrokerSends, _brokers(of_brokers), top, *order)
+    return found
+
+
+def _scenarios(topics: DataFrame) -> DataFrame:
+    found = topics.groupBy(*_CASE).agg(
+        fn.count("*").alias("topics"),
+        count_if(fn.col("lost") > 0).alias("losing"),
+        *sums("messages", "extraAttempts", "lost"),
+        fn.max("longestMs").alias("longestMs"),
+    )
+    return found.withColumn("lostShare", fn.try_divide("lost", "messages"))
+
+
+def _brokers(of_brokers: DataFrame) -> DataFrame:
+    brokers = of_brokers.groupBy("cluster", "brokerName", *_CASE).agg(*sums("attempts", "failures"))
+    everywhere = fn.sum("attempts").over(Window.partitionBy("cluster", *_CASE))
+    return brokers.withColumn("share", fn.try_divide(fn.col("attempts"), everywhere))
+
+
+def _switch(one: Scenario | TopicSends | BrokerSends) -> str:
+    return "on" if one.latency_fault else "off"
+
+
+_LATENCY_FAULT = words(("latency fault", _switch))
+
+
+def producers(
+    found: tuple[Scenario, ...], totals: SendTotals, losing: tuple[TopicSends, ...], brokers: tuple[BrokerSends, ...]
+) -> Section:
+    """What is lost and tried again in each scenario, and where."""
+    name, title = "producers", "Producers while brokers fail"
+    if not found:
+        return Section(name, title, (said("Nothing: no producer was simulated."),))
+    scenarios = grid_of(
+        "Each scenario over all topics, the largest share lost first; means over the trials",
+        found,
+        names("scenario"),
+        _LATENCY_FAULT,
+        counts("topics", ("that lose", "losing"), "messages"),
+        decimals("lost"),
+        shares(("of all", lambda one: share_of(one.lost, one.messages))),
+        decimals("extra_attempts"),
+        columns("ms", ("longest send", "longest_ms")),
+    )
+    if not totals.messages:
+        nothing = said("Nothing: of no topic can anybody tell what its producer goes through.")
+        return Section(name, title, (nothing,), grids=(scenarios,))
+    lost, worst = totals.lost or 0, found[0]
+    seen: tuple[Markup, ...] = (
+        said("No simulated message is lost: a producer's retries reach another broker every time."),
+    )
+    if lost:
+        seen = (
+            said("Of {} simulated messages {} are lost on average over the trials.", round(totals.messages), lost),
+            said(
+                "The largest share is lost in {} (latency fault {}), by the producers of {} of {} topics.",
+                worst.scenario, _switch(worst), worst.losing, worst.topics,
+            ),
+        )  # fmt: skip
+    few = found[:IN_PICTURE]
+    parts = [share_of(one.lost if lost else one.extra_attempts, one.messages) or 0 for one in few]
+    axis = "messages lost in a million" if lost else "extra attempts for a million messages"
+    picture = bars(
+        Picture(name, title, f"Bars: {axis}, for each scenario with and without latency fault."),
+        [f"{one.scenario}, {_switch(one)}" for one in few],
+        [Series("a million", [1e6 * part for part in parts])],
+        f"{axis} (latency fault off or on)",
+    )
+    advice = (
+        "a topic with write queues on one broker only loses whatever is sent while it is away: give it a second one. "
+        "Where a slow or silent broker costs, sendLatencyFaultEnable makes producers avoid it."
+    )
+    return Section(name, title, seen, advice, (picture,), (scenarios, _losing_grid(losing), _brokers_grid(brokers)))
+
+
+def _losing_grid(losing: tuple[TopicSends, ...]) -> Grid:
+    return grid_of(
+        "Topics that lose most messages; between low and high the mean lies with 95 % confidence",
+        losing,
+        names("cluster", "topic", "scenario"),
+        _LATENCY_FAULT,
+        counts("messages"),
+        decimals("lost", ("low", "lost_low"), ("high", "lost_high")),
+        shares(("trials with loss", "any_lost")),
+    )
+
+
+def _brokers_grid(brokers: tuple[BrokerSends, ...]) -> Grid:
+    return grid_of(
+        "Brokers by failed attempts; share: of all attempts in the cluster",
+        brokers,
+        names("cluster", ("broker", "broker_name"), "scenario"),
+        _LATENCY_FAULT,
+        counts("attempts"),
+        shares("share"),
+        decimals(("failed", "failures")),
+        shares(("of attempts", lambda one: share_of(one.failures, one.attempts))),
+    )
