@@ -23,7 +23,7 @@ from typing import Any
 
 import rmqlb as public
 from rmqlb import RmqlbError
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.send_scenario import Selector
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource

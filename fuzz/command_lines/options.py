@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
 from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 

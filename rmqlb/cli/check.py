@@ -62,7 +62,7 @@ def check(
     """
     from rmqlb.cli.common import amounts
     from rmqlb.cli.common.strategies import Strategies
-    from rmqlb.engine.allocate import NAMES
+    from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
     from rmqlb.model.policy import SEVERITIES
     from rmqlb.model.snapshot import suggestion

@@ -50,8 +50,8 @@ def show_owners(
     Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.strategies import Strategies
-    from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+    from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
     from rmqlb.engine.detect import not_shown
     from rmqlb.engine.members import sort_findings

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS, custom_inside, unset_options
+from rmqlb.engine.allocate import custom_inside, unset_options
+from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, owners_at_rest, under
 from rmqlb.engine.members import reported_strategies

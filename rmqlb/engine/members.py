@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rmqlb.engine.allocate import JAVA_CLASSES
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.unowned import pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding

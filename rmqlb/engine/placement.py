@@ -8,13 +8,13 @@ from math import comb
 
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.assign import under
 from rmqlb.engine.rebalance import Side, plan_rebalance
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Comparison, MovedRange, RebalancePlan, Summary
 
-_BY_PLACE = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM")
 _MOST_WORK = 50_000
 
 
@@ -60,7 +60,7 @@ def _summaries(
     before: Side, after: Side, made_up: Sequence[str], states: States | None
 ) -> tuple[tuple[Summary, ...], bool]:
     """What comes of each place, and whether that is all of them; none where no place decides."""
-    if any(side.members.name not in _BY_PLACE for side in (before, after)):
+    if any(side.members.name not in BY_PLACE for side in (before, after)):
         return (), False
     new = set(made_up)
     real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in new]

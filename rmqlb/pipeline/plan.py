@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import date
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.pipeline.only import Only
 from rmqlb.pipeline.producers.send_rows import SendSchedule

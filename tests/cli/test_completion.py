@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.report import FORMATS
 from tools.manual.tree import CommandPage, command_tree

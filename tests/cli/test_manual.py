@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.user_files.config_file import read_project_file, read_user_file

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_for
 from rmqlb.engine.allocate.consistent_hash import ring_hash
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from tests.support.builders import queues, short
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
@@ -18,7 +19,6 @@ some_queues = st.lists(
     min_size=1,
     unique=True,
 )
-NAMES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 def test_both_lists_are_sorted_as_java_sorts_them() -> None:
@@ -167,7 +167,7 @@ def test_an_unknown_strategy_is_refused_with_a_suggestion() -> None:
 
 @given(some_queues, ids)
 def test_every_queue_has_one_owner_unless_an_id_is_shared(mqs: list[MessageQueue], members: list[str]) -> None:
-    for strategy in NAMES:
+    for strategy in WITHOUT_SETTINGS:
         owned = Counter(queue for share in allocate(strategy, mqs, members).values() for queue in share)
         assert set(owned) <= set(mqs)
         assert not owned or max(owned.values()) == 1
@@ -180,7 +180,7 @@ def test_the_order_of_the_input_does_not_matter(mqs: list[MessageQueue], members
     mixed, others = list(mqs), list(members)
     random.shuffle(mixed)  # type: ignore[attr-defined]
     random.shuffle(others)  # type: ignore[attr-defined]
-    for strategy in NAMES:
+    for strategy in WITHOUT_SETTINGS:
         assert allocate(strategy, mqs, members) == allocate(strategy, mixed, others)
 
 
@@ -189,7 +189,7 @@ def test_avg_and_circle_are_even_and_answer_each_member_as_the_group(
     mqs: list[MessageQueue], members: list[str]
 ) -> None:
     distinct = sorted(set(members))
-    for strategy in NAMES:
+    for strategy in WITHOUT_SETTINGS:
         shares = allocate(strategy, mqs, distinct)
         assert all(allocate_for(i, strategy, mqs, distinct) == share for i, share in shares.items())
         if strategy != "CONSISTENT_HASH":

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.rules import SIMPLE, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.user_code import STRATEGY, FromFile
@@ -26,18 +27,13 @@ from .fleets import Group, Topic, fleet_rows
 pytestmark = pytest.mark.spark
 
 STRATEGIES = (
-    "AVG",
-    "AVG_BY_CIRCLE",
-    "CONSISTENT_HASH",
-    "MACHINE_ROOM",
-    "MACHINE_ROOM_NEARBY-AVG",
+    *SIMPLE,
+    *(f"{wrapper}-AVG" for wrapper in WRAPPERS),
     "MACHINE_ROOM_NEARBY-CONSISTENT_HASH",
     "MACHINE_ROOM_NEARBY-MACHINE_ROOM",
     "PIN-AVG_BY_CIRCLE",
     "PIN-MACHINE_ROOM_NEARBY-AVG",
-    "PIN_OVER_ALL-AVG",
     "PIN_OVER_ALL-CONFIG",
-    "CONFIG",
 )
 NAMES = ("a", "b@x", "r1@b", "r2@b", "\ue000", "\U0001f600", "broker-a", "broker-10", "@", "r1@")
 IDS = ("10.0.0.1@1", "10.0.0.1@2", "10.0.0.10@1", "r2x", "", "\U0001f600@1", "\ue000@1", "é", "r1y", "10.0.0.9@1")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.balance import counts, spread

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.balance import spread
 from rmqlb.engine.changes import Changes, change_members

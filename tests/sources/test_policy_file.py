@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.allocate import NAMES
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import UsageError
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
 from rmqlb.sources.formats.yaml_text import read_yaml

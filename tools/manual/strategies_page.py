@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate import NAMES, SIMPLE, WRAPPERS, allocate
+from rmqlb.engine.allocate import allocate
+from rmqlb.engine.allocate.rules import NAMES, SIMPLE, WRAPPERS
 from rmqlb.model.message_queue import MessageQueue
 from tools.manual.roff import Page
 

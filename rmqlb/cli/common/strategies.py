@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rmqlb.engine.allocate import WRAPPERS, full_name
+from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.custom import with_function
+from rmqlb.engine.allocate.rules import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.user_code import STRATEGY, FromFile, Kind
 from rmqlb.errors import UsageError

@@ -19,7 +19,8 @@ from rmqlb.cli.pipeline.options import (
     StrategiesOptions,
     WarehouseOptions,
 )
-from rmqlb.engine.allocate import WITHOUT_SETTINGS, full_name
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import Failure
 from rmqlb.pipeline.only import parse_only

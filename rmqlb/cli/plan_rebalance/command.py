@@ -176,8 +176,8 @@ def _strategy(strategy: str | None, changes: Changes, strategies: Strategies) ->
 
 
 def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool) -> "RebalancePlan":
-    from rmqlb.engine.allocate import WITHOUT_SETTINGS
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+    from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
     from rmqlb.engine.assign import Members
     from rmqlb.engine.changes import change_members, change_routes, describe
     from rmqlb.engine.detect import Detected, detect_strategy, drift, must_be_set

@@ -9,15 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rmqlb.engine.allocate.avg import Averagely
-from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
-from rmqlb.engine.allocate.config import ByConfig
-from rmqlb.engine.allocate.consistent_hash import ConsistentHash
 from rmqlb.engine.allocate.custom import CustomStrategy, with_function
-from rmqlb.engine.allocate.machine_room import ByMachineRoom
-from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
-from rmqlb.engine.allocate.pin import Pin
-from rmqlb.engine.allocate.pin_over_all import PinOverAll
+from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS
 from rmqlb.engine.allocate.strategy import (
     DEFAULT_VIRTUAL_NODES,
     ConfigLists,
@@ -32,31 +25,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
-SIMPLE: dict[str, StrategyClass] = {
-    "AVG": Averagely,
-    "AVG_BY_CIRCLE": AveragelyByCircle,
-    "CONFIG": ByConfig,
-    "MACHINE_ROOM": ByMachineRoom,
-    "CONSISTENT_HASH": ConsistentHash,
-}
-WRAPPERS: dict[str, type[MachineRoomNearby | Pin | PinOverAll]] = {
-    "MACHINE_ROOM_NEARBY": MachineRoomNearby,
-    "PIN": Pin,
-    "PIN_OVER_ALL": PinOverAll,
-}
-PINNED = ("PIN", "PIN_OVER_ALL")
-"""The wrappers that look at a member's machine."""
-NAMES = (*SIMPLE, *WRAPPERS)
 _MOST_WRAPPERS = 16
-WITHOUT_SETTINGS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-JAVA_CLASSES = {
-    "AllocateMessageQueueAveragely": "AVG",
-    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
-    "AllocateMessageQueueByConfig": "CONFIG",
-    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
-    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
-    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
-}
 
 
 def full_name(strategy: str, settings: Settings | None = None) -> str:
@@ -124,19 +93,10 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
     >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
     ('CONFIG', '--config')
     """
-    needed: dict[str, tuple[str, object]] = {
-        "MACHINE_ROOM": ("--idc", settings.consumer_idcs),
-        "CONFIG": ("--config", settings.config),
-        "MACHINE_ROOM_NEARBY": (
-            "--broker-zone and --client-zone",
-            None if settings.client_zones is None else settings.broker_zones,
-        ),
-        **dict.fromkeys(PINNED, ("--host or --pin", settings.pins or settings.hosts)),
-    }
     for name in _nested(strategy, settings):
-        options, given = needed.get(name, ("", True))
-        if given is None:
-            return name, options
+        needs = RULES[name].needs if name in RULES else None
+        if needs is not None and needs.given(settings) is None:
+            return name, needs.options
     return None
 
 

@@ -11,17 +11,17 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import JAVA_CLASSES
+from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
 from rmqlb.engine.redact.renaming import Found, Renaming, rename
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 
+_SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (
-    "the names are redacted and sort as the real ones do: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, "
-    "MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL give every queue to the same member; CONSISTENT_HASH hashes names and "
-    "does not"
+    f"the names are redacted and sort as the real ones do: {', '.join(_SAME[:-1])} and {_SAME[-1]} give every queue "
+    f"to the same member; {' and '.join(HASHING)} hashes names and does not"
 )
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 _DIGITS = re.compile(r"[0-9]{1,14}")

@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from rmqlb.engine.allocate import PINNED, WRAPPERS, full_name
+from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.consistent_hash import MOST_ENTRIES, check_ring
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.machine_room_nearby import resolve
 from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.rules import PINNED, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.allocate.vectorized import strategies as allocation
 from rmqlb.engine.allocate.vectorized.hash_ring import Hashes, build_rings, entry_hashes, queue_texts, ring_hashes
@@ -29,6 +30,7 @@ from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
 """Those that `Dealing` runs by themselves and inside a wrapper; the engine runs all others."""
+_WRAPPERS_WITH_KERNEL = ("MACHINE_ROOM_NEARBY", "PIN", "PIN_OVER_ALL")
 
 _MOST_ENTRIES = 20 * MOST_ENTRIES
 """Of a batch; an entry takes some 50 bytes while the rings are made."""
@@ -39,8 +41,8 @@ def has_kernel(strategy: str, settings: Settings) -> bool:
     outer, _, inner = full_name(strategy, settings).partition("-")
     if outer not in WRAPPERS:
         return outer in WITH_KERNEL
-    if outer in PINNED and settings.pins:
-        return False  # the chosen members differ from topic to topic
+    if outer not in _WRAPPERS_WITH_KERNEL or (outer in PINNED and settings.pins):
+        return False  # with pins, the chosen members differ from topic to topic
     return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.engine.allocate import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.detect import DEFAULT
 from rmqlb.pipeline.schemas import GROUP, GROUP_IN_SNAPSHOT, LOADS, SCORES
 

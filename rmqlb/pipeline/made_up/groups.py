@@ -7,7 +7,8 @@ from random import Random
 
 import msgspec
 
-from rmqlb.engine.allocate import JAVA_CLASSES, prepare
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assign import Members, assign
 from rmqlb.model.group import (

@@ -1,0 +1,91 @@
+"""The table of strategies: with each, all that others have to know of it. Leaving something out is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate.avg import Averagely
+from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
+from rmqlb.engine.allocate.config import ByConfig
+from rmqlb.engine.allocate.consistent_hash import ConsistentHash
+from rmqlb.engine.allocate.machine_room import ByMachineRoom
+from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
+from rmqlb.engine.allocate.pin import Pin
+from rmqlb.engine.allocate.pin_over_all import PinOverAll
+from rmqlb.engine.allocate.strategy import Settings, StrategyClass
+
+
+class Needs(Struct, frozen=True):
+    """What a strategy cannot go without: the options that say it, and what settings have of it, None when not given."""
+
+    options: str
+    given: Callable[[Settings], object]
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A strategy.
+
+    Attributes:
+        decides: what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then
+            made for each place that they can have), its id or zone by name, its machine, or a hash of its id (which
+            redacted names change).
+        java_class: the simple name that its clients report; None where RocketMQ has none.
+        needs: None when it needs nothing; it is then compared wherever strategies are.
+        alone: its class.
+        around: of a wrapper instead, what makes a class around another strategy's.
+    """
+
+    decides: Literal["place", "name", "machine", "hash"]
+    java_class: str | None
+    needs: Needs | None
+    alone: StrategyClass | None = None
+    around: Callable[[StrategyClass], StrategyClass] | None = None
+
+
+_ZONES = Needs(
+    "--broker-zone and --client-zone", lambda given: None if given.client_zones is None else given.broker_zones
+)
+_MACHINES = Needs("--host or --pin", lambda given: given.pins or given.hosts)
+
+RULES: Mapping[str, Rule] = {
+    "AVG": Rule(alone=Averagely, decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
+    "AVG_BY_CIRCLE": Rule(
+        alone=AveragelyByCircle, decides="place", java_class="AllocateMessageQueueAveragelyByCircle", needs=None
+    ),
+    "CONFIG": Rule(
+        alone=ByConfig,
+        decides="name",
+        java_class="AllocateMessageQueueByConfig",
+        needs=Needs("--config", lambda given: given.config),
+    ),
+    "MACHINE_ROOM": Rule(
+        alone=ByMachineRoom,
+        decides="place",
+        java_class="AllocateMessageQueueByMachineRoom",
+        needs=Needs("--idc", lambda given: given.consumer_idcs),
+    ),
+    "CONSISTENT_HASH": Rule(
+        alone=ConsistentHash, decides="hash", java_class="AllocateMessageQueueConsistentHash", needs=None
+    ),
+    "MACHINE_ROOM_NEARBY": Rule(
+        around=MachineRoomNearby, decides="name", java_class="AllocateMachineRoomNearby", needs=_ZONES
+    ),
+    "PIN": Rule(around=Pin, decides="machine", java_class=None, needs=_MACHINES),
+    "PIN_OVER_ALL": Rule(around=PinOverAll, decides="machine", java_class=None, needs=_MACHINES),
+}
+"""By RocketMQ's own names, in the order in which they are told."""
+
+NAMES = tuple(RULES)
+SIMPLE: Mapping[str, StrategyClass] = {name: rule.alone for name, rule in RULES.items() if rule.alone is not None}
+WRAPPERS = {name: rule.around for name, rule in RULES.items() if rule.around is not None}
+WITHOUT_SETTINGS = tuple(name for name, rule in RULES.items() if rule.needs is None)
+PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine")
+"""Those that look at a member's machine."""
+BY_PLACE = tuple(name for name, rule in RULES.items() if rule.decides == "place")
+"""Those for which of a member only its place in the list counts."""
+HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
+"""Those for which other names are other owners."""
+JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
