@@ -18,7 +18,7 @@ class WatchOptions(Struct, frozen=True):
         str | None,
         Option(
             metavar="TIME",
-            help="SnapshotView again every TIME until Ctrl-C; in a pipe, JSON lines of what changes.",
+            help="Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
