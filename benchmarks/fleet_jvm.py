@@ -91,7 +91,7 @@ class Stage:
 
     def rate(self, strategy: str) -> float:
         """Queues a second and core, the writing of the table ASSIGNMENTS included."""
-        from rmqlb.pipeline.groups.allocate import assignments
+        from rmqlb.pipeline.groups.assignment_rows import assignments
         from rmqlb.pipeline.schemas import ASSIGNMENTS
 
         start = perf_counter()
@@ -102,11 +102,11 @@ class Stage:
 
 def kernel_rate(read: Sequence[GroupBatch], strategy: str) -> float:
     """Queues a second that the kernels deal out; nothing is known from an earlier run."""
-    from rmqlb.pipeline.groups.dealing import Dealing
+    from rmqlb.pipeline.groups.batch_allocator import BatchAllocator
 
     start = perf_counter()
     for batch in read:
-        dealt = Dealing(batch, SETTINGS)
+        dealt = BatchAllocator(batch, SETTINGS)
         dealt.places(strategy, dealt.pairs)
     return sum(int(batch.queues.sum()) for batch in read) / (perf_counter() - start)
 

@@ -35,7 +35,7 @@ def groups_of_one_size(queues: int, members: int, rows: int) -> pa.Table:
     """
     import pyarrow as pa
 
-    from rmqlb.pipeline.arrow_types import arrow_schema
+    from rmqlb.pipeline.arrow import arrow_schema
     from rmqlb.pipeline.schemas import FLEET
 
     random = Random(queues)  # noqa: S311 - no secret
@@ -62,7 +62,7 @@ def groups_of_a_fleet(warehouse: Warehouse) -> pa.Table:
     import pyarrow as pa
     from pyarrow import dataset
 
-    from rmqlb.pipeline.arrow_types import arrow_schema
+    from rmqlb.pipeline.arrow import arrow_schema
     from rmqlb.pipeline.schemas import FLEET
 
     stored = warehouse.stored(FLEET.name)
@@ -110,12 +110,12 @@ def checksum(owners: Iterable[str | None]) -> int:
 
 def owners(groups: pa.Table, strategy: str) -> Iterator[list[str | None]]:
     """The owners of each pair's queues by the kernels, pair by pair in the groups' order."""
-    from rmqlb.pipeline.groups.dealing import Dealing
+    from rmqlb.pipeline.groups.batch_allocator import BatchAllocator
     from rmqlb.pipeline.groups.group_batch import read_batch
 
     for rows in batches(groups):
         batch = read_batch(rows)
-        dealing = Dealing(batch, SETTINGS)
+        dealing = BatchAllocator(batch, SETTINGS)
         numbers = batch.ids_at(dealing.places(strategy, dealing.pairs)).tolist()
         names = [batch.client_ids[number] if number >= 0 else None for number in numbers]
         begin = 0

@@ -101,18 +101,18 @@ def run_stages(job: Job) -> list[Ran]:
 def main() -> None:
     """Run the job that is the one argument."""
     from benchmarks.fleet_strategies import SETTINGS
-    from rmqlb.pipeline.plan import Plan
+    from rmqlb.pipeline.pipeline_plan import PipelinePlan
     from rmqlb.pipeline.spark.session import spark_session
     from rmqlb.pipeline.spark.settings import SessionSettings
-    from rmqlb.pipeline.stages import STAGES, Run
+    from rmqlb.pipeline.stages import STAGES, StageRun
     from rmqlb.pipeline.warehouse import Warehouse
 
     job = Job(**json.loads(sys.argv[1]))
     os.makedirs(job.warehouse, exist_ok=True)
     settings = SessionSettings(job.master, job.conf, job.log_file or os.path.join(job.warehouse, "spark.log"))
-    plan = Plan(inputs=tuple(job.inputs), strategies=tuple(job.strategies), settings=SETTINGS, force=True)
+    plan = PipelinePlan(inputs=tuple(job.inputs), strategies=tuple(job.strategies), settings=SETTINGS, force=True)
     with spark_session(settings) as spark:
-        run = Run(spark, Warehouse(job.warehouse), plan)
+        run = StageRun(spark, Warehouse(job.warehouse), plan)
         for name in job.stages:
             _say({"stage": name})
             report = STAGES[name](run)

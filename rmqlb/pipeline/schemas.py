@@ -37,6 +37,11 @@ def ddl(columns: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
+def struct(columns: Mapping[str, str]) -> str:
+    """Columns as one of Spark's types."""
+    return f"struct<{ddl(columns)}>"
+
+
 def table(name: str, **columns: str) -> Table:
     """A table of rows from snapshots: cluster, date and snapshot, then these columns."""
     return Table(name, {**KEY, **columns}, ("cluster", "date"))

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rmqlb.model.finding import Finding
 from rmqlb.model.stage import StageReport
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
+class StageRun:
     """What every stage gets.
 
     Attributes:
@@ -39,7 +39,7 @@ class Run:
 
     spark: SparkSession
     warehouse: Warehouse
-    plan: Plan
+    plan: PipelinePlan
 
     def read(self, table: Table) -> DataFrame:
         """A table, as far as it is looked at."""
@@ -47,7 +47,7 @@ class Run:
 
     def latest(self, *tables: Table) -> dict[str, DataFrame]:
         """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
-        from rmqlb.pipeline.ingest.ingest import latest
+        from rmqlb.pipeline.ingest.ingest_stage import latest
 
         # The date is left out: one that is not known would equal no other.
         key = ["cluster", "snapshot"]
@@ -55,10 +55,10 @@ class Run:
         return {table.name: self.read(table).join(chosen, key, "left_semi") for table in tables}
 
 
-def ingest(run: Run) -> StageReport:
+def ingest(run: StageRun) -> StageReport:
     """Snapshots and routes → the tables of `schemas.INGESTED`, and what could not be read → QUARANTINE."""
-    from rmqlb.pipeline.ingest.ingest import ingest as read_in
-    from rmqlb.pipeline.ingest.report import ingest_findings
+    from rmqlb.pipeline.ingest.ingest_report import ingest_findings
+    from rmqlb.pipeline.ingest.ingest_stage import ingest as read_in
 
     began = time.monotonic()
     found = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
@@ -73,9 +73,9 @@ def ingest(run: Run) -> StageReport:
     return StageReport("ingest", time.monotonic() - began, found.rows, changed, counts, ingest_findings(found))
 
 
-def allocate(run: Run) -> StageReport:
+def allocate(run: StageRun) -> StageReport:
     """The last snapshots → FLEET, ASSIGNMENTS and REFUSALS."""
-    from rmqlb.pipeline.groups.allocate import assignments, refusals
+    from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
     from rmqlb.pipeline.groups.fleet import fleet
 
     reads = (
@@ -101,9 +101,9 @@ def allocate(run: Run) -> StageReport:
     return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), asked, write)
 
 
-def score(run: Run) -> StageReport:
+def score(run: StageRun) -> StageReport:
     """ASSIGNMENTS → LOADS and SCORES."""
-    from rmqlb.pipeline.groups.score import loads, scores
+    from rmqlb.pipeline.groups.score_rows import loads, scores
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         dealt, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
@@ -114,10 +114,10 @@ def score(run: Run) -> StageReport:
     return _stage(run, "score", (schemas.ASSIGNMENTS, schemas.FLEET), run.plan.digest("only"), write)
 
 
-def what_if(run: Run) -> StageReport:
+def what_if(run: StageRun) -> StageReport:
     """FLEET → WHAT_IF, TOPICS → BROKER_LOSSES."""
-    from rmqlb.pipeline.groups.what_if import broker_losses
-    from rmqlb.pipeline.groups.what_if import what_if as sweep
+    from rmqlb.pipeline.groups.what_if_rows import broker_losses
+    from rmqlb.pipeline.groups.what_if_rows import what_if as sweep
 
     plan = run.plan
 
@@ -131,9 +131,9 @@ def what_if(run: Run) -> StageReport:
     return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 
-def producers(run: Run) -> StageReport:
+def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
-    from rmqlb.pipeline.producers.producers import write_sends
+    from rmqlb.pipeline.producers.send_tables import write_sends
 
     plan = run.plan
 
@@ -145,11 +145,11 @@ def producers(run: Run) -> StageReport:
     return _stage(run, "producers", (schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 
-def history(run: Run) -> StageReport:
+def history(run: StageRun) -> StageReport:
     """All snapshots → the tables of `schemas.HISTORY`."""
-    from rmqlb.pipeline.history.history import READS
-    from rmqlb.pipeline.history.history import history as over_time
-    from rmqlb.pipeline.history.timeline import untimed
+    from rmqlb.pipeline.history.history_tables import READS
+    from rmqlb.pipeline.history.history_tables import history as over_time
+    from rmqlb.pipeline.history.snapshot_timeline import untimed
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         with over_time({table.name: run.read(table) for table in READS}) as frames:
@@ -164,7 +164,7 @@ def history(run: Run) -> StageReport:
     return replace(done, findings=(Finding("untimed", text),))
 
 
-def report(run: Run) -> StageReport:
+def report(run: StageRun) -> StageReport:
     """All tables → CSV, Parquet and one page in the report's folder."""
     from rmqlb.pipeline.report.text import camel_case
     from rmqlb.pipeline.report.write import write_report
@@ -178,7 +178,7 @@ def report(run: Run) -> StageReport:
     return StageReport("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 
 
-STAGES: Mapping[str, Callable[[Run], StageReport]] = {
+STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
     "ingest": ingest,
     "allocate": allocate,
     "score": score,
@@ -191,7 +191,7 @@ STAGES: Mapping[str, Callable[[Run], StageReport]] = {
 
 
 def _stage(
-    run: Run,
+    run: StageRun,
     name: str,
     reads: tuple[Table, ...],
     asked: str,

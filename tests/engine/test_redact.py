@@ -213,12 +213,11 @@ def test_rocketmqs_own_names_stay_with_the_names_in_them_renamed() -> None:
 
 @pytest.mark.parametrize("kind", SNAPSHOTS)
 def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
-    from rmqlb.model.snapshot import Wanted
-    from rmqlb.sources.dump.recognise import recognise
+    from rmqlb.sources.dump.read_document import read_document
 
     made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
     canary = as_text(json.loads(made.replace("lost ", "zecret ")))
-    before = recognise(canary.encode(), "/home/zecret", Wanted())
+    before = read_document(canary.encode(), "/home/zecret").snapshot
     before = msgspec.structs.replace(before, unread=(Unread("other", "zecret", "zecret"),), notes=("zecret",))
     written = json.dumps(to_document(redact(before)[0]))
     assert "zecret" not in written.lower()

@@ -19,8 +19,8 @@ from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.allocate import _assignments, _refusals
-from rmqlb.pipeline.plan import EVERY_TOPIC
+from rmqlb.pipeline.groups.assignment_rows import _assignments, _refusals
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 
 from .fleets import Group, Topic, fleet_rows
 

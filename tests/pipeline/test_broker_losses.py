@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.groups.what_if import broker_losses
+from rmqlb.pipeline.groups.what_if_rows import broker_losses
 from rmqlb.pipeline.schemas import TOPICS
 
 if TYPE_CHECKING:

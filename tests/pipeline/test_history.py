@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.history.history import READS, history
-from rmqlb.pipeline.history.timeline import SIGHTINGS, TIMELINE, UNTIMED, sightings, timeline, untimed
+from rmqlb.pipeline.history.history_tables import READS, history
+from rmqlb.pipeline.history.snapshot_timeline import SIGHTINGS, TIMELINE, UNTIMED, sightings, timeline, untimed
 from rmqlb.pipeline.schemas import HISTORY
 from tests.pipeline.pasts import Shot, day, night, nights, rows, tables
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.pipeline.history.history import history
+from rmqlb.pipeline.history.history_tables import history
 from rmqlb.pipeline.schemas import HISTORY
 from tests.pipeline import told_plainly
 from tests.pipeline.pasts import FIRST, Shot, rows, tables

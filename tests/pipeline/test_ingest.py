@@ -14,12 +14,12 @@ import pytest
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.ingest.documents import digest, pieces_id
-from rmqlb.pipeline.ingest.files import Found, Told
-from rmqlb.pipeline.ingest.in_arrow import read_files
-from rmqlb.pipeline.ingest.ingest import _Ingest, ingest, latest
-from rmqlb.pipeline.ingest.report import IngestReport, Pair, check
-from rmqlb.pipeline.only import Only
+from rmqlb.pipeline.ingest.arrow_udf import read_files
+from rmqlb.pipeline.ingest.document_ids import digest, pieces_id
+from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
+from rmqlb.pipeline.ingest.ingest_stage import _Ingest, ingest, latest
+from rmqlb.pipeline.ingest.input_files import Found, PathLabels
+from rmqlb.pipeline.row_filter import RowFilter
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import connections, progress, route, snapshot, write
 
@@ -178,7 +178,7 @@ def test_pieces_of_a_folder_make_one_snapshot_also_over_two_runs(
         },
     )
     assert counts(ingest(spark, warehouse, [root])) == (2, 2, 0, 0)
-    name = pieces_id(Told(f"{root}/date=2026-11-20", None, date(2026, 11, 20)))
+    name = pieces_id(PathLabels(f"{root}/date=2026-11-20", None, date(2026, 11, 20)))
     key = ("unknown", date(2026, 11, 20), name)
     assert rows(spark, warehouse, "owners") == [(*key, "g", "T", "a", 0, None, ["x"])]
     assert rows(spark, warehouse, "members") == [(*key, "g", 0, "x", "JAVA", None, None, None)]
@@ -251,7 +251,9 @@ def test_only_leaves_whole_documents_out_and_they_can_come_later(
 ) -> None:
     nights = {f"{day}.json": snapshot(f"2026-11-{day}T02:00:00Z", {"T": route(a=1)}) for day in (20, 21)}
     root = write(dumps, {**nights, "pieces/1.json": connections("g", "x")})
-    report = ingest(spark, warehouse, [root], only=Only(cluster=("c*",), date=(date(2026, 11, 21),), topic=("none",)))
+    report = ingest(
+        spark, warehouse, [root], only=RowFilter(cluster=("c*",), date=(date(2026, 11, 21),), topic=("none",))
+    )
     assert (*counts(report), report.passed_over) == (3, 1, 0, 0, 2)
     assert [row[1] for row in rows(spark, warehouse, "topics")] == [date(2026, 11, 21)]
     report = ingest(spark, warehouse, [root])
@@ -270,7 +272,7 @@ def test_files_that_spark_reads_itself_are_read_the_same(
         },
     )
     with warehouse.writing() as writing:
-        report = _Ingest(spark, warehouse, writing).run(Found((), (), 0, (f"file:{root}",)), None, Only())
+        report = _Ingest(spark, warehouse, writing).run(Found((), (), 0, (f"file:{root}",)), None, RowFilter())
     assert (report.files, *counts(report)) == (3, 3, 2, 0, 1)
     assert [row[:2] for row in rows(spark, warehouse, "documents")] == [
         ("a/b", date(2026, 11, 20)),
@@ -284,7 +286,7 @@ def test_what_is_no_regular_file_is_put_aside_unread(tmp_path: Path) -> None:
     (tmp_path / "device.json").symlink_to(os.devnull)  # as a pipe is, for which a test would wait
     (tmp_path / "whole.json").write_text(WHOLE)
     files = [{"path": f"{tmp_path}/{name}", "length": 0, "content": None} for name in ("device.json", "whole.json")]
-    read = pa.Table.from_batches(read_files(None, frozenset())(iter([pa.RecordBatch.from_pylist(files)])))
+    read = pa.Table.from_batches(read_files(None, frozenset(), iter([pa.RecordBatch.from_pylist(files)])))
     heads = [head for head in read.column("head").to_pylist() if head]
     assert [(head["outcome"], head["reason"]) for head in heads] == [
         ("quarantined", f"{tmp_path}/device.json is no regular file"),
@@ -316,9 +318,9 @@ def test_a_warehouse_that_cannot_be_written_is_one_line(spark: SparkSession, dum
 
 
 def test_counts_that_differ_are_an_error_that_names_both() -> None:
-    check(Pair("topics", 3, 3))
+    require_equal({"topics": (3, 3)})
     with pytest.raises(DataError, match="topics: 3 went in and 2 came out; the warehouse is as it was"):
-        check(Pair("files", 1, 1), Pair("topics", 3, 2))
+        require_equal({"files": (1, 1), "topics": (3, 2)})
 
 
 def test_the_latest_snapshot_of_each_cluster(spark: SparkSession) -> None:

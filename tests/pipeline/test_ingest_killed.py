@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.ingest.ingest import ingest
+from rmqlb.pipeline.ingest.ingest_stage import ingest
 from rmqlb.pipeline.schemas import DOCUMENTS, TOPICS
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import route, snapshot, write
@@ -27,7 +27,7 @@ CHILD = """
 import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
-from rmqlb.pipeline.ingest.ingest import ingest
+from rmqlb.pipeline.ingest.ingest_stage import ingest
 from rmqlb.pipeline.warehouse import Warehouse
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     .config("spark.driver.memory", "512m").config("spark.driver.bindAddress", "127.0.0.1")

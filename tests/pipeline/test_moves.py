@@ -10,7 +10,7 @@ import pytest
 
 from rmqlb.pipeline.history.moves import DAYS, days, flapping, moves
 from rmqlb.pipeline.history.sessions import sessions
-from rmqlb.pipeline.history.timeline import timeline
+from rmqlb.pipeline.history.snapshot_timeline import timeline
 from tests.pipeline.pasts import Case, Shot, by_case, day, night, nights, rows, tables
 
 if TYPE_CHECKING:

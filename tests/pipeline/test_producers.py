@@ -16,8 +16,8 @@ from rmqlb.engine.send.latency import from_samples
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_report import TrialsReport
 from rmqlb.model.send_scenario import Failure, Moment, Reaction
-from rmqlb.pipeline.producers.producers import send_jobs, send_shares, sends, simulate_sends, write_sends
 from rmqlb.pipeline.producers.send_rows import SendSchedule
+from rmqlb.pipeline.producers.send_tables import send_jobs, send_shares, sends, simulate_sends, write_sends
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS, TOPICS
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline_rows.send_shapes import static_route, topic_row

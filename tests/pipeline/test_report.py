@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.producers.producers import write_sends
 from rmqlb.pipeline.producers.send_rows import SendSchedule
+from rmqlb.pipeline.producers.send_tables import write_sends
 from rmqlb.pipeline.report.contents import Figures, facts, figures, sections
 from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
 from rmqlb.pipeline.report.frames import Tables

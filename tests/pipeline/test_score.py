@@ -14,8 +14,8 @@ from rmqlb.engine.assign import Members, assign
 from rmqlb.engine.balance import counts, spread
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.allocate import assignments, refusals
-from rmqlb.pipeline.groups.score import loads, scores
+from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
+from rmqlb.pipeline.groups.score_rows import loads, scores
 from rmqlb.pipeline.schemas import FLEET
 
 from .fleets import Group, Topic, fleet_rows

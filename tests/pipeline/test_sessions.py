@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqlb.pipeline.history.sessions import sessions
-from rmqlb.pipeline.history.timeline import timeline
+from rmqlb.pipeline.history.snapshot_timeline import timeline
 from tests.pipeline.pasts import Case, Shot, by_case, night, nights
 
 if TYPE_CHECKING:

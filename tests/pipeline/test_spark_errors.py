@@ -14,7 +14,7 @@ from pyspark.errors import PySparkRuntimeError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.user_code import STRATEGY, FromFile
 from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
-from rmqlb.pipeline.groups.allocate import assignments
+from rmqlb.pipeline.groups.assignment_rows import assignments
 from rmqlb.pipeline.schemas import FLEET
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors

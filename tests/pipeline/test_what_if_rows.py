@@ -18,7 +18,7 @@ from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Summary
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.what_if import _sweep
+from rmqlb.pipeline.groups.what_if_rows import _sweep
 
 from .fleets import Group, Topic, fleet_rows
 from .test_allocate_rows import SETTINGS, fleets

@@ -21,8 +21,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.made_up.generate import generate
 from rmqlb.pipeline.made_up.shape import FleetShape
-from rmqlb.pipeline.plan import Plan
-from rmqlb.pipeline.stages import STAGES, Run
+from rmqlb.pipeline.pipeline_plan import PipelinePlan
+from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.dump.source import DumpSource
 
@@ -43,9 +43,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    plan = Plan(inputs=(str(fleet),), members=1)
-    run = Run(spark, Warehouse(str(tmp_path_factory.mktemp("warehouse"))), plan)
+def run(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> StageRun:
+    plan = PipelinePlan(inputs=(str(fleet),), members=1)
+    run = StageRun(spark, Warehouse(str(tmp_path_factory.mktemp("warehouse"))), plan)
     for name in ("ingest", "allocate", "score", "what-if"):
         STAGES[name](run)
     return run
@@ -79,7 +79,7 @@ def subscribed(group: ConsumerGroup) -> dict[str, frozenset[str]]:
     return {i: report.topics for i, report in group.reports.items() if report.topics is not None}
 
 
-def test_every_owner_of_every_group_is_the_engines(run: Run, snapshots: dict[str, ClusterSnapshot]) -> None:
+def test_every_owner_of_every_group_is_the_engines(run: StageRun, snapshots: dict[str, ClusterSnapshot]) -> None:
     owned: dict[tuple[str, str, str], dict[MessageQueue, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in run.read(schemas.ASSIGNMENTS).toLocalIterator():
         queue = MessageQueue(row["topic"], row["brokerName"], row["queueId"])
@@ -99,7 +99,7 @@ def test_every_owner_of_every_group_is_the_engines(run: Run, snapshots: dict[str
     assert compared > GROUPS
 
 
-def test_every_score_and_every_plan_is_the_engines(run: Run, snapshots: dict[str, ClusterSnapshot]) -> None:
+def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dict[str, ClusterSnapshot]) -> None:
     scores = {(row["cluster"], row["group"], row["strategy"]): row for row in run.read(schemas.SCORES).collect()}
     plans = {
         (row["cluster"], row["group"], row["strategy"], row["change"], row["subject"]): row
@@ -121,7 +121,7 @@ def test_every_score_and_every_plan_is_the_engines(run: Run, snapshots: dict[str
             )
 
 
-def test_what_is_there_already_is_not_written_again(run: Run) -> None:
+def test_what_is_there_already_is_not_written_again(run: StageRun) -> None:
     versions = run.warehouse.versions(*schemas.ALL)
     reports = [STAGES[name](run) for name in ("ingest", "allocate", "score", "what-if")]
     assert [report.changed for report in reports] == [False] * 4

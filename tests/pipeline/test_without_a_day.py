@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pipeline.pipeline_plan import PipelinePlan
 
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.plan import Plan
 from rmqlb.pipeline.report.contents import figures
 from rmqlb.pipeline.report.frames import Tables
-from rmqlb.pipeline.stages import STAGES, Run
+from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import route, snapshot, write
 
@@ -28,16 +28,16 @@ STRATEGIES = 3
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StageRun:
     root = tmp_path_factory.mktemp("undated")
     dumps = write(root / "dumps", {"hand.json": snapshot(None, {"T": route(a=3, b=1)}, group=GROUP)})
-    run = Run(spark, Warehouse(str(root / "warehouse")), Plan(inputs=(dumps,), members=1))
+    run = StageRun(spark, Warehouse(str(root / "warehouse")), PipelinePlan(inputs=(dumps,), members=1))
     for name in ("ingest", "allocate", "score", "what-if"):
         STAGES[name](run)
     return run
 
 
-def test_no_row_is_lost(run: Run) -> None:
+def test_no_row_is_lost(run: StageRun) -> None:
     rows = run.warehouse.rows(*schemas.ALL, schemas.FLEET)
     assert (rows["fleet"], rows["assignments"], rows["loads"], rows["scores"]) == (1, 4 * STRATEGIES, 6, STRATEGIES)
     of_a_strategy = 2 + 2 + (STRATEGIES - 1)  # members, brokers, strategies
@@ -46,7 +46,7 @@ def test_no_row_is_lost(run: Run) -> None:
     assert undated == {name: rows[name] for name, _ in TABLES}
 
 
-def test_the_page_tells_of_it(run: Run) -> None:
+def test_the_page_tells_of_it(run: StageRun) -> None:
     shown = figures(Tables(run.spark, run.warehouse), 20, ())
     assert shown.worst is not None
     assert (shown.worst.totals.groups, shown.worst.totals.held_by_nobody) == (1, 1)

@@ -13,7 +13,7 @@ from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.pipeline.producers.send_rows import Run, SendShape
+from rmqlb.pipeline.producers.send_rows import QueueRun, SendShape
 from rmqlb.sources.formats.snapshot_file import to_document
 from tests.cli.run import run
 
@@ -47,7 +47,7 @@ def topic_row(route: TopicRouteData) -> dict[str, Any]:
 def shape(route: TopicRouteData) -> SendShape:
     """The route's shape."""
     row = topic_row(route)
-    publish = tuple(Run(run["brokerName"], run["queues"]) for run in row["publish"] or ())
+    publish = tuple(QueueRun(run["brokerName"], run["queues"]) for run in row["publish"] or ())
     readable = {run["brokerName"] for run in row["subscribe"]} - {run.broker_name for run in publish}
     return SendShape(
         publish,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest.report import IngestReport, Pair, check, ingest_findings
+from rmqlb.pipeline.ingest.ingest_report import IngestReport, ingest_findings, require_equal
 
 
 def report(*, quarantined: int = 0, hidden: int = 0) -> IngestReport:
@@ -25,6 +25,6 @@ def test_documents_and_files_that_are_not_in_the_tables_are_told() -> None:
 
 
 def test_a_loss_is_an_error() -> None:
-    check(Pair("queues", 3, 3))
+    require_equal({"queues": (3, 3)})
     with pytest.raises(DataError, match="queues: 3 went in and 2 came out"):
-        check(Pair("queues", 3, 2))
+        require_equal({"queues": (3, 2)})

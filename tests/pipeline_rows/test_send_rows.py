@@ -19,7 +19,7 @@ from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendS
 from rmqlb.pipeline.producers.send_rows import (
     DIES,
     LOAD,
-    Run,
+    QueueRun,
     SendSchedule,
     SendShape,
     check_schedule,
@@ -123,7 +123,7 @@ SELECTORS = (None, Selector("random"), Selector("machine-room"), Selector("hash"
 @pytest.mark.parametrize("version", ["4.9.7", "5.1.0", "5.5.0"])
 @pytest.mark.parametrize("selector", SELECTORS, ids=str)
 def test_the_name_of_a_topic_plays_no_part(version: str, selector: Selector | None) -> None:
-    kind = SendShape((Run("a", 3), Run("b", 5)), ("c",))
+    kind = SendShape((QueueRun("a", 3), QueueRun("b", 5)), ("c",))
     load = replace(SHORT, client_version=version, selector=selector, latency_fault=True, threads=2)
     scenario = replace(load, failures=(Failure("a", REFUSED, Moment(us=5000)), Failure("b", TIMEOUT)))
     one, other = (simulate_trials(route_of(kind, name), scenario, 5) for name in ("Orders", "%RETRY%grüße"))
@@ -191,7 +191,7 @@ def test_failures_and_latencies_go_by_pattern_and_by_the_topics_own_brokers() ->
         (Failure("y", REFUSED), Failure("x-[12]", TIMEOUT), Failure("x-2", REFUSED)),
         in_turn=False,
     )
-    kind = SendShape((Run("x-1", 1), Run("x-2", 1), Run("x-3", 1)))
+    kind = SendShape((QueueRun("x-1", 1), QueueRun("x-2", 1), QueueRun("x-3", 1)))
     scenario = scenario_of(kind, schedule, "schedule")
     assert scenario is not None
     assert scenario.failures == (Failure("x-1", TIMEOUT), Failure("x-2", TIMEOUT), Failure("x-2", REFUSED))
@@ -200,12 +200,15 @@ def test_failures_and_latencies_go_by_pattern_and_by_the_topics_own_brokers() ->
 
 def test_a_brokers_own_name_fits_it_even_where_it_looks_like_a_pattern() -> None:
     schedule = SendSchedule(SHORT, (Failure("x[1]", REFUSED),))
-    assert scenarios_of(SendShape((Run("x1", 1), Run("x[1]", 1), Run("y", 1))), schedule) == ("x1", "x[1]")
+    assert scenarios_of(SendShape((QueueRun("x1", 1), QueueRun("x[1]", 1), QueueRun("y", 1))), schedule) == (
+        "x1",
+        "x[1]",
+    )
 
 
 def test_in_turn_a_broker_meets_all_failures_that_fit_it_and_no_other() -> None:
     schedule = SendSchedule(SHORT, (Failure("*", TIMEOUT), Failure("b", REFUSED)))
-    kind = SendShape((Run("a", 1), Run("b", 1)))
+    kind = SendShape((QueueRun("a", 1), QueueRun("b", 1)))
     found = {name: scenario_of(kind, schedule, name) for name in scenarios_of(kind, schedule)}
     assert {name: scenario.failures for name, scenario in found.items() if scenario} == {
         "a": (Failure("a", TIMEOUT),),
@@ -272,7 +275,7 @@ def test_the_queues_of_an_order_topic_stay_in_the_list_whatever_fails() -> None:
 def test_an_unknown_shape_is_that_of_a_topic_without_queues() -> None:
     assert shape_of("{}") == SendShape()
     text = '{"publish":[{"brokerName":"a","queues":2}],"others":["b"],"fixed":true,"isStatic":false}'
-    assert shape_of(text) == SendShape((Run("a", 2),), ("b",), fixed=True)
+    assert shape_of(text) == SendShape((QueueRun("a", 2),), ("b",), fixed=True)
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

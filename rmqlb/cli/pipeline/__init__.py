@@ -1,7 +1,7 @@
 """`rmqlb pipeline`: a whole fleet on Spark, stage by stage.
 
 Rules of this folder: a command's module imports nothing of Spark before the command runs; what its options say becomes
-a `Plan` (`asking.py`), which the stages are run with (`running.py`).
+a `PipelinePlan` (`asking.py`), which the stages are run with (`running.py`).
 """
 
 from __future__ import annotations

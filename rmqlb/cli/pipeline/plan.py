@@ -1,4 +1,4 @@
-"""What options say, as a `Plan`."""
+"""What options say, as a `PipelinePlan`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import Failure
-from rmqlb.pipeline.only import parse_only
-from rmqlb.pipeline.plan import EVERY_TOPIC, Plan
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
+from rmqlb.pipeline.row_filter import parse_row_filter
 
 _MOST_TRIALS = 100_000
 
@@ -38,7 +38,7 @@ def plan_for(
     strategy_options: StrategyOptions | None = None,
     schedule: ScheduleOptions | None = None,
     **rest: Any,
-) -> Plan:
+) -> PipelinePlan:
     """The plan.
 
     Args:
@@ -61,7 +61,7 @@ def plan_for(
         changes |= _strategies(strategies, strategy_options)
     if schedule is not None:
         changes |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
-    return Plan(only=parse_only(only.only or ()), force=where.force, **changes)
+    return PipelinePlan(only=parse_row_filter(only.only or ()), force=where.force, **changes)
 
 
 def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:

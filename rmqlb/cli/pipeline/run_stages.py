@@ -12,11 +12,11 @@ from rmqlb.cli.pipeline.options import SparkOptions, WarehouseOptions
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
-from rmqlb.pipeline.plan import Plan
+from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.spark.progress import StageProgress
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
-from rmqlb.pipeline.stages import STAGES, Run
+from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.views.pipeline_view import pipeline_report
 
@@ -26,7 +26,7 @@ _LOG = "spark.log"
 def run_stages(
     command: str,
     stages: Sequence[str],
-    plan: Plan,
+    plan: PipelinePlan,
     where: WarehouseOptions,
     spark_options: SparkOptions,
     output: OutputOptions,
@@ -54,7 +54,7 @@ def run_stages(
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
         with spark_session(settings) as spark:
-            run = Run(spark, Warehouse(folder), plan)
+            run = StageRun(spark, Warehouse(folder), plan)
             for name in stages:
                 progress(name, 0, 0)
                 with StageProgress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]

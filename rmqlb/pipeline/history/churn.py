@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.history.timeline import conform, place
+from rmqlb.pipeline.history.snapshot_timeline import conform, place
 from rmqlb.pipeline.schemas import CHURN
 
 _MOMENT = ("cluster", "group", "index")

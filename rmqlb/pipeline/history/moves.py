@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.model.group import BROADCASTING
-from rmqlb.pipeline.history.timeline import QUEUE_OF_GROUP, conform, sightings
+from rmqlb.pipeline.history.snapshot_timeline import QUEUE_OF_GROUP, conform, sightings
 from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table
 
 DAYS = Table(

@@ -1,5 +1,6 @@
 """Stage 1: documents become rows of the tables that all other stages read.
 
-`documents.py` and `rows.py` are Python alone; `in_arrow.py` runs them in Spark's Python processes; `steps.py` are the
-steps around that; `ingest.py` is one run, from the paths to the tables.
+`rmqlb.sources.dump.read_document` reads; `document_ids.py` and `snapshot_rows.py` name the documents and make rows, in
+Python alone; `arrow_udf.py` runs them in Spark's Python processes; `ingest_steps.py` are the steps around that;
+`ingest_stage.py` is one run, from the paths to the tables.
 """

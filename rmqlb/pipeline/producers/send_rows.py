@@ -53,7 +53,7 @@ class SendSchedule(Struct, frozen=True):
     trials: int = 200
 
 
-class Run(Struct, frozen=True, rename="camel"):
+class QueueRun(Struct, frozen=True, rename="camel"):
     """Queues 0, 1, … of one broker that follow one another in the producer's list.
 
     Attributes:
@@ -76,7 +76,7 @@ class SendShape(Struct, frozen=True, rename="camel"):
         is_static: the list has logical brokers; which real ones bear them is not known.
     """
 
-    publish: tuple[Run, ...] = ()
+    publish: tuple[QueueRun, ...] = ()
     others: tuple[str, ...] = ()
     fixed: bool = False
     is_static: bool = False

@@ -32,8 +32,7 @@ class _GroupPieces:
     held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
     reports: dict[str, MemberReport] = field(default_factory=dict)
 
-    def take(self, later: _GroupPieces) -> None:
-        """Add what other documents say, as if they had been read after these."""
+    def merge(self, later: _GroupPieces) -> None:
         self.connections += later.connections
         self.items += later.items
         self.queues.update(later.queues)
@@ -46,12 +45,18 @@ class Pieces:
 
     Args:
         where: the dump, as errors name it.
-        wanted: names a route or group whose document does not name itself.
+        wanted: the parts of a snapshot that are read; all by default.
+        topic: of a route that does not name its own.
+        group: of an answer that does not name its own.
     """
 
-    def __init__(self, where: str, wanted: Wanted) -> None:
+    def __init__(
+        self, where: str, wanted: Wanted | None = None, topic: str | None = None, group: str | None = None
+    ) -> None:
         self._where = where
-        self._wanted = wanted
+        self._wanted = wanted or Wanted()
+        self._topic = topic
+        self._group_told = group
         self._routes: dict[str, RouteSighting] = {}
         self._groups: dict[str, _GroupPieces] = {}
         self._snapshots: list[ClusterSnapshot] = []
@@ -80,14 +85,14 @@ class Pieces:
         """
         topic = from_documents.route_topic(document)
         if topic is None:
-            if self._wanted.topics is None or len(self._wanted.topics) != 1:
+            topic = self._topic
+            if topic is None:
                 raise DocumentError(
                     f"{where} is the route of one topic and does not name it",
                     hint="say which: --topic NAME",
                     hint_names_options=True,
                     code="topic-not-named",
                 )
-            topic = self._wanted.topics[0]
             if topic in self._routes:
                 raise DocumentError(
                     f"{where} is another route that does not name its topic",
@@ -101,11 +106,11 @@ class Pieces:
         """Those of the documents that are snapshots of their own."""
         return tuple(self._snapshots)
 
-    def take(self, later: Pieces) -> None:
+    def merge(self, later: Pieces) -> None:
         """Add what another dump's documents say, as if they had been read after these."""
         self._routes.update(later._routes)
         for name, pieces in later._groups.items():
-            self._pieces(name).take(pieces)
+            self._pieces(name).merge(pieces)
         self._snapshots += later._snapshots
         self.notes += later.notes
 
@@ -189,7 +194,7 @@ class Pieces:
         return self._groups.setdefault(group, _GroupPieces())
 
     def _group_name(self, told: str | None, where: str) -> str:
-        group = told or self._wanted.group
+        group = told or self._group_told
         if group is None:
             raise DocumentError(
                 f"{where} is about one group and does not name it",

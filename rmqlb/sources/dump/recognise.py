@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from rmqlb.errors import DataError, DocumentError
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.pieces import Pieces
 from rmqlb.sources.formats.documents import parse_documents
 from rmqlb.sources.formats.limits import text_of
@@ -22,24 +22,13 @@ _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[
 """Two columns, as consumerConnection, consumerProgress and clusterList begin; a YAML file may begin with a comment."""
 
 
-def recognise(body: bytes, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a dump of any kind.
-
-    Args and errors: as `read_pieces`.
-    """
-    return read_pieces(body, where, wanted).snapshot()
-
-
-def read_pieces(body: bytes, where: str, wanted: Wanted) -> Pieces:
-    """A dump of any kind, for its pieces to be put together with those of others.
-
-    Args:
-        wanted: the parts; also names a route or group whose document does not name itself.
+def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = None, group: str | None = None) -> Pieces:
+    """A dump of any kind; the arguments are those of `read_document`.
 
     Raises:
         DocumentError: the dump cannot be understood; the message says where in it.
     """
-    pieces = Pieces(where, wanted)
+    pieces = Pieces(where, wanted, topic, group)
     first = _FIRST_LINE.match(body)
     if first and not is_noise(first[1].decode("latin-1")):
         _add_json(body, where, pieces)

@@ -10,13 +10,12 @@ from typing import BinaryIO
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import States
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
-from rmqlb.sources.formats import snapshot_file
-from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, too_large
+from rmqlb.sources.dump.read_document import GZIP, read_document
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, too_large
 from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
 _CHUNK = 1 << 20
-_GZIP = b"\x1f\x8b"
 
 
 class DumpSource:
@@ -40,16 +39,9 @@ class DumpSource:
             DocumentError: the dump cannot be read or understood; the message says where in it.
         """
         progress(self._where, 0, 0)
+        topic = wanted.topics[0] if wanted.topics is not None and len(wanted.topics) == 1 else None
         body = self._body()
-        if not body or body.isspace():
-            raise DocumentError(f"{self._where} is empty", hint="expected a snapshot, a route or a Dashboard response")
-        heading = snapshot_file.heading(body)
-        if heading is not None:
-            return snapshot_file.read_body(body, heading, self._where, wanted)
-        self._require_half(body)
-        from rmqlb.sources.dump.recognise import recognise
-
-        return recognise(body, self._where, wanted)
+        return read_document(body, self._where, wanted, topic=topic, group=wanted.group, limit=self._max_bytes).snapshot
 
     def ask_offsets(
         self,
@@ -60,19 +52,9 @@ class DumpSource:
         """None: a dump answers no questions."""
         return None
 
-    def _require_half(self, body: bytes) -> None:
-        """What may be anything is built whole, keys and all, and takes twice the memory of a snapshot."""
-        limit = self._max_bytes // 2
-        if len(body) > limit:
-            raise too_large(self._where, limit, "and not one whole snapshot in JSON")
-        require_few_values(body, self._where, limit)
-
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)
-        if body.startswith(_GZIP):
-            body = inflate(body, self._max_bytes, self._where)
-        require_few_values(body, self._where, self._max_bytes)
-        return body
+        return inflate(body, self._max_bytes, self._where) if body.startswith(GZIP) else body
 
     def _chunks(self) -> Iterator[bytes]:
         try:

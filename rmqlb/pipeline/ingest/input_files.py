@@ -22,21 +22,17 @@ from urllib.parse import unquote
 from rmqlb.errors import DataError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_TOLD = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
+_LABEL = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
 _NAMES = ("topic", "group")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a file's path tells.
+class PathLabels:
+    """What a file's path tells, `topic` and `group` for a route or an answer that does not name its own.
 
     Attributes:
         folder: where the file is, without the folders that name a topic or group: all pieces in it belong together.
-        cluster: the name, or None.
-        date: or None.
-        topic: the topic of a route that does not name it, or None.
-        group: the group of an answer that does not name it, or None.
     """
 
     folder: str
@@ -51,23 +47,24 @@ class Told:
         return "".join(f"{key}={value}\0" for key in _NAMES if (value := getattr(self, key)) is not None)
 
 
-def told_by(path: str) -> Told:
+def path_labels(path: str) -> PathLabels:
     """What a path tells.
 
-    >>> told_by("/dumps/cluster=pay%2Feu/date=2026-11-21/topic=Orders/route.json")
-    Told(folder='/dumps/cluster=pay%2Feu/date=2026-11-21', cluster='pay/eu', date=datetime.date(2026, 11, 21), \
-topic='Orders', group=None)
+    >>> path_labels("/dumps/cluster=pay%2Feu/date=2026-11-21/topic=Orders/route.json")
+    PathLabels(folder='/dumps/cluster=pay%2Feu/date=2026-11-21', cluster='pay/eu', \
+date=datetime.date(2026, 11, 21), topic='Orders', group=None)
     """
     *folders, _ = path.split("/")
     found: dict[str, str] = {}
     kept: list[str] = []
     for folder in folders:
-        match = _TOLD.fullmatch(folder)
+        match = _LABEL.fullmatch(folder)
         if match:
             found[match[1]] = unquote(match[2])
         if not match or match[1] not in _NAMES:
             kept.append(folder)
-    return Told("/".join(kept), found.get("cluster"), _date(found.get("date")), found.get("topic"), found.get("group"))
+    date = _date(found.get("date"))
+    return PathLabels("/".join(kept), found.get("cluster"), date, found.get("topic"), found.get("group"))
 
 
 def _date(text: str | None) -> date | None:

@@ -26,7 +26,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
-class Only:
+class RowFilter:
     """What is looked at; everything by default.
 
     Attributes:
@@ -59,7 +59,7 @@ class Only:
         return frame
 
 
-def parse_only(texts: Iterable[str]) -> Only:
+def parse_row_filter(texts: Iterable[str]) -> RowFilter:
     """The values of `--only`, each KEY=VALUE.
 
     Raises:
@@ -75,7 +75,7 @@ def parse_only(texts: Iterable[str]) -> Only:
             dates.append(_date(value, text))
         else:
             raise UsageError(f"--only {text}: expected {_EXPECTED}")
-    return Only(tuple(globs["cluster"]), tuple(globs["group"]), tuple(globs["topic"]), tuple(dates))
+    return RowFilter(tuple(globs["cluster"]), tuple(globs["group"]), tuple(globs["topic"]), tuple(dates))
 
 
 def _date(value: str, text: str) -> date:

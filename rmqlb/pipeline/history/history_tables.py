@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from rmqlb.pipeline.history.churn import churn
 from rmqlb.pipeline.history.moves import days, flapping, moves
 from rmqlb.pipeline.history.sessions import sessions
-from rmqlb.pipeline.history.timeline import timeline
+from rmqlb.pipeline.history.snapshot_timeline import timeline
 from rmqlb.pipeline.history.trend import trend
 from rmqlb.pipeline.schemas import CHURN, DOCUMENTS, FLAPPING, GROUPS, MEMBERS, MOVES, OFFSETS, OWNERS, SESSIONS, TREND
 

@@ -22,7 +22,7 @@ from rmqlb.engine.allocate.vectorized.pairs import among
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
-from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
+from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, has_kernel
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
@@ -109,9 +109,9 @@ class _Swept:
         self._changes = [change for change in range(-members, members + 1) if change]
         self._roster = roster(read_batch(rows), members)
         self._batch = self._roster.batch
-        self._dealing = Dealing(self._batch, settings)
-        self._now = every_group(among(self._dealing.pairs, self._roster.present(0)), self._batch.groups)
-        self._before = {name: self._dealing.places(name, self._now.pairs) for name in strategies}
+        self._allocator = BatchAllocator(self._batch, settings)
+        self._now = every_group(among(self._allocator.pairs, self._roster.present(0)), self._batch.groups)
+        self._before = {name: self._allocator.places(name, self._now.pairs) for name in strategies}
         self._spread = {name: self._spreads(self._now, places) for name, places in self._before.items()}
         self._refused = {name: self._refuses(name, self._now) for name in strategies}
 
@@ -120,7 +120,7 @@ class _Swept:
         brokers, lost = every_broker(self._batch, self._now.pairs)
         for name in self._strategies:
             for change in self._changes:
-                pairs = among(self._dealing.pairs, self._roster.present(change))
+                pairs = among(self._allocator.pairs, self._roster.present(change))
                 subject = all_of(f"{change:+d}", self._batch.groups)
                 cases = every_group(pairs, self._batch.groups)
                 yield self._case(name, name, "members", subject, cases, real >= -change)
@@ -133,7 +133,7 @@ class _Swept:
     def _case(
         self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Bools | bool = True
     ) -> pa.RecordBatch:
-        after = self._before[other] if cases is self._now else self._dealing.places(other, cases.pairs)
+        after = self._before[other] if cases is self._now else self._allocator.places(other, cases.pairs)
         was, becomes = self._spread[name], self._spreads(cases, after)
         some = becomes.members > 0
         columns = {
@@ -159,4 +159,4 @@ class _Swept:
 
     def _refuses(self, name: str, cases: Cases) -> Bools:
         """The cases in which some pair's clients throw."""
-        return cases.having(self._dealing.refused(name, cases.pairs))
+        return cases.having(self._allocator.refused(name, cases.pairs))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.ingest.documents import LARGEST_FILE
-from rmqlb.pipeline.ingest.in_arrow import FILES, HEAD, PIECES, QUARANTINED, READ_DOCUMENT
+from rmqlb.pipeline.ingest.arrow_udf import FILES, HEAD, PIECES, QUARANTINED, READ_DOCUMENT
 from rmqlb.pipeline.schemas import KEY, QUARANTINE, Table, ddl
+from rmqlb.sources.dump.read_document import LARGEST_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.only import Only
+from rmqlb.pipeline.row_filter import RowFilter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,21 +68,23 @@ GLOBS = [
 
 def test_patterns_are_the_shells(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(name,) for name in NAMES], "topic string").coalesce(1)
-    found = {glob: [row[0] for row in Only(topic=(glob,)).filter(frame).collect()] for glob in GLOBS}
+    found = {glob: [row[0] for row in RowFilter(topic=(glob,)).filter(frame).collect()] for glob in GLOBS}
     assert found == {glob: [name for name in NAMES if fnmatchcase(name, glob)] for glob in GLOBS}
 
 
 @pytest.mark.parametrize(
     ("only", "left"),
     [
-        (Only(), "abcd"),
-        (Only(cluster=("x", "y")), "abc"),
-        (Only(cluster=("x", "y"), group=("g",)), "ac"),
-        (Only(topic=("none",)), "abcd"),
-        (Only(date=(date(2026, 1, 1), date(2026, 1, 2))), "ab"),
+        (RowFilter(), "abcd"),
+        (RowFilter(cluster=("x", "y")), "abc"),
+        (RowFilter(cluster=("x", "y"), group=("g",)), "ac"),
+        (RowFilter(topic=("none",)), "abcd"),
+        (RowFilter(date=(date(2026, 1, 1), date(2026, 1, 2))), "ab"),
     ],
 )
-def test_keys_stand_together_and_those_without_a_column_do_not_bear(spark: SparkSession, only: Only, left: str) -> None:
+def test_keys_stand_together_and_those_without_a_column_do_not_bear(
+    spark: SparkSession, only: RowFilter, left: str
+) -> None:
     rows = [
         ("a", "x", "g", date(2026, 1, 1)),
         ("b", "x", "h", date(2026, 1, 2)),

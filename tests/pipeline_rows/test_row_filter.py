@@ -7,13 +7,13 @@ from datetime import date
 import pytest
 
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.only import Only, parse_only
+from rmqlb.pipeline.row_filter import RowFilter, parse_row_filter
 
 
 def test_values_of_one_key_stand_beside_one_another() -> None:
     texts = ["cluster=a*", "group=g=1", "cluster=b", "topic=[ab]?", "date=2026-11-21"]
-    assert parse_only(texts) == Only(("a*", "b"), ("g=1",), ("[ab]?",), (date(2026, 11, 21),))
-    assert parse_only([]) == Only()
+    assert parse_row_filter(texts) == RowFilter(("a*", "b"), ("g=1",), ("[ab]?",), (date(2026, 11, 21),))
+    assert parse_row_filter([]) == RowFilter()
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ def test_values_of_one_key_stand_beside_one_another() -> None:
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"expected cluster=GLOB, group=GLOB, topic=GLOB or date=YYYY-MM-DD"):
-        parse_only([text])
+        parse_row_filter([text])

@@ -14,18 +14,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest.documents import LARGEST_FILE, check_cluster
-from rmqlb.pipeline.ingest.files import Found, find, nothing_at
-from rmqlb.pipeline.ingest.in_arrow import FILES, KNOWN, PIECES, READ, READ_DOCUMENT, ROWS, known_key
-from rmqlb.pipeline.ingest.in_arrow import put_together as put_together_in_arrow
-from rmqlb.pipeline.ingest.in_arrow import read_files as read_files_in_arrow
-from rmqlb.pipeline.ingest.report import IngestReport, Pair, check
-from rmqlb.pipeline.ingest.steps import (
+from rmqlb.pipeline.ingest.arrow_udf import (
+    FILES,
+    KNOWN,
+    PIECES,
+    READ,
+    READ_DOCUMENT,
+    ROWS,
+    known_key,
+    merge_pieces,
+    read_files,
+)
+from rmqlb.pipeline.ingest.document_ids import check_cluster
+from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
+from rmqlb.pipeline.ingest.ingest_steps import (
     document_rows,
     fresh_documents,
     heads_of,
@@ -38,10 +46,12 @@ from rmqlb.pipeline.ingest.steps import (
     unreadable_documents,
     url_files,
 )
-from rmqlb.pipeline.only import Only
+from rmqlb.pipeline.ingest.input_files import Found, find, nothing_at
+from rmqlb.pipeline.row_filter import RowFilter
 from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, QUARANTINE, TOPICS, ddl
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.warehouse import Warehouse, Writing
+from rmqlb.sources.dump.read_document import LARGEST_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +71,7 @@ def ingest(
     inputs: Iterable[str],
     *,
     cluster: str | None = None,
-    only: Only | None = None,
+    only: RowFilter | None = None,
 ) -> IngestReport:
     """Read documents into the warehouse; all tables show together, or nothing does.
 
@@ -78,7 +88,7 @@ def ingest(
     """
     found = find(inputs)
     told = check_cluster(cluster) if cluster else None
-    only = Only(cluster=only.cluster, date=only.date) if only else Only()
+    only = RowFilter(cluster=only.cluster, date=only.date) if only else RowFilter()
     with warehouse.writing() as writing:
         return _Ingest(spark, warehouse, writing).run(found, told, only)
 
@@ -126,14 +136,14 @@ class _Ingest:
         self._warehouse = warehouse
         self._writing = writing
 
-    def run(self, found: Found, cluster: str | None, only: Only) -> IngestReport:
+    def run(self, found: Found, cluster: str | None, only: RowFilter) -> IngestReport:
         """Read, see what is new, write it, and compare the counts."""
         documents = self._warehouse.read_or_empty(self._spark, DOCUMENTS)
         listed = self._listed(found.urls)
         read = self._aside("_read", self._read(found, cluster, documents))
         heads = heads_of(read)
         fresh = self._aside("_fresh", fresh_documents(heads, documents))
-        kinds = _counted(fresh, "kind")
+        kinds = _rows_by(fresh, "kind")
         chosen = self._choose(read, fresh, kinds, only)
         bad = unreadable_documents(heads).unionByName(chosen.lost)
         unread = 0
@@ -143,7 +153,7 @@ class _Ingest:
         bad = self._aside("_bad", bad)
         written = self._write(chosen, bad, nothing_new=not kinds)
 
-        outcomes, (files, in_files) = _counted(heads, "outcome"), _files(heads)
+        outcomes, (files, in_files) = _rows_by(heads, "outcome"), _files(heads)
         report = IngestReport(
             files=len(found.files) + (listed.count() if found.urls else 0),
             hidden=found.hidden,
@@ -155,20 +165,23 @@ class _Ingest:
             rows=written,
         )
         topics, groups = chosen.rows.agg(fn.sum("made.topics"), fn.sum("made.groups")).collect()[0]
-        check(
-            Pair("files", report.files, files + unread),
-            Pair("documents in files", in_files, sum(outcomes.values())),
-            Pair("documents", report.found, report.ingested + report.known + report.quarantined + report.passed_over),
-            Pair("topics", topics or 0, written[TOPICS.name]),
-            Pair("groups", groups or 0, written[GROUPS.name]),
+        known_or_not = report.ingested + report.known + report.quarantined + report.passed_over
+        require_equal(
+            {
+                "files": (report.files, files + unread),
+                "documents in files": (in_files, sum(outcomes.values())),
+                "documents": (report.found, known_or_not),
+                "topics": (topics or 0, written[TOPICS.name]),
+                "groups": (groups or 0, written[GROUPS.name]),
+            }
         )
         return report
 
-    def _choose(self, read: DataFrame, fresh: DataFrame, kinds: Mapping[str, int], only: Only) -> _Chosen:
+    def _choose(self, read: DataFrame, fresh: DataFrame, kinds: Mapping[str, int], only: RowFilter) -> _Chosen:
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
         rows = semi(read, snapshots, "doc")
         nothing = self._empty(PIECES.columns)
-        passed_over = 0 if only == Only() else kinds.get("snapshot", 0) - snapshots.count()
+        passed_over = 0 if only == RowFilter() else kinds.get("snapshot", 0) - snapshots.count()
         if not kinds.get("pieces"):
             return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), passed_over)
         new = new_pieces(read, fresh)
@@ -177,12 +190,12 @@ class _Ingest:
         made = together.filter("made IS NOT NULL")
         possible = made.filter("made.reason IS NULL")
         whole = only.filter(possible)
-        if only != Only():
+        if only != RowFilter():
             passed_over += semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
         return _Chosen(
             rows=rows.unionByName(semi(together, whole, "snapshot")),
             pieces=semi(new, whole, "snapshot"),
-            again=_counted(semi(old, whole, "snapshot"), "snapshot"),
+            again=_rows_by(semi(old, whole, "snapshot"), "snapshot"),
             lost=lost_pieces(fresh, made),
             passed_over=passed_over,
         )
@@ -217,12 +230,12 @@ class _Ingest:
             frame = self._spark.createDataFrame([(path, size, None) for size, path in local], ddl(FILES))
             tasks = min(len(local), _MOST_TASKS, 2 + sum(found.sizes) // _BYTES_A_TASK)
             files = files.unionByName(frame.repartition(tasks))
-        return in_workers(files, read_files_in_arrow(cluster, known), ddl(READ))
+        return in_workers(files, partial(read_files, cluster, known), ddl(READ))
 
     def _together(self, pieces: DataFrame) -> DataFrame:
         """`PIECES` → `READ`, of the snapshots that they make."""
         ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
-        return in_workers(ordered, put_together_in_arrow(), ddl(READ))
+        return in_workers(ordered, merge_pieces, ddl(READ))
 
     def _write(self, chosen: _Chosen, bad: DataFrame, *, nothing_new: bool) -> dict[str, int]:
         """All tables; table → rows written. Where nothing is new, tables that are there are not touched."""
@@ -251,7 +264,7 @@ class _Ingest:
         return self._spark.read.schema(frame.schema).parquet(path)
 
 
-def _counted(frame: DataFrame, column: str) -> dict[str, int]:
+def _rows_by(frame: DataFrame, column: str) -> dict[str, int]:
     """Value → its rows."""
     return {row[0]: row[1] for row in frame.groupBy(column).count().collect()}
 

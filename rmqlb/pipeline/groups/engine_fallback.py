@@ -14,11 +14,11 @@ from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
 from rmqlb.pipeline.groups.group_batch import GroupBatch
-from rmqlb.pipeline.plan import EVERY_TOPIC
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 
 
 @dataclass(frozen=True)
-class DealtPair:
+class PairAllocation:
     """One group on one topic, dealt out.
 
     Attributes:
@@ -32,9 +32,9 @@ class DealtPair:
     reason: str | None = None
 
 
-def deal_by_engine(
+def allocate_by_engine(
     batch: GroupBatch, strategy: str, settings: Settings, pairs: Iterable[int] | None = None
-) -> Iterator[DealtPair]:
+) -> Iterator[PairAllocation]:
     """Pairs of the batch, in order.
 
     Args:
@@ -48,9 +48,9 @@ def deal_by_engine(
         try:
             assigned = assign(route, members(batch, pair, strategy, settings))
         except AllocationError as error:
-            yield DealtPair(pair, {}, error.problem)
+            yield PairAllocation(pair, {}, error.problem)
         else:
-            yield DealtPair(pair, {queue: tuple(assigned.owners[queue]) for queue in assigned.queues})
+            yield PairAllocation(pair, {queue: tuple(assigned.owners[queue]) for queue in assigned.queues})
 
 
 def route_of(batch: GroupBatch, pair: int) -> TopicRouteData:

@@ -48,30 +48,18 @@ def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two numbers that must be equal, each counted in its own way.
-
-    Attributes:
-        what: is counted.
-        before: what went in.
-        after: what came out.
-    """
-
-    what: str
-    before: int
-    after: int
-
-
-def check(*pairs: Pair) -> None:
+def require_equal(counts: Mapping[str, tuple[int, int]]) -> None:
     """Refuse a loss.
+
+    Args:
+        counts: of each kind, how many went in and how many came out, each counted in its own way.
 
     Raises:
         DataError: two numbers differ.
     """
-    for pair in pairs:
-        if pair.before != pair.after:
+    for what, (before, after) in counts.items():
+        if before != after:
             raise DataError(
-                f"{pair.what}: {pair.before} went in and {pair.after} came out; the warehouse is as it was",
+                f"{what}: {before} went in and {after} came out; the warehouse is as it was",
                 hint="did files change while they were read? run it again",
             )

@@ -8,15 +8,15 @@ from datetime import date
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.pipeline.only import Only
 from rmqlb.pipeline.producers.send_rows import SendSchedule
+from rmqlb.pipeline.row_filter import RowFilter
 
 EVERY_TOPIC = "*"
 """What stands for a topic's name in a CONFIG list whose entries are meant for each topic."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class PipelinePlan:
     """What to look at, and with what in mind.
 
     Attributes:
@@ -42,7 +42,7 @@ class Plan:
     settings: Settings = Settings()
     settings_text: str = ""
     as_of: date | None = None
-    only: Only = field(default_factory=Only)
+    only: RowFilter = field(default_factory=RowFilter)
     include_retry: bool = False
     members: int = 2
     schedule: SendSchedule = SendSchedule()

@@ -15,8 +15,8 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
-from rmqlb.pipeline.groups.by_engine import DealtPair, deal_by_engine
-from rmqlb.pipeline.groups.dealing import Dealing, has_kernel
+from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, has_kernel
+from rmqlb.pipeline.groups.engine_fallback import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS
 from rmqlb.pipeline.spark.in_workers import in_workers
@@ -43,10 +43,10 @@ def _assignments(
 ) -> Iterator[pa.RecordBatch]:
     for rows in batches:
         batch = read_batch(rows)
-        dealing = Dealing(batch, settings)
+        allocator = BatchAllocator(batch, settings)
         for strategy in strategies:
             if has_kernel(strategy, settings):
-                columns = _by_kernel(batch, dealing, strategy)
+                columns = _by_kernel(batch, allocator, strategy)
             else:
                 columns = _by_engine(batch, strategy, settings)
             pairs = columns.pop("pair")
@@ -66,15 +66,15 @@ def _refusals(
 ) -> Iterator[pa.RecordBatch]:
     for rows in batches:
         batch = read_batch(rows)
-        dealing = Dealing(batch, settings)
+        allocator = BatchAllocator(batch, settings)
         for strategy in strategies:
             refused: Sequence[int] | None = None
             if strategy == "CONFIG":
                 refused = ()  # its class looks at nothing, and so never throws
             elif has_kernel(strategy, settings):
-                refused = np.flatnonzero(dealing.refused(strategy, dealing.pairs)).tolist()
+                refused = np.flatnonzero(allocator.refused(strategy, allocator.pairs)).tolist()
             # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
-            dealt = [pair for pair in deal_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
+            dealt = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
             pairs = np.array([pair.pair for pair in dealt], np.int64)
             yield batch_of(
                 {
@@ -87,12 +87,12 @@ def _refusals(
             )
 
 
-def _by_kernel(batch: GroupBatch, dealing: Dealing, strategy: str) -> dict[str, Any]:
-    pairs = dealing.pairs
-    places = dealing.places(strategy, pairs)
+def _by_kernel(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
+    pairs = allocator.pairs
+    places = allocator.places(strategy, pairs)
     owners = batch.ids_at(places)
     pair_of = batch.pair_of
-    kept = np.flatnonzero(~dealing.refused(strategy, pairs)[pair_of])
+    kept = np.flatnonzero(~allocator.refused(strategy, pairs)[pair_of])
     return {
         "pair": pair_of[kept],
         "brokerName": named(batch.brokers, batch.broker_of[kept]),
@@ -115,7 +115,7 @@ def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
 
 
 def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str, Any]:
-    rows = [row for dealt in deal_by_engine(batch, strategy, settings) for row in _rows(batch, dealt)]
+    rows = [row for dealt in allocate_by_engine(batch, strategy, settings) for row in _rows(batch, dealt)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())
     names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "drifts")
@@ -123,7 +123,7 @@ def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str
     return {**arrays, "pair": np.asarray(arrays["pair"])}
 
 
-def _rows(batch: GroupBatch, dealt: DealtPair) -> Iterator[tuple[Any, ...]]:
+def _rows(batch: GroupBatch, dealt: PairAllocation) -> Iterator[tuple[Any, ...]]:
     """A pair's rows: pair, broker name, queue id, owner, owners, lag, drifts."""
     seen = _seen(batch, dealt.pair)
     for index, (queue, owners) in enumerate(dealt.owners.items()):

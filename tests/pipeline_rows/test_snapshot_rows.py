@@ -14,10 +14,9 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.pipeline.ingest.documents import read_document
-from rmqlb.pipeline.ingest.files import Told
-from rmqlb.pipeline.ingest.rows import rows_of, runs
+from rmqlb.pipeline.ingest.snapshot_rows import rows_of, runs
 from rmqlb.pipeline.schemas import INGESTED, KEY
+from rmqlb.sources.dump.read_document import read_document
 from tests.support.builders import HERE, group, queues, route
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +40,7 @@ def run(broker_name: str, number: int) -> dict[str, Any]:
 
 
 def test_every_row_has_the_columns_of_its_table() -> None:
-    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x", Told("/")).snapshot
+    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x").snapshot
     found = {table.name: (table, list(its)) for table, its in rows_of(example)}
     assert set(found) == {table.name for table in INGESTED} - {"documents"}
     for table, its in found.values():
@@ -50,7 +49,7 @@ def test_every_row_has_the_columns_of_its_table() -> None:
 
 
 def test_the_example_cluster_row_by_row() -> None:
-    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x", Told("/")).snapshot
+    example = read_document((ROOT / "examples/cluster.json").read_bytes(), "x").snapshot
     found = {table.name: list(its) for table, its in rows_of(example)}
     assert found["topics"][1] == (
         "Skewed",

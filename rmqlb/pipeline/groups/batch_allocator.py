@@ -4,7 +4,7 @@ Rules of this file:
 - Names become numbers here (rooms, zones, hashes); who gets what is said by
   `rmqlb.engine.allocate.vectorized.strategies`.
 - CONFIG, which may give a queue to several members, and wrappers that need more than one step have no kernel:
-  `has_kernel` says so, and the engine runs them group by group (`by_engine.py`).
+  `has_kernel` says so, and the engine runs them group by group (`engine_fallback.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rmqlb.errors import UsageError
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
-"""Those that `Dealing` runs by themselves and inside a wrapper; the engine runs all others."""
+"""Those that `BatchAllocator` runs by themselves and inside a wrapper; the engine runs all others."""
 _WRAPPERS_WITH_KERNEL = ("MACHINE_ROOM_NEARBY", "PIN", "PIN_OVER_ALL")
 
 _MOST_ENTRIES = 20 * MOST_ENTRIES
@@ -46,7 +46,7 @@ def has_kernel(strategy: str, settings: Settings) -> bool:
     return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
 
 
-class Dealing:
+class BatchAllocator:
     """A batch of groups, ready to be dealt out under any strategy that `has_kernel`.
 
     Args:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest.files import Told, find, told_by
+from rmqlb.pipeline.ingest.input_files import PathLabels, find, path_labels
 
 
 def touch(root: Path, *names: str) -> None:
@@ -21,20 +21,20 @@ def touch(root: Path, *names: str) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/d/x.json", Told("/d")),
-        ("/d/cluster=a/x.json", Told("/d/cluster=a", "a")),
-        ("/cluster=a%2Fb%3D1/x.json", Told("/cluster=a%2Fb%3D1", "a/b=1")),
-        ("/cluster=a/cluster=b/x", Told("/cluster=a/cluster=b", "b")),
-        ("/date=2026-02-28/x", Told("/date=2026-02-28", None, date(2026, 2, 28))),
-        ("/date=2026-02-30/x", Told("/date=2026-02-30")),
-        ("/date=20260228/x", Told("/date=20260228")),
-        ("/d/topic=T/group=g/x", Told("/d", topic="T", group="g")),
-        ("/d/cluster=c.json", Told("/d")),
-        ("s3a://b/d/cluster=c/x", Told("s3a://b/d/cluster=c", "c")),
+        ("/d/x.json", PathLabels("/d")),
+        ("/d/cluster=a/x.json", PathLabels("/d/cluster=a", "a")),
+        ("/cluster=a%2Fb%3D1/x.json", PathLabels("/cluster=a%2Fb%3D1", "a/b=1")),
+        ("/cluster=a/cluster=b/x", PathLabels("/cluster=a/cluster=b", "b")),
+        ("/date=2026-02-28/x", PathLabels("/date=2026-02-28", None, date(2026, 2, 28))),
+        ("/date=2026-02-30/x", PathLabels("/date=2026-02-30")),
+        ("/date=20260228/x", PathLabels("/date=20260228")),
+        ("/d/topic=T/group=g/x", PathLabels("/d", topic="T", group="g")),
+        ("/d/cluster=c.json", PathLabels("/d")),
+        ("s3a://b/d/cluster=c/x", PathLabels("s3a://b/d/cluster=c", "c")),
     ],
 )
-def test_a_path_tells_what_its_folders_are_called(path: str, told: Told) -> None:
-    assert told_by(path) == told
+def test_a_path_tells_what_its_folders_are_called(path: str, told: PathLabels) -> None:
+    assert path_labels(path) == told
 
 
 def test_a_folder_is_read_with_all_below_it_but_what_is_hidden(tmp_path: Path) -> None:

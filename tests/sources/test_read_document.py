@@ -1,0 +1,115 @@
+"""A file's documents, and what each says: what all that read files ask."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb.errors import DataError
+from rmqlb.sources.dump.read_document import read_document, split_documents
+
+ROOT = Path(__file__).parents[2]
+
+
+def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> bytes:
+    value = {"schema": "rmqlb/snapshot", "formatVersion": "1.0", "source": {"takenAt": taken_at}, "data": data}
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "documents"),
+    [
+        (b"", [b""]),
+        (b" \n\t\n", [b""]),
+        (b'\n{"a": 1}\n', [b'{"a": 1}']),
+        (b'{\n"a":\n{"b": 1}\n}', [b'{\n"a":\n{"b": 1}\n}']),
+        (b'[\n{"a": 1},\n{"b": 2}\n]', [b'[\n{"a": 1},\n{"b": 2}\n]']),
+        (b'{"a": 1}\n\n{"b": 2}', [b'{"a": 1}', b'{"b": 2}']),
+        (b'{"a": 1}\r\n{"b": 2}\r\n', [b'{"a": 1}', b'{"b": 2}']),
+        (b'{"a": 1}\n{"b": 2}\n{"c": ', [b'{"a": 1}', b'{"b": 2}', b'{"c":']),
+        (b'{"a": 1\n{"b": 2}', [b'{"a": 1', b'{"b": 2}']),
+        (b'garbage\n{"b": 2}\nmore', [b"garbage", b'{"b": 2}', b"more"]),
+        (b'{"a": 1}\n\x00\x01\n{"b": 2}', [b'{"a": 1}', b"\x00\x01", b'{"b": 2}']),
+        (b'{"a": 1}\n\xff\xfe\n{"b": 2}', [b'{"a": 1}', b"\xff\xfe", b'{"b": 2}']),
+        (b'{\n  "a": 1\n}\n{\n  "b": 2\n}\n', [b'{\n  "a": 1\n}', b'{\n  "b": 2\n}']),
+        (b'{\n  "a": 1,\n{\n  "b": 2\n}\n', [b'{\n  "a": 1,', b'{\n  "b": 2\n}']),
+        (b"schema: rmqlb/snapshot\ndata: {}\n", [b"schema: rmqlb/snapshot\ndata: {}"]),
+        (b"RocketMQLog:WARN No appenders\n{0:1}\n", [b"{0:1}"]),
+        (b"\xef\xbb\xbf" + b'{"a": 1}\n{"b": 2}', [b'{"a": 1}', b'{"b": 2}']),
+    ],
+)
+def test_a_file_falls_into_its_documents(body: bytes, documents: list[bytes]) -> None:
+    assert split_documents(body, "x") == documents
+
+
+@given(st.lists(st.dictionaries(st.text(), st.integers() | st.text(), min_size=1), min_size=1), st.data())
+def test_a_bad_line_loses_no_other(values: list[dict[str, Any]], data: st.DataObject) -> None:
+    lines = [json.dumps(value, ensure_ascii=data.draw(st.booleans())).encode() for value in values]
+    bad = data.draw(st.integers(0, len(lines)))
+    short = lines[0][: data.draw(st.integers(1, len(lines[0]) - 1))]
+    cut = [*lines[:bad], short, *lines[bad:]]
+    found = split_documents(b"\n".join(cut), "x")
+    assert [line for line in lines if line not in found] == []
+    assert len(found) == len(lines) + 1
+
+
+def test_every_example_of_one_document_stays_whole() -> None:
+    files = [*(ROOT / "tests/data/mqadmin").glob("*topicRoute*"), *(ROOT / "tests/data/dashboard").glob("*.json")]
+    assert len(files) > 30
+    assert {file.name: len(split_documents(file.read_bytes(), "x")) for file in files} == dict.fromkeys(
+        (f.name for f in files), 1
+    )
+
+
+def test_gzip_is_unpacked_and_a_file_without_it_is_as_it_is() -> None:
+    assert split_documents(gzip.compress(b"{}"), "x") == split_documents(b"{}", "x") == [b"{}"]
+
+
+def test_gzip_cut_short_is_refused() -> None:
+    with pytest.raises(DataError, match="x: the compressed data is cut short"):
+        split_documents(gzip.compress(b"{}")[:-4], "x")
+
+
+@pytest.mark.parametrize(("body", "size"), [(snapshot(), 10), (b"[" + b" " * 9 + b"]", 5)])
+def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half_of_it(body: bytes, size: int) -> None:
+    with pytest.raises(DataError, match=f"larger than {size} bytes"):
+        read_document(body, "x.json", limit=10 if size == 10 else len(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "taken_at"),
+    [
+        (snapshot("2026-11-21T02:02:07Z"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),
+        (snapshot("2026-11-21T02:02:07+08:00"), datetime(2026, 11, 20, 18, 2, 7, tzinfo=UTC)),
+        (snapshot("2026-11-21T02:02:07"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),
+        (snapshot(None), None),
+        (
+            snapshot(
+                None,
+                groups=[
+                    {"group": "g", "seen": {"where": "w", "at": "2026-11-21T02:00:00Z"}},
+                    {"group": "h", "seen": {"where": "w", "at": "2026-11-21T02:05:00Z"}},
+                ],
+            ),
+            datetime(2026, 11, 21, 2, 5, tzinfo=UTC),
+        ),
+    ],
+)
+def test_when_a_snapshot_was_taken(body: bytes, taken_at: datetime | None) -> None:
+    assert read_document(body, "x").taken_at == taken_at
+
+
+def test_the_cluster_is_that_of_the_brokers() -> None:
+    def route(*clusters: str) -> dict[str, Any]:
+        return {"brokerDatas": [{"brokerName": c, "cluster": c} for c in clusters]}
+
+    two = snapshot(topics=[{"topic": "T", "route": route("b", "a")}, {"topic": "U", "route": route("b", "")}])
+    assert read_document(two, "x").cluster == "a,b"
+    assert read_document(snapshot(), "x").cluster is None
