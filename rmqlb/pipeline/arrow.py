@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rmqlb.engine.arrays.lanes import Bools, Ints
-from rmqlb.pipeline.schemas import Table
+from rmqlb.pipeline.schemas import Table, parts
 
 _SIMPLE = {
     "string": "string",
@@ -45,57 +45,36 @@ def arrow_type(kind: str) -> pa.DataType:
     outer = _OUTER.fullmatch(kind)
     if outer is None:
         return getattr(pa, _SIMPLE[kind])()
-    parts = _parts(outer[2])
+    inner = parts(outer[2])
     if outer[1] == "array":
         return pa.list_(pa.field("element", arrow_type(outer[2])))
     if outer[1] == "map":
-        return pa.map_(arrow_type(parts[0]), arrow_type(parts[1]))
-    fields = [match for part in parts if (match := _FIELD.fullmatch(part))]
+        return pa.map_(arrow_type(inner[0]), arrow_type(inner[1]))
+    fields = [match for part in inner if (match := _FIELD.fullmatch(part))]
     return pa.struct([pa.field(match[1], arrow_type(match[2])) for match in fields])
 
 
 def batch_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
-    """Columns as a batch of the table.
-
-    Args:
-        columns: column → Arrow or numpy array, all of one length.
-        table: without nested columns.
-    """
+    """Arrow or numpy arrays, all of one length, by column, as a batch of a table without nested columns."""
     schema = arrow_schema(table.columns)
     return pa.RecordBatch.from_arrays([_typed(columns[field.name], field.type) for field in schema], schema=schema)
 
 
 def taken(batch: pa.RecordBatch, columns: Sequence[str], rows: Ints) -> dict[str, Any]:
-    """Columns of the batch, with these of its rows, each as often as named.
-
-    Args:
-        batch: the rows.
-        columns: which columns.
-        rows: shape (n,).
-    """
+    """Columns of the batch, with the rows of these numbers, each as often as named."""
     at = pa.array(rows)
     return {name: batch.column(name).take(at) for name in columns}
 
 
 def named(names: Sequence[str], numbers: Ints) -> Any:
-    """Numbers as their names, −1 as null.
-
-    Args:
-        names: number → name.
-        numbers: shape (n,).
-    """
+    """Numbers (indexes among the names) as the names, −1 as null."""
     if not len(names):
         return pa.nulls(len(numbers), pa.string())
     return pa.array(names, pa.string()).take(pa.array(numbers, mask=numbers < 0))
 
 
 def known(values: Any, where: Bools) -> Any:
-    """Values where they are known, null elsewhere.
-
-    Args:
-        values: numpy array; shape (n,).
-        where: shape (n,).
-    """
+    """Values where they are known, null elsewhere."""
     return pa.array(values, mask=~where)
 
 
@@ -107,15 +86,3 @@ def all_of(value: str, number: int) -> Any:
 def _typed(values: Any, kind: pa.DataType) -> Any:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     return array if array.type == kind else array.cast(kind)
-
-
-def _parts(text: str) -> list[str]:
-    """What stands between the commas that are in no `<…>`."""
-    found, depth = [""], 0
-    for char in text:
-        depth += (char == "<") - (char == ">")
-        if char == "," and depth == 0:
-            found.append("")
-        else:
-            found[-1] += char
-    return found

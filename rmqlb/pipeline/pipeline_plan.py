@@ -17,20 +17,17 @@ EVERY_TOPIC = "*"
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """What to look at, and with what in mind.
+    """What to look at, and with what in mind; `only` says which clusters, dates, groups and topics.
 
     Attributes:
         inputs: files, folders, patterns and URLs to ingest.
         cluster: the name under which they are ingested; None takes it from each document.
-        strategies: those that are compared.
         settings: what the members' strategy objects are taken to be constructed with.
         settings_text: where the settings come from, for a later run to see whether they are the same.
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
-        only: which clusters, dates, groups and topics.
         include_retry: the groups' %RETRY% topics too.
         members: how many members more or fewer a what-if goes.
-        schedule: what the producers are put through.
-        schedule_text: where the schedule comes from, likewise.
+        schedule_text: where the schedule comes from, for the same.
         report_to: the folder of the report; None for `report` in the warehouse.
         top: how many rows the report's lists have.
         force: write tables anew even if they were made from just this.

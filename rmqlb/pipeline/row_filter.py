@@ -30,9 +30,7 @@ class RowFilter:
     """What is looked at; everything by default.
 
     Attributes:
-        cluster: shell patterns; none for all.
-        group: likewise.
-        topic: likewise.
+        cluster, group, topic: shell patterns; none for all.
         date: UTC dates of snapshots; none for all.
     """
 
@@ -42,11 +40,7 @@ class RowFilter:
     date: tuple[date, ...] = ()
 
     def filter(self, frame: DataFrame) -> DataFrame:
-        """The rows of any of the warehouse's tables that are looked at.
-
-        Args:
-            frame: any columns; `cluster`, `group`, `topic` and `date` are looked at where they are there.
-        """
+        """The rows of any of the warehouse's tables that are looked at."""
         from pyspark.sql import functions as fn
 
         for name in ("cluster", "group", "topic"):

@@ -14,13 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A named schema.
-
-    Attributes:
-        name: of the table, and of its folder in the warehouse.
-        columns: column → Spark's type, in order.
-        partitions: columns that are folders.
-    """
+    """A named schema: column → Spark's type, in order; partitions are the columns that are folders."""
 
     name: str
     columns: Mapping[str, str]
@@ -42,19 +36,42 @@ def struct(columns: Mapping[str, str]) -> str:
     return f"struct<{ddl(columns)}>"
 
 
-def table(name: str, **columns: str) -> Table:
+def columns(text: str) -> dict[str, str]:
+    """Spark's schema text as columns.
+
+    >>> columns("topic string, addresses map<bigint, string>")
+    {'topic': 'string', 'addresses': 'map<bigint, string>'}
+    """
+    names_and_kinds = (part.strip().partition(" ") for part in parts(text))
+    return {name: kind for name, _, kind in names_and_kinds}
+
+
+def parts(text: str) -> list[str]:
+    """What stands between the commas that are in no `<…>`."""
+    found, depth = [""], 0
+    for char in text:
+        depth += (char == "<") - (char == ">")
+        if char == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += char
+    return found
+
+
+def table(name: str, text: str) -> Table:
     """A table of rows from snapshots: cluster, date and snapshot, then these columns."""
-    return Table(name, {**KEY, **columns}, ("cluster", "date"))
+    return Table(name, {**KEY, **columns(text)}, ("cluster", "date"))
 
 
-KEY: Mapping[str, str] = {"cluster": "string", "date": "date", "snapshot": "string"}
+KEY = columns("cluster string, date date, snapshot string")
 GROUP = (*KEY, "group")
 """What names a group of a snapshot."""
 SNAPSHOT = ("cluster", "snapshot")
 """By what rows of a snapshot are joined: its date follows from these, and an unknown one would equal no other."""
 GROUP_IN_SNAPSHOT = (*SNAPSHOT, "group")
 """By what rows of a group are joined."""
-QUEUE: Mapping[str, str] = {"topic": "string", "brokerName": "string", "queueId": "int"}
+_QUEUE = "topic string, brokerName string, queueId int"
+QUEUE = columns(_QUEUE)
 RUNS = "array<struct<brokerName: string, queues: int>>"
 """Queues in a client's order, in runs: the first run's queues 0, 1, …, then the next run's."""
 
@@ -62,13 +79,7 @@ RUNS = "array<struct<brokerName: string, queues: int>>"
 
 DOCUMENTS = table(
     "documents",
-    file="string",
-    position="int",
-    hash="string",
-    kind="string",
-    takenAt="timestamp",
-    topics="int",
-    groups="int",
+    "file string, position int, hash string, kind string, takenAt timestamp, topics int, groups int",
 )
 """One document that was read: a file, or the so many-th of a file with several (position, from 1).
 
@@ -76,42 +87,28 @@ DOCUMENTS = table(
 `snapshot` names the snapshot that it is, or, for pieces, that it belongs to: all pieces of one folder and cluster.
 """
 
-QUARANTINE = Table(
-    "quarantine",
-    {"file": "string", "position": "int", "hash": "string", "bytes": "bigint", "reason": "string"},
-)
+QUARANTINE = Table("quarantine", columns("file string, position int, hash string, bytes bigint, reason string"))
 """One document that could not be read, and why; `position` is the document in the file, from 1."""
 
 TOPICS = table(
     "topics",
-    topic="string",
-    subscribe=RUNS,
-    publish=RUNS,
-    publishProblem="string",
-    orderTopicConf="string",
-    isStatic="boolean",
+    f"topic string, subscribe {RUNS}, publish {RUNS}, publishProblem string, orderTopicConf string, isStatic boolean",
 )
 """`subscribe`: the consumers' queues in the order in which they allocate; `publish`: the producers', null when a client
 cannot make them of the route (`publishProblem`)."""
 
-QUEUES = table("queues", **QUEUE, subscribe="int", publish="int")
+QUEUES = table("queues", f"{_QUEUE}, subscribe int, publish int")
 """One queue; `subscribe` and `publish` are its places in the clients' lists, null when it is not in them."""
 
 BROKERS = table(
-    "brokers", brokerName="string", brokerCluster="string", addresses="map<bigint, string>", hasMaster="boolean"
+    "brokers",
+    "brokerName string, brokerCluster string, addresses map<bigint, string>, hasMaster boolean",
 )
 
 GROUPS = table(
     "groups",
-    group="string",
-    consumeType="string",
-    messageModel="string",
-    consumeFromWhere="string",
-    members="int",
-    hasSplitView="boolean",
-    strategy="string",
-    mixedStrategies="boolean",
-    problem="string",
+    "group string, consumeType string, messageModel string, consumeFromWhere string, members int, "
+    "hasSplitView boolean, strategy string, mixedStrategies boolean, problem string",
 )
 """`members` counts processes, null when nobody looked; `strategy` is what most members report (the first by client id
 of equals), null when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
@@ -119,33 +116,21 @@ not known; null for all others."""
 
 MEMBERS = table(
     "members",
-    group="string",
-    place="int",
-    clientId="string",
-    language="string",
-    version="string",
-    strategy="string",
-    strategyClass="string",
+    "group string, place int, clientId string, language string, version string, strategy string, strategyClass string",
 )
 """One process of a group; `place` is its index in the clients' sorted list. `strategy` is RocketMQ's name of the
 reported `strategyClass`, the class's own name when it is none of RocketMQ's."""
 
-SUBSCRIPTIONS = table("subscriptions", group="string", topic="string", hasRoute="boolean", absent="array<string>")
+SUBSCRIPTIONS = table("subscriptions", "group string, topic string, hasRoute boolean, absent array<string>")
 """`absent`: members that report their topics, and not this one; what falls to them is read by nobody."""
 
-OWNERS = table("owners", group="string", **QUEUE, place="int", owners="array<string>")
+OWNERS = table("owners", f"group string, {_QUEUE}, place int, owners array<string>")
 """Who was seen to hold a queue; an empty list says that somebody looked and found nobody. `place`: the queue's index
 in the clients' order, null when the route does not have it."""
 
 OFFSETS = table(
     "offsets",
-    group="string",
-    **QUEUE,
-    place="int",
-    brokerOffset="bigint",
-    consumerOffset="bigint",
-    lag="bigint",
-    lastTimestamp="bigint",
+    f"group string, {_QUEUE}, place int, brokerOffset bigint, consumerOffset bigint, lag bigint, lastTimestamp bigint",
 )
 
 INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, OWNERS, OFFSETS)
@@ -154,14 +139,9 @@ INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, 
 
 FLEET = table(
     "fleet",
-    group="string",
-    strategy="string",
-    members="array<string>",
-    topics=(
-        f"array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
-        "lags: array<struct<place: int, lag: bigint>>, "
-        "owners: array<struct<place: int, owners: array<string>>>>>"
-    ),
+    f"group string, strategy string, members array<string>, topics array<struct<topic: string, subscribe: {RUNS}, "
+    "absent: array<string>, lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, "
+    "owners: array<string>>>>>",
 )
 """`strategy`: what the members report, or null; `members`: client ids in the clients' order, duplicates kept. `topics`
 is sorted by name; `lags` and `owners` name only the queues of which something is known."""
@@ -170,56 +150,26 @@ is sorted by name; `lags` and `owners` name only the queues of which something i
 
 ASSIGNMENTS = table(
     "assignments",
-    group="string",
-    **QUEUE,
-    strategy="string",
-    owner="string",
-    owners="int",
-    lag="bigint",
-    drifts="boolean",
+    f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, drifts boolean",
 )
 """Who owns a queue under a strategy: a row for each owner, one row with null when it has none; `owners` is their
 number. `drifts`: those who were seen to hold it are others; null when nobody looked."""
 
-REFUSALS = table("refusals", group="string", topic="string", strategy="string", reason="string")
+REFUSALS = table("refusals", "group string, topic string, strategy string, reason string")
 """A group whose clients cannot run a strategy: the text that each of them throws; they keep what they hold."""
 
 LOADS = table(
     "loads",
-    group="string",
-    strategy="string",
-    clientId="string",
-    place="int",
-    processes="int",
-    queues="int",
-    lag="bigint",
-    excess="double",
+    "group string, strategy string, clientId string, place int, processes int, queues int, lag bigint, excess double",
 )
 """What a client id gets from all its topics; `lag` null when that of one of its queues is not known; `excess`: queues
 beyond the mean of its group."""
 
 SCORES = table(
     "scores",
-    group="string",
-    strategy="string",
-    runs="boolean",
-    origin="string",
-    topics="int",
-    members="int",
-    queues="int",
-    idle="int",
-    unowned="int",
-    multiplyOwned="int",
-    sharedId="int",
-    least="int",
-    most="int",
-    mean="double",
-    skew="double",
-    lag="bigint",
-    mostLag="bigint",
-    observed="int",
-    drift="int",
-    firstIdBias="double",
+    "group string, strategy string, runs boolean, origin string, topics int, members int, queues int, idle int, "
+    "unowned int, multiplyOwned int, sharedId int, least int, most int, mean double, skew double, lag bigint, "
+    "mostLag bigint, observed int, drift int, firstIdBias double",
 )
 """A group under a strategy. `runs`: the group runs it, as its members report, as its queues show, or by default
 (`origin`: reported, observed, assumed). `members` counts client ids; `sharedId` the queues whose owner's id is that of
@@ -229,58 +179,26 @@ topics."""
 
 WHAT_IF = table(
     "what_if",
-    group="string",
-    strategy="string",
-    change="string",
-    subject="string",
-    strategyAfter="string",
-    membersBefore="int",
-    membersAfter="int",
-    queuesBefore="int",
-    queuesAfter="int",
-    moved="int",
-    assigned="int",
-    unassigned="int",
-    removed="int",
-    idleBefore="int",
-    idleAfter="int",
-    unownedAfter="int",
-    multiplyOwnedAfter="int",
-    leastAfter="int",
-    mostAfter="int",
-    meanAfter="double",
-    lagMoved="bigint",
+    "group string, strategy string, change string, subject string, strategyAfter string, membersBefore int, "
+    "membersAfter int, queuesBefore int, queuesAfter int, moved int, assigned int, unassigned int, removed int, "
+    "idleBefore int, idleAfter int, unownedAfter int, multiplyOwnedAfter int, leastAfter int, mostAfter int, "
+    "meanAfter double, lagMoved bigint",
 )
 """A group after a change, as `plan-rebalance` sums it up. `change` is members (`subject` +2, -1, …), broker-lost (the
 broker), or strategy (the new one)."""
 
 BROKER_LOSSES = table(
     "broker_losses",
-    brokerName="string",
-    topic="string",
-    readQueuesBefore="int",
-    readQueuesAfter="int",
-    writeQueuesBefore="int",
-    writeQueuesAfter="int",
+    "brokerName string, topic string, readQueuesBefore int, readQueuesAfter int, writeQueuesBefore int, "
+    "writeQueuesAfter int",
 )
 """What a topic has left when a broker is lost."""
 
 SENDS = table(
     "sends",
-    topic="string",
-    scenario="string",
-    latencyFault="boolean",
-    trials="int",
-    messages="double",
-    attempts="double",
-    attemptsPerMessage="double",
-    extraAttempts="double",
-    lost="double",
-    lostLow="double",
-    lostHigh="double",
-    lostShare="double",
-    anyLost="double",
-    longestMs="double",
+    "topic string, scenario string, latencyFault boolean, trials int, messages double, attempts double, "
+    "attemptsPerMessage double, extraAttempts double, lost double, lostLow double, lostHigh double, "
+    "lostShare double, anyLost double, longestMs double",
 )
 """A topic's producer under the failure schedule, means over the trials. `messages`, `attempts` (requests, each
 message's first one included), `extraAttempts` and `lost` are numbers of a trial; `lostLow` and `lostHigh` bound the
@@ -289,30 +207,18 @@ message, both 0 to 1."""
 
 SEND_SHARES = table(
     "send_shares",
-    topic="string",
-    scenario="string",
-    latencyFault="boolean",
-    brokerName="string",
-    attempts="double",
-    failures="double",
-    share="double",
+    "topic string, scenario string, latencyFault boolean, brokerName string, attempts double, failures double, "
+    "share double",
 )
 """What one broker of the topic gets of it, means over the trials: `attempts` and, of these, `failures` are numbers of
 requests of a trial; `share` is its share of the messages stored, 0 to 1, null when no trial stored any."""
 
 SESSIONS = Table(
     "sessions",
-    {
-        "cluster": "string",
-        "group": "string",
-        **QUEUE,
-        "owner": "string",
-        "since": "timestamp",
-        "until": "timestamp",
-        "lastSeen": "timestamp",
-        "snapshots": "int",
-        "endedBy": "string",
-    },
+    columns(
+        f"cluster string, group string, {_QUEUE}, owner string, since timestamp, until timestamp, "
+        "lastSeen timestamp, snapshots int, endedBy string"
+    ),
     ("cluster",),
 )
 """From when to when a client held a queue: `since` is the first snapshot that shows it, `until` the first that does not
@@ -321,16 +227,9 @@ lasts)."""
 
 MOVES = Table(
     "moves",
-    {
-        "cluster": "string",
-        "date": "date",
-        "group": "string",
-        "moved": "int",
-        "unassigned": "int",
-        "assigned": "int",
-        "observed": "int",
-        "snapshots": "int",
-    },
+    columns(
+        "cluster string, date date, group string, moved int, unassigned int, assigned int, observed int, snapshots int"
+    ),
     ("cluster",),
 )
 """A group's day: queues that went from one owner to another between one snapshot and the next, by the date of the
@@ -338,16 +237,9 @@ later one; `observed`: queues looked at in both."""
 
 FLAPPING = Table(
     "flapping",
-    {
-        "cluster": "string",
-        "group": "string",
-        "moves": "int",
-        "returns": "int",
-        "queues": "int",
-        "days": "int",
-        "movesADay": "double",
-        "flaps": "boolean",
-    },
+    columns(
+        "cluster string, group string, moves int, returns int, queues int, days int, movesADay double, flaps boolean"
+    ),
     ("cluster",),
 )
 """How restless a group is: `returns` counts queues that went back to an owner they had before; `queues` those that
@@ -355,30 +247,15 @@ moved at least once."""
 
 CHURN = Table(
     "churn",
-    {
-        "cluster": "string",
-        "date": "date",
-        "group": "string",
-        "members": "int",
-        "joined": "int",
-        "left": "int",
-    },
+    columns("cluster string, date date, group string, members int, joined int, left int"),
     ("cluster",),
 )
 """Members that came and went since the snapshot before, by the date of the later one."""
 
 TREND = table(
     "trend",
-    takenAt="timestamp",
-    group="string",
-    members="int",
-    queues="int",
-    most="int",
-    mean="double",
-    skew="double",
-    idle="int",
-    unowned="int",
-    lag="bigint",
+    "takenAt timestamp, group string, members int, queues int, most int, mean double, skew double, idle int, "
+    "unowned int, lag bigint",
 )
 """A group as it was seen to hold its queues, snapshot by snapshot."""
 

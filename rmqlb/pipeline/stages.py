@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageRun:
-    """What every stage gets.
-
-    Attributes:
-        spark: the session.
-        warehouse: the tables.
-        plan: what is asked for.
-    """
+    """What every stage gets."""
 
     spark: SparkSession
     warehouse: Warehouse
@@ -49,8 +43,7 @@ class StageRun:
         """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
         from rmqlb.pipeline.ingest.ingest_stage import latest
 
-        # The date is left out: one that is not known would equal no other.
-        key = ["cluster", "snapshot"]
+        key = list(schemas.SNAPSHOT)
         chosen = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).select(*key)
         return {table.name: self.read(table).join(chosen, key, "left_semi") for table in tables}
 
@@ -78,24 +71,16 @@ def allocate(run: StageRun) -> StageReport:
     from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
     from rmqlb.pipeline.groups.fleet import fleet
 
-    reads = (
-        schemas.TOPICS,
-        schemas.GROUPS,
-        schemas.MEMBERS,
-        schemas.SUBSCRIPTIONS,
-        schemas.OWNERS,
-        schemas.OFFSETS,
-    )
+    topics, owners, offsets = schemas.TOPICS, schemas.OWNERS, schemas.OFFSETS
+    reads = (topics, schemas.GROUPS, schemas.MEMBERS, schemas.SUBSCRIPTIONS, owners, offsets)
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         rows = fleet(run.latest(*reads), include_retry=plan.include_retry)
         writing.replace(schemas.FLEET, rows, made_from)
         groups = writing.read(run.spark, schemas.FLEET)
-        dealt = assignments(groups, plan.strategies, plan.settings)
-        writing.replace(schemas.ASSIGNMENTS, dealt, made_from)
-        refused = refusals(groups, plan.strategies, plan.settings)
-        writing.replace(schemas.REFUSALS, refused, made_from)
+        writing.replace(schemas.ASSIGNMENTS, assignments(groups, plan.strategies, plan.settings), made_from)
+        writing.replace(schemas.REFUSALS, refusals(groups, plan.strategies, plan.settings), made_from)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
     return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), asked, write)
@@ -106,10 +91,9 @@ def score(run: StageRun) -> StageReport:
     from rmqlb.pipeline.groups.score_rows import loads, scores
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        dealt, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
-        writing.replace(schemas.LOADS, loads(dealt, groups), made_from)
-        carried = writing.read(run.spark, schemas.LOADS)
-        writing.replace(schemas.SCORES, scores(dealt, carried, groups), made_from)
+        owned, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
+        writing.replace(schemas.LOADS, loads(owned, groups), made_from)
+        writing.replace(schemas.SCORES, scores(owned, writing.read(run.spark, schemas.LOADS), groups), made_from)
 
     return _stage(run, "score", (schemas.ASSIGNMENTS, schemas.FLEET), run.plan.digest("only"), write)
 
@@ -191,20 +175,11 @@ STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
 
 
 def _stage(
-    run: StageRun,
-    name: str,
-    reads: tuple[Table, ...],
-    asked: str,
-    write: Callable[[Writing, Mapping[str, str]], None],
+    run: StageRun, name: str, reads: tuple[Table, ...], asked: str, write: Callable[[Writing, Mapping[str, str]], None]
 ) -> StageReport:
     """Write a stage's tables, unless they are there and made from the same.
 
-    Args:
-        run: the run.
-        name: of the stage.
-        reads: the tables that it reads.
-        asked: what of the plan it depends on.
-        write: writes the tables of `schemas.WRITTEN_BY`, one after the other.
+    They are made from the tables it `reads` and from what is `asked`, a digest of what of the plan they depend on.
     """
     began = time.monotonic()
     warehouse, writes = run.warehouse, schemas.WRITTEN_BY[name]

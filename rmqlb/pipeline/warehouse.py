@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         folders: where its rows are, below the table's own folder.
-        rows: how many.
-        columns: column → type, as it was written.
+        columns: as it was written.
         made_from: what it was made from, by name, for a later run to see whether it still holds.
         left_out: folder → snapshots whose rows in it are shown no more, because a later folder has them anew.
     """
@@ -125,13 +124,11 @@ class Warehouse:
 
     def rows(self, *tables: Table) -> dict[str, int]:
         """Table → how many rows it has, of those that are there."""
-        contents = self._contents().tables
-        return {table.name: contents[table.name].rows for table in tables if table.name in contents}
+        return {name: stored.rows for name, stored in self._these(tables).items()}
 
     def versions(self, *tables: Table) -> dict[str, str]:
         """Table → its version, of those that are there: what a table made from them was made from."""
-        contents = self._contents().tables
-        return {table.name: contents[table.name].version for table in tables if table.name in contents}
+        return {name: stored.version for name, stored in self._these(tables).items()}
 
     def is_made_from(self, table: Table, made_from: Mapping[str, str]) -> bool:
         """The table is there, has this version's columns, and was made from just this."""
@@ -155,6 +152,10 @@ class Warehouse:
                 self._publish(contents, writing)
             finally:
                 self._remove_left_overs()
+
+    def _these(self, tables: Iterable[Table]) -> dict[str, Stored]:
+        there = self._contents().tables
+        return {table.name: there[table.name] for table in tables if table.name in there}
 
     def _contents(self) -> _Contents:
         path = os.path.join(self.folder, _CONTENTS)
@@ -229,7 +230,6 @@ class Written(msgspec.Struct, frozen=True):
     """A table that was written aside.
 
     Attributes:
-        stored: what was written.
         adds: to the rows that are there; else it takes their place.
         instead_of: snapshots whose rows of before are shown no more.
         gone: how many rows these are.
@@ -242,15 +242,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Writing:
-    """Tables being written aside.
-
-    Args:
-        warehouse: into which they go.
-        number: of this run; its folders bear it.
-
-    Attributes:
-        written: table name → what was written.
-    """
+    """Tables being written aside, and by name what was written; the run's folders bear its number."""
 
     def __init__(self, warehouse: Warehouse, number: int) -> None:
         self._warehouse = warehouse
@@ -271,7 +263,7 @@ class Writing:
 
         Args:
             table: with a column `snapshot`, when rows are to go.
-            frame: the rows.
+            frame: its new rows.
             instead_of: snapshots whose rows of before are to be shown no more.
         """
         stored = self._write(table, frame, {})

@@ -19,7 +19,7 @@ from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.assignment_rows import _assignments, _refusals
+from rmqlb.pipeline.groups.assignment_rows import assignment_batches, refusal_batches
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 
 from .fleets import Group, Topic, fleet_rows
@@ -104,8 +104,7 @@ def expected(fleet: list[Group], strategy: str, with_: Settings) -> tuple[list[A
             try:
                 found = assign(TopicRouteData(topic.topic, datas, ()), members)
             except AllocationError as error:
-                reason = error.message.removeprefix(f"topic {topic.topic}: ")
-                refused.append((group.group, topic.topic, name, reason))
+                refused.append((group.group, topic.topic, name, error.problem))
                 continue
             for place, queue in enumerate(found.queues):
                 owners = found.owners[queue]
@@ -129,14 +128,14 @@ def written(step: Any, fleet: list[Group], strategy: str, with_: Settings) -> li
 @given(fleet=fleets())
 def test_every_cell_is_the_engines(strategy: str, with_: Settings, fleet: list[Group]) -> None:
     rows, refused = expected(fleet, strategy, with_)
-    assert written(_assignments, fleet, strategy, with_) == rows
-    assert written(_refusals, fleet, strategy, with_) == refused
+    assert written(assignment_batches, fleet, strategy, with_) == rows
+    assert written(refusal_batches, fleet, strategy, with_) == refused
 
 
 def test_a_config_entry_without_a_topic_is_meant_for_each() -> None:
     fleet = [Group("g", ["x"], [Topic("T0", {"a": 1}), Topic("T1", {"a": 2})])]
     config = Settings(config={"x": [MessageQueue(EVERY_TOPIC, "a", 1)]})
-    rows = [(row[1], row[3], row[5]) for row in written(_assignments, fleet, "CONFIG", config)]
+    rows = [(row[1], row[3], row[5]) for row in written(assignment_batches, fleet, "CONFIG", config)]
     assert rows == [("T0", 0, None), ("T0", 1, "x"), ("T1", 0, None), ("T1", 1, "x")]
 
 
@@ -154,11 +153,11 @@ def circle(group, client_id, queues, client_ids):
 def test_a_strategy_that_a_user_wrote_goes_to_executors_as_its_text(fleet: list[Group]) -> None:
     name = "circle (rules.py)"
     own = pickle.loads(pickle.dumps(Settings(custom={name: FromFile(CIRCLE, "rules.py", "circle", STRATEGY)})))
-    ours = written(_assignments, fleet[:1], name, own)
-    javas = written(_assignments, fleet[:1], "AVG_BY_CIRCLE", Settings())
+    ours = written(assignment_batches, fleet[:1], name, own)
+    javas = written(assignment_batches, fleet[:1], "AVG_BY_CIRCLE", Settings())
     assert [(*row[:4], *row[5:]) for row in ours] == [(*row[:4], *row[5:]) for row in javas]
     assert {row[4] for row in ours} <= {name}
-    for row in written(_refusals, fleet[:1], name, own):
+    for row in written(refusal_batches, fleet[:1], name, own):
         assert row[3] == "ValueError: nothing to share (rules.py:5)"
 
 
@@ -170,9 +169,9 @@ def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
     """The same bound and the same words as for one group; without CONSISTENT_HASH no ring is made."""
     fleet = [Group("g0", members_of(2), [Topic("T", {"a": 1})]), Group("g1", members_of(12), [Topic("T", {"a": 1})])]
     large = Settings(virtual_nodes=83_334)
-    assert len(written(_assignments, fleet, "AVG", large)) == 2
+    assert len(written(assignment_batches, fleet, "AVG", large)) == 2
     with pytest.raises(UsageError, match="12 consumers would have 1000008 entries on the ring") as raised:
-        written(_assignments, fleet, "CONSISTENT_HASH", large)
+        written(assignment_batches, fleet, "CONSISTENT_HASH", large)
     assert raised.value.code == "ring-too-large"
     assert raised.value.hint == "for so many consumers, at most --virtual-nodes 83333"
 
@@ -180,6 +179,6 @@ def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
 def test_the_rings_of_a_batch_have_twenty_million_entries_at_the_most() -> None:
     fleet = [Group(f"g{number}", members_of(10), [Topic("T", {"a": 1})]) for number in range(21)]
     with pytest.raises(UsageError, match="210 consumers of a batch of groups would have 21000000 entries") as raised:
-        written(_assignments, fleet, "CONSISTENT_HASH", Settings(virtual_nodes=100_000))
+        written(assignment_batches, fleet, "CONSISTENT_HASH", Settings(virtual_nodes=100_000))
     assert raised.value.code == "ring-too-large"
     assert "arrow.maxRecordsPerBatch" in str(raised.value.hint)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-THINGS = table("things", thing="string")
+THINGS = table("things", "thing string")
 OTHERS = Table("others", {"number": "int"})
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pipeline.pipeline_plan import PipelinePlan
 
 from rmqlb.pipeline import schemas
+from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.report.contents import figures
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.stages import STAGES, StageRun

@@ -23,12 +23,12 @@ from rmqlb.pipeline.producers.send_rows import (
     SendSchedule,
     SendShape,
     check_schedule,
-    figures,
     jobs_of,
     outcome_of,
     route_of,
     scenario_of,
     scenarios_of,
+    send_columns,
     shape_of,
 )
 from tests.engine.send.scenarios import BROKERS, scenarios
@@ -78,7 +78,7 @@ def test_a_shape_says_all_of_a_route_that_its_producer_goes_by(
     schedule = SendSchedule(replace(scenario, failures=()), scenario.failures, in_turn=False)
     ours = scenario_of(shape(topic), schedule, "schedule")
     assert ours == replace(scenario, failures=failures, latencies=latencies)
-    assert figures(simulate_trials(route_of(shape(topic)), ours, 3)) == figures(
+    assert send_columns(simulate_trials(route_of(shape(topic)), ours, 3)) == send_columns(
         simulate_trials(topic, replace(scenario, failures=failures, latencies=latencies), 3)
     )
 
@@ -259,7 +259,7 @@ def test_of_a_static_topic_nobody_knows_which_broker_bears_its_queues() -> None:
         0,
         [{"brokerName": broker, "attempts": 40, "failures": 0, "share": 1}],
     )
-    direct = figures(simulate_trials(static_route("Logical", 8, "broker-a"), SHORT, 2))
+    direct = send_columns(simulate_trials(static_route("Logical", 8, "broker-a"), SHORT, 2))
     assert {name: healthy[name] for name in direct} == direct
 
 

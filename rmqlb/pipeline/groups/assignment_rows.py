@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,79 +15,73 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
-from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, has_kernel
+from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.engine_fallback import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
-from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS
+from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS, Table
 from rmqlb.pipeline.spark.in_workers import in_workers
+
+_Batches = Iterator[pa.RecordBatch]
+_ColumnsOf = Callable[[GroupBatch, BatchAllocator, str, Settings], dict[str, Any]]
 
 
 def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
-    """The owners of all queues, as rows of ASSIGNMENTS; a pair whose clients refuse a strategy has none.
-
-    Args:
-        fleet: rows of FLEET.
-        strategies: names of strategies.
-        settings: what the members' strategy objects were constructed with.
-    """
-    return in_workers(fleet, partial(_assignments, tuple(strategies), settings), ASSIGNMENTS.ddl)
+    """FLEET → ASSIGNMENTS: the owners of all queues; a pair whose clients refuse a strategy has none."""
+    return in_workers(fleet, partial(assignment_batches, strategies, settings), ASSIGNMENTS.ddl)
 
 
 def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
-    """The pairs whose clients throw under a strategy, as rows of REFUSALS; the arguments are those of `assignments`."""
-    return in_workers(fleet, partial(_refusals, tuple(strategies), settings), REFUSALS.ddl)
+    """FLEET → REFUSALS: the pairs whose clients throw under a strategy."""
+    return in_workers(fleet, partial(refusal_batches, strategies, settings), REFUSALS.ddl)
 
 
-def _assignments(
-    strategies: Sequence[str], settings: Settings, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def assignment_batches(strategies: Sequence[str], settings: Settings, batches: _Batches) -> _Batches:
+    """FLEET → ASSIGNMENTS, as `mapInArrow` has them."""
+    return _under_each(strategies, settings, batches, _owners, ASSIGNMENTS)
+
+
+def refusal_batches(strategies: Sequence[str], settings: Settings, batches: _Batches) -> _Batches:
+    """FLEET → REFUSALS, as `mapInArrow` has them."""
+    return _under_each(strategies, settings, batches, _reasons, REFUSALS)
+
+
+def _under_each(
+    strategies: Sequence[str], settings: Settings, batches: _Batches, columns_of: _ColumnsOf, table: Table
+) -> _Batches:
+    """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch."""
     for rows in batches:
         batch = read_batch(rows)
         allocator = BatchAllocator(batch, settings)
         for strategy in strategies:
-            if has_kernel(strategy, settings):
-                columns = _by_kernel(batch, allocator, strategy)
-            else:
-                columns = _by_engine(batch, strategy, settings)
+            columns = columns_of(batch, allocator, strategy, settings)
             pairs = columns.pop("pair")
-            yield batch_of(
-                {
-                    **taken(rows, GROUP, batch.group_of[pairs]),
-                    "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
-                    "strategy": all_of(full_name(strategy, settings), len(pairs)),
-                    **columns,
-                },
-                ASSIGNMENTS,
-            )
+            of_pairs = {
+                **taken(rows, GROUP, batch.group_of[pairs]),
+                "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
+                "strategy": all_of(full_name(strategy, settings), len(pairs)),
+            }
+            yield batch_of({**of_pairs, **columns}, table)
 
 
-def _refusals(
-    strategies: Sequence[str], settings: Settings, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for rows in batches:
-        batch = read_batch(rows)
-        allocator = BatchAllocator(batch, settings)
-        for strategy in strategies:
-            refused: Sequence[int] | None = None
-            if strategy == "CONFIG":
-                refused = ()  # its class looks at nothing, and so never throws
-            elif has_kernel(strategy, settings):
-                refused = np.flatnonzero(allocator.refused(strategy, allocator.pairs)).tolist()
-            # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
-            dealt = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
-            pairs = np.array([pair.pair for pair in dealt], np.int64)
-            yield batch_of(
-                {
-                    **taken(rows, GROUP, batch.group_of[pairs]),
-                    "topic": pa.array([batch.topics[pair.pair] for pair in dealt], pa.string()),
-                    "strategy": all_of(full_name(strategy, settings), len(dealt)),
-                    "reason": pa.array([pair.reason for pair in dealt], pa.string()),
-                },
-                REFUSALS,
-            )
+def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> dict[str, Any]:
+    if is_vectorized(strategy, settings):
+        return _vectorized(batch, allocator, strategy)
+    return _by_engine(batch, strategy, settings)
 
 
-def _by_kernel(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
+def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> dict[str, Any]:
+    refused: Sequence[int] | None = None
+    if strategy == "CONFIG":
+        refused = ()  # its class looks at nothing, and so never throws
+    elif is_vectorized(strategy, settings):
+        refused = np.flatnonzero(allocator.refused(strategy, allocator.pairs)).tolist()
+    # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
+    found = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
+    reasons = pa.array([pair.reason for pair in found], pa.string())
+    return {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
+
+
+def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
     pairs = allocator.pairs
     places = allocator.places(strategy, pairs)
     owners = batch.ids_at(places)
@@ -115,7 +109,7 @@ def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
 
 
 def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str, Any]:
-    rows = [row for dealt in allocate_by_engine(batch, strategy, settings) for row in _rows(batch, dealt)]
+    rows = [row for pair in allocate_by_engine(batch, strategy, settings) for row in _rows(batch, pair)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())
     names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "drifts")
@@ -123,14 +117,14 @@ def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str
     return {**arrays, "pair": np.asarray(arrays["pair"])}
 
 
-def _rows(batch: GroupBatch, dealt: PairAllocation) -> Iterator[tuple[Any, ...]]:
+def _rows(batch: GroupBatch, allocated: PairAllocation) -> Iterator[tuple[Any, ...]]:
     """A pair's rows: pair, broker name, queue id, owner, owners, lag, drifts."""
-    seen = _seen(batch, dealt.pair)
-    for index, (queue, owners) in enumerate(dealt.owners.items()):
+    seen = _seen(batch, allocated.pair)
+    for index, (queue, owners) in enumerate(allocated.owners.items()):
         lag, holders = seen[index] if index < len(seen) else (None, None)
         drifts = None if holders is None else holders != set(owners)
         for owner in owners or (None,):
-            yield dealt.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, drifts
+            yield allocated.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, drifts
 
 
 def _seen(batch: GroupBatch, pair: int) -> list[tuple[int | None, set[str] | None]]:

@@ -1,10 +1,10 @@
-"""A strategy with its settings over a batch of groups: the engine's rules by way of the kernels.
+"""A strategy with its settings over a batch of groups: the engine's rules vectorized.
 
 Rules of this file:
 - Names become numbers here (rooms, zones, hashes); who gets what is said by
   `rmqlb.engine.allocate.vectorized.strategies`.
-- CONFIG, which may give a queue to several members, and wrappers that need more than one step have no kernel:
-  `has_kernel` says so, and the engine runs them group by group (`engine_fallback.py`).
+- CONFIG, which may give a queue to several members, and wrappers that need more than one step are not vectorized:
+  `is_vectorized` says so, and the engine runs them group by group (`engine_fallback.py`).
 """
 
 from __future__ import annotations
@@ -28,30 +28,26 @@ from rmqlb.engine.arrays.ragged import elements, numbers
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
-WITH_KERNEL = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
+VECTORIZED = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH")
 """Those that `BatchAllocator` runs by themselves and inside a wrapper; the engine runs all others."""
-_WRAPPERS_WITH_KERNEL = ("MACHINE_ROOM_NEARBY", "PIN", "PIN_OVER_ALL")
+_VECTORIZED_WRAPPERS = ("MACHINE_ROOM_NEARBY", "PIN", "PIN_OVER_ALL")
 
 _MOST_ENTRIES = 20 * MOST_ENTRIES
 """Of a batch; an entry takes some 50 bytes while the rings are made."""
 
 
-def has_kernel(strategy: str, settings: Settings) -> bool:
-    """Whether kernels run the strategy: one that gives a queue to one member, or one wrapper around such a one."""
+def is_vectorized(strategy: str, settings: Settings) -> bool:
+    """Whether arrays can run the strategy: one that gives a queue to one member, or one wrapper around such a one."""
     outer, _, inner = full_name(strategy, settings).partition("-")
     if outer not in WRAPPERS:
-        return outer in WITH_KERNEL
-    if outer not in _WRAPPERS_WITH_KERNEL or (outer in PINNED and settings.pins):
+        return outer in VECTORIZED
+    if outer not in _VECTORIZED_WRAPPERS or (outer in PINNED and settings.pins):
         return False  # with pins, the chosen members differ from topic to topic
-    return inner in WITH_KERNEL and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
+    return inner in VECTORIZED and (inner != "MACHINE_ROOM" or settings.consumer_idcs is not None)
 
 
 class BatchAllocator:
-    """A batch of groups, ready to be dealt out under any strategy that `has_kernel`.
-
-    Args:
-        batch: the groups.
-        settings: what the members' strategy objects were constructed with.
+    """A batch of groups, ready to be allocated under any strategy that `is_vectorized`.
 
     Attributes:
         pairs: all pairs of the batch, with all their members.
@@ -69,10 +65,6 @@ class BatchAllocator:
 
     def places(self, strategy: str, pairs: Pairs) -> Ints:
         """The place of each queue's owner, −1 for nobody; −1 all over a pair that is `refused`.
-
-        Args:
-            strategy: name of the strategy.
-            pairs: those of the batch, or parts of them.
 
         Returns:
             Shape (queues of the pairs,).

@@ -1,4 +1,4 @@
-"""The engine itself over a batch of groups, pair by pair: for strategies without a kernel."""
+"""The engine itself over a batch of groups, pair by pair: for strategies without a vectorized form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 
 @dataclass(frozen=True)
 class PairAllocation:
-    """One group on one topic, dealt out.
+    """One group on one topic.
 
     Attributes:
         pair: its number in the batch.
@@ -35,14 +35,7 @@ class PairAllocation:
 def allocate_by_engine(
     batch: GroupBatch, strategy: str, settings: Settings, pairs: Iterable[int] | None = None
 ) -> Iterator[PairAllocation]:
-    """Pairs of the batch, in order.
-
-    Args:
-        batch: the groups.
-        strategy: name of the strategy.
-        settings: what the members' strategy objects were constructed with.
-        pairs: which; all of them by default.
-    """
+    """Pairs of the batch, in order; all of them by default."""
     for pair in range(len(batch.queues)) if pairs is None else pairs:
         route = route_of(batch, pair)
         try:

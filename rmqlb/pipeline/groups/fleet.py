@@ -18,11 +18,10 @@ _PAIR = (*GROUP_IN_SNAPSHOT, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
-    """The groups whose clients allocate their queues, as rows of FLEET.
+    """Topics, groups, members, subscriptions, owners and offsets, by table name, → FLEET: groups that allocate queues.
 
     Args:
-        tables: table name → rows of the snapshots that are meant: topics, groups, members, subscriptions, owners,
-            offsets.
+        tables: of the snapshots that are meant.
         include_retry: the groups' %RETRY% topics too.
     """
     subscriptions = tables["subscriptions"].where(fn.col("hasRoute"))

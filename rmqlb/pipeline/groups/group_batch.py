@@ -61,13 +61,7 @@ class GroupBatch:
     held: Ints
 
     def with_members(self, members: Ints, ids: Ints, client_ids: Sequence[str]) -> GroupBatch:
-        """The same topics with other members; the numbers of the client ids so far stay.
-
-        Args:
-            members: how many each group has; shape (groups,).
-            ids: by number; shape (sum of members,).
-            client_ids: number → client id.
-        """
+        """The same topics with other members; the numbers of the client ids so far stay."""
         return replace(self, members=members, ids=ids, client_ids=client_ids)
 
     @cached_property
@@ -86,11 +80,7 @@ class GroupBatch:
         return np.cumsum(self.members)
 
     def ids_at(self, places: Ints) -> Ints:
-        """The client ids, by number, of the members at these places; −1 stays.
-
-        Args:
-            places: shape (n,).
-        """
+        """The client ids, by number, of the members at these places; −1 stays."""
         ids: Ints = np.append(self.ids, -1)[places]
         return ids
 

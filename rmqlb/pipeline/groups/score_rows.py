@@ -17,12 +17,7 @@ _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 
 
 def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
-    """What each client id gets from all its group's topics under each strategy, as rows of LOADS.
-
-    Args:
-        assignments: rows of ASSIGNMENTS.
-        fleet: rows of FLEET, for the members that get nothing.
-    """
+    """ASSIGNMENTS, and FLEET for the members that get nothing, → LOADS."""
     got = (
         assignments.where(fn.col("owner").isNotNull())
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
@@ -42,13 +37,7 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
 
 
 def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFrame:
-    """Each group under each strategy, as rows of SCORES.
-
-    Args:
-        assignments: rows of ASSIGNMENTS.
-        loads: rows of LOADS.
-        fleet: rows of FLEET, for the strategies that members report.
-    """
+    """ASSIGNMENTS, LOADS, and FLEET for the strategies that members report, → SCORES."""
     whole = _queues(assignments, loads).join(_members(loads), list(_UNDER), "left")
     whole = whole.join(fleet.select(*GROUP_IN_SNAPSHOT, fn.col("strategy").alias("reported")), list(GROUP_IN_SNAPSHOT))
     whole = whole.withColumns(

@@ -1,4 +1,4 @@
-"""A batch of groups dealt out before and after changes, and each change in figures.
+"""A batch of groups allocated before and after changes, and each change in figures.
 
 A *case* is one group after one change. Its pairs are parts of the batch: other members, or fewer queues.
 """
@@ -22,11 +22,11 @@ from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 @dataclass(frozen=True)
 class Roster:
-    """Members that are there, and made-up ones that may join.
+    """Members that are there, and placeholder ones that may join.
 
     Attributes:
         batch: the groups with both kinds of members.
-        joins: which of the made-up ones a member is, from 1; 0 for one that is there; shape (members,).
+        joins: which of the placeholder ones a member is, from 1; 0 for one that is there; shape (members,).
         behind: how many real members stand behind it; shape (members,).
         is_id: it is the first process with its client id; shape (members,).
     """
@@ -47,7 +47,7 @@ class Roster:
 
 
 def roster(batch: GroupBatch, joiners: int) -> Roster:
-    """The batch with so many made-up members in each group, where they sort (`rmqlb.engine.changes.made_up`)."""
+    """The batch with so many placeholder members in each group, where they sort (`rmqlb.engine.changes.made_up`)."""
     codes = {client_id: number for number, client_id in enumerate(batch.client_ids)}
     ids: list[int] = []
     joins: list[int] = []
@@ -73,7 +73,7 @@ class Cases:
 
     Attributes:
         groups: each case's group in the batch; shape (cases,).
-        pairs: what is dealt out afterwards, case after case.
+        pairs: what is allocated afterwards, case after case.
         case_of: each pair's case; shape (pairs,).
         removed: queues that are gone by then; shape (cases,).
     """
@@ -89,11 +89,7 @@ class Cases:
         return np.repeat(self.case_of, self.pairs.queues)
 
     def having(self, marked: Bools) -> Bools:
-        """The cases that have a marked pair; shape (cases,).
-
-        Args:
-            marked: shape (pairs,).
-        """
+        """The cases that have a marked pair (shape (pairs,)); shape (cases,)."""
         return np.bincount(self.case_of[marked], minlength=len(self.groups)) > 0
 
 
@@ -106,10 +102,6 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
     """A case for each group and each broker that has queues of it: what is left without the broker.
 
     The logical brokers of static topics are none: no machine bears their name, and their queues follow none.
-
-    Args:
-        batch: the groups.
-        pairs: all pairs of the batch.
 
     Returns:
         The cases, and each one's broker by number; shape (cases,).
@@ -129,14 +121,14 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
     return Cases(groups, part, case, removed), brokers
 
 
-def figures(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> dict[str, Any]:
+def queue_counts(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> dict[str, Any]:
     """What happens to the cases' queues, as columns of WHAT_IF.
 
     Args:
         batch: the groups.
-        cases: the cases.
+        cases: the changes.
         before: the place of each queue's owner; shape (queues of the batch,).
-        after: likewise afterwards; shape (rows of the cases,).
+        after: the same after the change; shape (rows of the cases,).
     """
     rows, case_of_row, number = cases.pairs.rows, cases.case_of_row, len(cases.groups)
     was = before[rows]
@@ -173,13 +165,7 @@ class Spreads:
 
 
 def spreads(cases: Cases, places: Ints, is_id: Bools) -> Spreads:
-    """Measure an assignment of the cases' queues.
-
-    Args:
-        cases: the cases.
-        places: the place of each queue's owner; shape (rows,).
-        is_id: as in the roster.
-    """
+    """Measure an assignment: `places` holds the place of each queue's owner, shape (rows,); `is_id` is the roster's."""
     pairs, number = cases.pairs, len(cases.groups)
     queues = np.bincount(cases.case_of_row, minlength=number)
     whole = Pairs(queues, cases.groups, pairs.members, pairs.rows, pairs.places, pairs.owners)

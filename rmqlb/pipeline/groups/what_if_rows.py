@@ -1,7 +1,7 @@
 """What would happen to every group: with more or fewer members, without a broker, under another strategy.
 
 Rules of this file:
-- A sweep is the same batch with other members or queues (`Pairs`), dealt out once more; nothing is joined or rebuilt.
+- A sweep is the same batch with other members or queues (`Pairs`), allocated once more; nothing is joined or rebuilt.
 - Figures are those of `plan-rebalance`'s summary (`rmqlb.engine.rebalance`), group by group.
 """
 
@@ -22,36 +22,26 @@ from rmqlb.engine.allocate.vectorized.pairs import among
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
-from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, has_kernel
+from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.group_batch import read_batch
-from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, figures, roster, spreads
+from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, queue_counts, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
 from rmqlb.pipeline.spark.in_workers import in_workers
 
 
 def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
-    """Every group after every change, as rows of WHAT_IF.
+    """FLEET → WHAT_IF: every group after every change.
 
-    The changes: one to so many made-up members more, and members fewer, taken from the end of the sorted list, as far
-    as there are any; each of the brokers that hold queues of the group lost, where the queues of static topics stay, as
-    they follow no broker; each other strategy. Strategies without a kernel (`has_kernel`) and pairs that refuse one are
-    left out.
-
-    Args:
-        fleet: rows of FLEET.
-        strategies: names of strategies.
-        settings: what the members' strategy objects were constructed with.
-        members: how many members more or fewer at most.
+    The changes: one to so many (`members`) placeholder members more, and members fewer, taken from the end of the
+    sorted list, as far as there are any; each of the brokers that hold queues of the group lost, where the queues of
+    static topics stay, as they follow no broker; each other strategy. Strategies that are not vectorized and pairs that
+    refuse one are left out.
     """
     return in_workers(fleet, partial(_sweep, tuple(strategies), settings, members), WHAT_IF.ddl)
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:
-    """What each topic has left when a broker is lost, as rows of BROKER_LOSSES; static topics have none.
-
-    Args:
-        topics: rows of TOPICS.
-    """
+    """TOPICS → BROKER_LOSSES: what each topic has left when a broker is lost; static topics have no row."""
     reads = _by_broker(topics, "subscribe").withColumnRenamed("queues", "reads")
     writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
     both = reads.join(writes, [*SNAPSHOT, "topic", "brokerName"], "full")
@@ -88,20 +78,13 @@ def _total(column: str) -> Column:
 def _sweep(
     strategies: Sequence[str], settings: Settings, members: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    names = [full_name(name, settings) for name in strategies if has_kernel(name, settings)]
+    names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
     for rows in batches:
         yield from _Swept(rows, names, settings, members).results()
 
 
 class _Swept:
-    """One batch under every strategy and change.
-
-    Args:
-        rows: rows of FLEET.
-        strategies: full names of strategies that have kernels.
-        settings: what the members' strategy objects were constructed with.
-        members: how many members more or fewer at most.
-    """
+    """One batch of FLEET under every strategy (by its full name) and change."""
 
     def __init__(self, rows: pa.RecordBatch, strategies: Sequence[str], settings: Settings, members: int) -> None:
         self._rows = rows
@@ -148,7 +131,7 @@ class _Swept:
             "leastAfter": known(becomes.least, some),
             "mostAfter": known(becomes.most, some),
             "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
-            **figures(self._batch, cases, self._before[name], after),
+            **queue_counts(self._batch, cases, self._before[name], after),
         }
         whole = batch_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible

@@ -12,19 +12,12 @@ _MOMENT = ("cluster", "group", "index")
 
 
 def churn(timeline: DataFrame, groups: DataFrame, members: DataFrame) -> DataFrame:
-    """Who joined and who left each group, day by day.
+    """TIMELINE, GROUPS and MEMBERS → CHURN: who joined and who left each group, summed over the moments of a day.
 
     Compared are moments that follow each other among those at which the group's members were observed (`groups.members`
     is not null). Processes that share a client id count each: three where there were two is one that joined. What was
-    before the first observation is not known: alone on its day, it has null for `joined` and `left`.
-
-    Args:
-        timeline: TIMELINE.
-        groups: GROUPS.
-        members: MEMBERS.
-
-    Returns:
-        CHURN: sums over the moments of a day; `members` is how many processes its last moment shows.
+    before the first observation is not known: alone on its day, it has null for `joined` and `left`. `members` is
+    how many processes the day's last moment shows.
     """
     by_time = Window.partitionBy("cluster", "group").orderBy("index")
     now, before = fn.col("processes"), fn.col("before")

@@ -13,68 +13,44 @@ from pyspark.sql import functions as fn
 
 from rmqlb.model.group import BROADCASTING
 from rmqlb.pipeline.history.snapshot_timeline import QUEUE_OF_GROUP, conform, sightings
-from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table
+from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table, columns
 
 DAYS = Table(
     "days",
-    {
-        "cluster": "string",
-        "date": "date",
-        "group": "string",
-        "moved": "int",
-        "unassigned": "int",
-        "assigned": "int",
-        "observed": "int",
-        "snapshots": "int",
-        "restless": "int",
-        "newlyMoved": "int",
-        "queues": "int",
-    },
+    columns(
+        "cluster string, date date, group string, moved int, unassigned int, assigned int, observed int, "
+        "snapshots int, restless int, newlyMoved int, queues int"
+    ),
 )
 """A group's day, as MOVES; also a day with its first observation alone (`snapshots` 0). `restless` counts the steps in
 which a queue moved, `newlyMoved` the queues that moved for the first time, `queues` the most sighted at one moment."""
 
-_COUNTED = ("moved", "unassigned", "assigned", "observed", "newlyMoved")
+_SUMMED = ("moved", "unassigned", "assigned", "observed", "newlyMoved")
 
 
 def days(timeline: DataFrame, owners: DataFrame, groups: DataFrame) -> DataFrame:
-    """What happened to a group's queues, day by day.
+    """TIMELINE, OWNERS and GROUPS → DAYS; a step belongs to the date of its later moment.
 
     In a step a queue *moved* when it has owners before and after, and others: another set of client ids. It was
     *unassigned* when it had owners and has none, *assigned* when it had none and has some.
-
-    Args:
-        timeline: TIMELINE.
-        owners: OWNERS.
-        groups: GROUPS.
-
-    Returns:
-        DAYS; a step belongs to the date of its later moment.
     """
     by_step = (
         _changes(sightings(timeline, owners))
         .groupBy("cluster", "group", "step", "date")
-        .agg(fn.count("*").alias("queues"), *(fn.sum(fn.col(name).cast("int")).alias(name) for name in _COUNTED))
+        .agg(fn.count("*").alias("queues"), *(fn.sum(fn.col(name).cast("int")).alias(name) for name in _SUMMED))
     )
     by_day = by_step.groupBy("cluster", "group", "date").agg(
         fn.max("queues").alias("queues"),
         fn.count_if(fn.col("step") > 1).alias("snapshots"),
         fn.count_if(fn.col("moved") > 0).alias("restless"),
-        *(fn.sum(name).alias(name) for name in _COUNTED),
+        *(fn.sum(name).alias(name) for name in _SUMMED),
     )
     broadcasting = groups.where(fn.col("messageModel") == BROADCASTING).select("cluster", "group").distinct()
     return conform(by_day.join(broadcasting, ["cluster", "group"], "left_anti"), DAYS)
 
 
 def moves(days: DataFrame) -> DataFrame:
-    """A group's moves by date.
-
-    Args:
-        days: DAYS.
-
-    Returns:
-        MOVES: the days on which a step ends; `snapshots` is the number of steps.
-    """
+    """DAYS → MOVES: the days on which a step ends; `snapshots` is the number of steps."""
     return conform(days.where(fn.col("snapshots") > 0), MOVES)
 
 
@@ -86,7 +62,7 @@ def flapping(
     days_a_return: float = 14.0,
     moved_share: float = 0.5,
 ) -> DataFrame:
-    """Which groups are restless.
+    """DAYS and SESSIONS → FLAPPING: each group, and whether it is restless.
 
     `moves` is the sum of MOVES.moved, `days` the nights from the group's first observation to its last, at least 1. A
     queue *returns* when it goes to a client that held it before and had lost it, also when nobody held it in between; a
@@ -101,14 +77,11 @@ def flapping(
     So one deployment, or one client that was away for a night, is no flapping, however many queues it moved.
 
     Args:
-        days: DAYS.
+        days: as from `days`.
         sessions: SESSIONS.
         least: moments or steps; fewer are an incident.
         days_a_return: days; a return that is rarer is maintenance.
         moved_share: share of the most queues that were sighted at one moment.
-
-    Returns:
-        FLAPPING: each group of `days`.
     """
     nights = fn.datediff(fn.max("date"), fn.min("date"))
     in_all = days.groupBy("cluster", "group").agg(

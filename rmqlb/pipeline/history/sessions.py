@@ -10,7 +10,7 @@ from rmqlb.pipeline.schemas import SESSIONS
 
 
 def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
-    """Ownership as sessions.
+    """TIMELINE and OWNERS → SESSIONS; `snapshots` counts the moments that show the client.
 
     A session of a client and a queue is a run of the queue's sightings, one after the other, all of which show the
     client as an owner; a queue with several owners has a session for each. Moments at which the queue was not sighted
@@ -23,13 +23,6 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
 
     `until` is that moment. Without one the session lasts, as far as anybody knows: `until` and `endedBy` are null, also
     for a group that is not observed any more at all; `lastSeen` says how old that knowledge is.
-
-    Args:
-        timeline: TIMELINE.
-        owners: OWNERS.
-
-    Returns:
-        SESSIONS; `snapshots` counts the moments that show the client.
     """
     seen = sightings(timeline, owners)
     ended = _runs(seen).join(_next_observations(seen), ["cluster", "group", "index"])

@@ -14,34 +14,23 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.schemas import QUEUE, Table
+from rmqlb.pipeline.schemas import QUEUE, Table, columns
 
 TIMELINE = Table(
     "timeline",
-    {
-        "cluster": "string",
-        "snapshot": "string",
-        "date": "date",
-        "takenAt": "timestamp",
-        "index": "int",
-        "shared": "boolean",
-    },
+    columns("cluster string, snapshot string, date date, takenAt timestamp, index int, shared boolean"),
 )
 """One snapshot with a time. `index` counts the cluster's moments from 1; `shared`: others have the same moment."""
 
-UNTIMED = Table("untimed", {"cluster": "string", "snapshot": "string", "documents": "int"})
+UNTIMED = Table("untimed", columns("cluster string, snapshot string, documents int"))
 """One snapshot without a time, and how many documents it is made of."""
 
 SIGHTINGS = Table(
     "sightings",
     {
-        "cluster": "string",
-        "group": "string",
+        **columns("cluster string, group string"),
         **QUEUE,
-        "index": "int",
-        "takenAt": "timestamp",
-        "date": "date",
-        "owners": "array<string>",
+        **columns("index int, takenAt timestamp, date date, owners array<string>"),
     },
 )
 """Who held a queue at a moment: `owners` sorted, without duplicates."""
@@ -50,13 +39,9 @@ QUEUE_OF_GROUP = ("cluster", "group", *QUEUE)
 
 
 def timeline(documents: DataFrame) -> DataFrame:
-    """The order of each cluster's snapshots.
+    """DOCUMENTS → TIMELINE, without the snapshots of which no document has a time.
 
-    Args:
-        documents: DOCUMENTS. A snapshot made of several is as old as the newest of them.
-
-    Returns:
-        TIMELINE, without the snapshots of which no document has a time.
+    A snapshot made of several documents is as old as the newest of them.
     """
     timed = _snapshots(documents).where(fn.col("takenAt").isNotNull())
     moment = Window.partitionBy("cluster", "takenAt")
@@ -72,27 +57,12 @@ def timeline(documents: DataFrame) -> DataFrame:
 
 
 def untimed(documents: DataFrame) -> DataFrame:
-    """The snapshots that the history leaves out, as nothing tells when they were taken.
-
-    Args:
-        documents: DOCUMENTS.
-
-    Returns:
-        UNTIMED.
-    """
+    """DOCUMENTS → UNTIMED: the snapshots that the history leaves out, as nothing tells when they were taken."""
     return conform(_snapshots(documents).where(fn.col("takenAt").isNull()), UNTIMED)
 
 
 def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
-    """Who was seen to hold a queue, moment by moment.
-
-    Args:
-        timeline: TIMELINE.
-        owners: OWNERS.
-
-    Returns:
-        SIGHTINGS; one row for a queue and moment.
-    """
+    """TIMELINE and OWNERS → SIGHTINGS: one row for a queue and moment."""
     seen = place(owners.where(fn.col("owners").isNotNull()), timeline)
     # Only where two snapshots share a moment is there anything to put together; all others need no shuffle for it.
     alone = seen.where(~fn.col("shared")).withColumn("owners", fn.array_sort(fn.array_distinct("owners")))
@@ -104,12 +74,7 @@ def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
 
 
 def place(rows: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Rows of a table from snapshots with the date, time and index of their snapshot; those without a time go.
-
-    Args:
-        rows: of any table with `cluster`, `date` and `snapshot`.
-        timeline: TIMELINE; small beside `rows`.
-    """
+    """Rows of any table from snapshots with the date, time and index of their snapshot; those without a time go."""
     return rows.drop("date").join(fn.broadcast(timeline), ["cluster", "snapshot"])
 
 

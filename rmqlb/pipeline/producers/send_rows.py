@@ -54,12 +54,7 @@ class SendSchedule(Struct, frozen=True):
 
 
 class QueueRun(Struct, frozen=True, rename="camel"):
-    """Queues 0, 1, … of one broker that follow one another in the producer's list.
-
-    Attributes:
-        broker_name: whose.
-        queues: how many.
-    """
+    """Queues 0, 1, … of one broker that follow one another in the producer's list."""
 
     broker_name: str
     queues: int
@@ -154,10 +149,6 @@ def route_of(shape: SendShape, topic: str = "T") -> TopicRouteData:
 
     Its brokers have as many write queues as the producer's list has of each run; only clients before 5.1.4 with latency
     fault on, and there only order topics whose config contradicts the brokers, could tell the difference.
-
-    Args:
-        shape: of the topic.
-        topic: any name.
     """
     writable = tuple(
         QueueData(run.broker_name, run.queues, run.queues, PERM_READ | PERM_WRITE) for run in shape.publish
@@ -188,10 +179,10 @@ def outcome_of(text: str, name: str | None, schedule: SendSchedule) -> dict[str,
     row = {"shape": text, "scenario": name, "latencyFault": schedule.scenario.latency_fault, "trials": 0}
     if scenario is None:
         return row
-    return {**row, **figures(simulate_trials(route_of(shape), scenario, schedule.trials))}
+    return {**row, **send_columns(simulate_trials(route_of(shape), scenario, schedule.trials))}
 
 
-def figures(report: TrialsReport) -> Mapping[str, Any]:
+def send_columns(report: TrialsReport) -> Mapping[str, Any]:
     """What the tables SENDS and SEND_SHARES say of a report, by their columns' names; `shares` has a row a broker."""
     return {
         "trials": report.trials,

@@ -9,26 +9,28 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.arrow import arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
-from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table
+from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table, columns
 from rmqlb.pipeline.spark.in_workers import in_workers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from rmqlb.pipeline.warehouse import Writing
 
-    Batches = Iterator[pa.RecordBatch]
-
+Batches = Iterator[pa.RecordBatch]
 PARTITIONS = 64
 """Some dozens of jobs each where there are thousands; by default a job takes about a tenth of a second."""
 
-JOBS = Table("send_jobs", {"shape": "string", "scenario": "string"})
+JOBS = Table("send_jobs", columns("shape string, scenario string"))
 """What is simulated: a `shape` (`send_rows.SendShape` as JSON), under a scenario."""
 
 OUTCOMES = Table(
@@ -49,8 +51,8 @@ def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PA
     """TOPICS → JOBS: each shape with each of its scenarios, once.
 
     Args:
-        topics: the topics, of one snapshot each.
-        schedule: what fails.
+        topics: of one snapshot each.
+        schedule: of failures.
         partitions: so many tasks simulate. Spark would put the few bytes of all jobs into one.
 
     Raises:
@@ -58,7 +60,7 @@ def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PA
     """
     check_schedule(schedule)
     shapes = topics.select(_shape().alias("shape")).distinct()
-    jobs = in_workers(shapes, _job_maker(schedule), JOBS.ddl)
+    jobs = in_workers(shapes, partial(_jobs, schedule), JOBS.ddl)
     return jobs.repartition(partitions, "shape", "scenario")
 
 
@@ -69,7 +71,7 @@ def simulate_sends(jobs: DataFrame, schedule: SendSchedule) -> DataFrame:
         UsageError: the schedule cannot be simulated for all topics.
     """
     check_schedule(schedule)
-    return in_workers(jobs, _simulator(schedule), OUTCOMES.ddl)
+    return in_workers(jobs, partial(_outcomes, schedule), OUTCOMES.ddl)
 
 
 def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
@@ -79,8 +81,6 @@ def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
 
 def send_shares(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
     """TOPICS and OUTCOMES → SEND_SHARES: a row for each topic, scenario and broker, where anything was simulated."""
-    from pyspark.sql import functions as fn
-
     broker = fn.explode("shares").alias("broker")
     rows = _by_topic(topics, outcomes).select(*KEY, "topic", "scenario", "latencyFault", broker)
     return rows.select(*KEY, "topic", "scenario", "latencyFault", "broker.*").select(*SEND_SHARES.columns)
@@ -94,17 +94,9 @@ def write_sends(
     made_from: Mapping[str, str] | None = None,
     partitions: int = PARTITIONS,
 ) -> tuple[int, int]:
-    """Simulate once, and write SENDS and SEND_SHARES.
+    """Simulate TOPICS once, write SENDS and SEND_SHARES, and come back with their numbers of rows.
 
-    Args:
-        topics: TOPICS, of one snapshot each.
-        schedule: what fails.
-        writing: of the warehouse; the outcomes lie aside in it meanwhile.
-        made_from: as `Writing.replace` takes it.
-        partitions: so many tasks simulate.
-
-    Returns:
-        The numbers of rows of both tables.
+    The outcomes lie aside in the warehouse meanwhile.
 
     Raises:
         UsageError: the schedule cannot be simulated for all topics.
@@ -118,8 +110,6 @@ def write_sends(
 
 def _shape() -> Column:
     """A topic's `SendShape` as JSON, equal for equal shapes; a null list of queues is left out."""
-    from pyspark.sql import functions as fn
-
     none = fn.array().cast("array<string>")
     publish, subscribe = (fn.coalesce(f"{name}.brokerName", none) for name in ("publish", "subscribe"))
     is_ordered = fn.coalesce(fn.col("orderTopicConf") != "", fn.lit(False))  # noqa: FBT003
@@ -138,27 +128,16 @@ def _by_topic(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
     return topics.select(*KEY, "topic", _shape().alias("shape")).join(outcomes, "shape")
 
 
-def _job_maker(schedule: SendSchedule) -> Callable[[Batches], Batches]:
-    def make(batches: Batches) -> Batches:
-        import pyarrow as pa
-
-        kind = arrow_schema(JOBS.columns)
-        for batch in batches:
-            rows = [row for text in batch.column("shape").to_pylist() for row in jobs_of(text, schedule)]
-            yield pa.RecordBatch.from_pylist(rows, kind)
-
-    return make
+def _jobs(schedule: SendSchedule, batches: Batches) -> Batches:
+    kind = arrow_schema(JOBS.columns)
+    for batch in batches:
+        rows = [row for text in batch.column("shape").to_pylist() for row in jobs_of(text, schedule)]
+        yield pa.RecordBatch.from_pylist(rows, kind)
 
 
-def _simulator(schedule: SendSchedule) -> Callable[[Batches], Batches]:
+def _outcomes(schedule: SendSchedule, batches: Batches) -> Batches:
     """A batch a job: what is done is on its way at once."""
-
-    def simulate(batches: Batches) -> Batches:
-        import pyarrow as pa
-
-        kind = arrow_schema(OUTCOMES.columns)
-        for batch in batches:
-            for job in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist([outcome_of(job["shape"], job["scenario"], schedule)], kind)
-
-    return simulate
+    kind = arrow_schema(OUTCOMES.columns)
+    for batch in batches:
+        for job in batch.to_pylist():
+            yield pa.RecordBatch.from_pylist([outcome_of(job["shape"], job["scenario"], schedule)], kind)

@@ -102,7 +102,7 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
         tables=exported,
         **changes.changes(tables, runs, top),
         **sends.sends(tables, top),
-        **history.history_tables(tables, top),
+        **history.history(tables, top),
     )
 
 

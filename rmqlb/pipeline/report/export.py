@@ -43,24 +43,10 @@ SPREADSHEET_ROWS = 1_048_575
 
 WHAT_IF_SUMMARY = table(
     "what_if_summary",
-    change="string",
-    subject="string",
-    strategy="string",
-    strategyAfter="string",
-    groups="bigint",
-    queuesBefore="bigint",
-    queuesAfter="bigint",
-    moved="bigint",
-    assigned="bigint",
-    unassigned="bigint",
-    removed="bigint",
-    idleBefore="bigint",
-    idleAfter="bigint",
-    unownedAfter="bigint",
-    multiplyOwnedAfter="bigint",
-    mostAfter="int",
-    lagMoved="bigint",
-    lagUnknown="bigint",
+    "change string, subject string, strategy string, strategyAfter string, groups bigint, queuesBefore bigint, "
+    "queuesAfter bigint, moved bigint, assigned bigint, unassigned bigint, removed bigint, idleBefore bigint, "
+    "idleAfter bigint, unownedAfter bigint, multiplyOwnedAfter bigint, mostAfter int, lagMoved bigint, "
+    "lagUnknown bigint",
 )
 """WHAT_IF summed over the groups under a strategy; `mostAfter` is the largest; `lagMoved` is that of the groups whose
 lag is known, `lagUnknown` the number of the others."""
