@@ -4,16 +4,15 @@ Rules of this file:
 - No socket: `send` gives the bytes to write, `receive` takes the bytes that were read. Deadlines are the caller's; a
   4.9 name server does not answer a request code it does not know.
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
-- Responses may come in any order. What belongs to no pending request is dropped and counted, never an error: a server
+- Responses may come in any order. What belongs to no pending request is dropped, never an error: a server
   may send requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import READ_ONLY
 from rmqlb.remoting.command import INT32_MIN, RemotingCommand
 from rmqlb.remoting.frame import MAX_FRAME, FrameDecoder, encode_frame
@@ -25,40 +24,23 @@ class RequestNotAllowedError(ValueError):
     """A command was to be sent that is not on the read-only allow-list; a mistake in rmqlb, not in its input."""
 
 
-@dataclass(slots=True)
-class Ignored:
-    """What came in and belonged to no pending request.
-
-    Attributes:
-        server_requests: commands of the far side that are requests.
-        second_answers: responses to a request that had been answered.
-        unknown_answers: responses with an opaque that was never sent.
-    """
-
-    server_requests: int = 0
-    second_answers: int = 0
-    unknown_answers: int = 0
-
-
 class Exchange:
     """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`.
 
     Args:
         first_opaque: opaque of the first request, int32; each further one is higher by one and follows 2^31 - 1 with
             -2^31.
+
+    Attributes:
+        unknown_answers: responses with an opaque that was never sent.
     """
 
     def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
-        self.ignored = Ignored()
+        self.unknown_answers = 0
         self._decoder = FrameDecoder(max_frame=max_frame)
         self._first_opaque = first_opaque
         self._sent = 0
         self._pending: dict[int, RemotingCommand] = {}
-
-    @property
-    def pending(self) -> tuple[RemotingCommand, ...]:
-        """The requests that have no response yet, oldest first, with their opaques."""
-        return tuple(self._pending.values())
 
     @property
     def broken(self) -> bool:
@@ -91,29 +73,11 @@ class Exchange:
         pairs = []
         for command in self._decoder.feed(data):
             request = self._pending.pop(command.opaque, None) if command.is_response else None
-            if request is None:
-                self._ignore(command)
-            else:
+            if request is not None:
                 pairs.append((request, command))
+            elif command.is_response and (command.opaque - self._first_opaque) % _INT32_SIZE >= self._sent:
+                self.unknown_answers += 1
         return pairs
-
-    def closed(self) -> None:
-        """Says that the far side has closed the connection.
-
-        Raises:
-            ProtocolError: it closed inside a frame or before it had answered all requests.
-        """
-        self._decoder.close()
-        if self._pending:
-            raise ProtocolError(f"the connection was closed with {len(self._pending)} requests unanswered")
-
-    def _ignore(self, command: RemotingCommand) -> None:
-        if not command.is_response:
-            self.ignored.server_requests += 1
-        elif (command.opaque - self._first_opaque) % _INT32_SIZE < self._sent:
-            self.ignored.second_answers += 1
-        else:
-            self.ignored.unknown_answers += 1
 
 
 def _int32(number: int) -> int:

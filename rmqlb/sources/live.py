@@ -121,7 +121,7 @@ class LiveSource:
             DataError: the cluster does not know the topic or group.
             EndpointError: it cannot be reached, or refuses.
         """
-        reading = _Reading(self.reads, self._clock, progress)
+        reading = _SnapshotReader(self.reads, self._clock, progress)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
@@ -155,7 +155,7 @@ class LiveSource:
             self.reads.close()
 
 
-class _Reading:
+class _SnapshotReader:
     """One reading of a cluster: what was found and what could not be read so far."""
 
     def __init__(self, reads: AdminReads, clock: Callable[[], datetime], progress: Progress) -> None:

@@ -230,7 +230,7 @@ class _Line:
                 for _, response in exchange.receive(received):
                     return response
         except TimeoutError:
-            something_else = exchange.ignored.unknown_answers > 0
+            something_else = exchange.unknown_answers > 0
             raise no_answer(where, self._settings.timeout, something_else=something_else) from None
         except ProtocolError as error:
             raise not_the_protocol(where, error) from None

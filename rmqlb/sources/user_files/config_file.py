@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rmqlb.errors import DocumentError, UsageError
@@ -42,6 +43,20 @@ _EXPECTED: dict[str, tuple[str, tuple[type, ...]]] = {
 Lines = Mapping[tuple[str | int, ...], int]
 
 
+def of_configuration(error: UsageError) -> UsageError:
+    """The error with the code of a wrong file, unless it has one of its own."""
+    return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
+
+
+@contextmanager
+def _errors_of_configuration() -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        raise of_configuration(error) from None
+
+
+@_errors_of_configuration()
 def read_user_file(path: str) -> ConfigFile:
     """What the user's file says; nothing when it is not there.
 
@@ -49,13 +64,6 @@ def read_user_file(path: str) -> ConfigFile:
         UsageError: it cannot be read, other users can change it (or open it, when it says where a secret is), or
             something in it is wrong; the message has file, line and key.
     """
-    try:
-        return _user_file(path)
-    except UsageError as error:
-        raise of_configuration(error) from None
-
-
-def _user_file(path: str) -> ConfigFile:
     text, mode = _read(path)
     if text is None:
         return ConfigFile()
@@ -74,19 +82,13 @@ def _user_file(path: str) -> ConfigFile:
     return ConfigFile(path, values, contexts)
 
 
+@_errors_of_configuration()
 def read_project_file(path: str) -> ConfigFile:
     """What a project file says.
 
     Raises:
         UsageError: it cannot be read, or sets what a project file must not.
     """
-    try:
-        return _project_file(path)
-    except UsageError as error:
-        raise of_configuration(error) from None
-
-
-def _project_file(path: str) -> ConfigFile:
     text, _ = _read(path)
     if text is None:
         return ConfigFile()
@@ -112,11 +114,6 @@ def require_text(text: str, where: str) -> str:
     if not text.isprintable():
         raise UsageError(f"{where}: it has a character that cannot be printed")
     return text
-
-
-def of_configuration(error: UsageError) -> UsageError:
-    """The error with the code of a wrong file, unless it has one of its own."""
-    return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 
 
 def _read(path: str) -> tuple[str | None, int]:

@@ -52,10 +52,10 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
         raise UsageError(error.message, hint="put patterns in quotes: '*'", code="policy-invalid") from None
     except DocumentError as error:
         raise UsageError(error.message, hint=error.hint, code="policy-invalid") from None
-    return _Reading(text, where, strategies).policy(value)
+    return _PolicyReader(text, where, strategies).policy(value)
 
 
-class _Reading:
+class _PolicyReader:
     """One reading of a policy; each method takes a value with its path, and returns what it says."""
 
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
