@@ -6,6 +6,6 @@ Rules of this folder:
   warehouse has it, beside the step. No step runs a job: jobs run where rows are written (`warehouse.py`), where ingest
   counts them (`ingest/ingest_stage.py`), and where the report collects a bounded number (`report/frames.py`).
 - The DataFrame API alone is used outside `spark/`, so that Spark Connect runs the same code.
-- What decides who owns a queue is the engine's or the kernels' rule, called in `mapInArrow` (by `in_workers`), never
+- What decides who owns a queue is the engine's rule, vectorized or not, called in `mapInArrow` (by `in_workers`), never
   restated here.
 """

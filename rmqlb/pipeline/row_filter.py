@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _EXPECTED = "cluster=GLOB, group=GLOB, topic=GLOB or date=YYYY-MM-DD"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CLASS = r"\[!?+(?s:.)[^]]*\]"
+"""One of characters; a `]` that comes first belongs to it."""
 
 
 @dataclass(frozen=True)
@@ -83,47 +85,23 @@ def _date(value: str, text: str) -> date:
 
 def _java_pattern(glob: str) -> str:
     """A shell pattern as a regular expression of Java's, which differs from Python's `fnmatch.translate`."""
-    parts: list[str] = []
-    at = 0
-    while at < len(glob):
-        char = glob[at]
-        end = _class_end(glob, at) if char == "[" else -1
-        if char == "*":
-            parts.append(".*")
-        elif char == "?":
-            parts.append(".")
-        elif end > 0:
-            parts.append(_class(glob[at + 1 : end]))
-            at = end
-        else:
-            parts.append(_literal(char))
-        at += 1
-    return rf"\A(?s:{''.join(parts)})\z"
+    texts_and_classes = enumerate(re.split(f"({_CLASS})", glob))
+    return rf"\A(?s:{''.join(_class(part[1:-1]) if nth % 2 else _text(part) for nth, part in texts_and_classes)})\z"
 
 
-def _class_end(glob: str, start: int) -> int:
-    """Where the class that begins here ends; -1 when it does not. A `]` that comes first belongs to it."""
-    first = start + 2 if glob[start + 1 : start + 2] == "!" else start + 1
-    return glob.find("]", first + 1)
+def _text(part: str) -> str:
+    return re.escape(part).replace(r"\*", ".*").replace(r"\?", ".")
 
 
 def _class(inside: str) -> str:
     """A range that ends before it begins has nothing in it, where Java would refuse the whole pattern."""
     negated, chars = inside[:1] == "!", inside.removeprefix("!")
     parts: list[str] = []
-    at = 0
-    while at < len(chars):
-        if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars):
-            first, last = chars[at], chars[at + 2]
-            parts.append(f"{_literal(first)}-{_literal(last)}" if first <= last else "")
-            at += 3
-        else:
-            parts.append(_literal(chars[at]))
-            at += 1
-    if not "".join(parts):
+    for first, last, single in re.findall(r"(?s)(.)-(.)|(.)", chars):
+        if single:
+            parts.append(re.escape(single))
+        elif first <= last:
+            parts.append(f"{re.escape(first)}-{re.escape(last)}")
+    if not parts:
         return "." if negated else "(?!)"
     return f"[{'^' if negated else ''}{''.join(parts)}]"
-
-
-def _literal(char: str) -> str:
-    return char if char.isalnum() or char in "_ " else f"\\x{{{ord(char):x}}}"

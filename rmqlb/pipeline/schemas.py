@@ -135,7 +135,7 @@ OFFSETS = table(
 
 INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, OWNERS, OFFSETS)
 
-# What lies between ingest and the sweeps: a group with all that is needed to deal out its queues, in one row.
+# What lies between ingest and the sweeps: a group with all that is needed to allocate its queues, in one row.
 
 FLEET = table(
     "fleet",

@@ -1,4 +1,4 @@
-"""`--only`, without Spark: what it takes; what it leaves is in `tests/pipeline/test_only.py`."""
+"""`--only`, without Spark: what it takes; what it leaves is in `tests/pipeline/test_row_filter.py`."""
 
 from __future__ import annotations
 

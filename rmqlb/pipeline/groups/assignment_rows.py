@@ -104,8 +104,8 @@ def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
     right = batch.held[batch.held[:, 1] == owners[batch.held[:, 0]], 0]
     same = np.zeros(len(owners), np.bool_)
     same[right] = True
-    as_dealt: Bools = np.where(owners < 0, holders == 0, same & (holders == 1))
-    return ~as_dealt
+    as_predicted: Bools = np.where(owners < 0, holders == 0, same & (holders == 1))
+    return ~as_predicted
 
 
 def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str, Any]:

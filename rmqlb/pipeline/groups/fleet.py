@@ -1,7 +1,7 @@
 """The fleet: each group with everything that decides who owns its queues, in one row.
 
-Later stages run kernels over such rows: a group's members are prepared once for all its topics, and a sweep needs no
-join of its own.
+Later stages run vectorized rules over such rows: a group's members are prepared once for all its topics, and a sweep
+needs no join of its own.
 """
 
 from __future__ import annotations

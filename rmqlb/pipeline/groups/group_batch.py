@@ -1,4 +1,4 @@
-"""Rows of FLEET as flat arrays: what the kernels take, and what their answers are turned back from.
+"""Rows of FLEET as flat arrays: what vectorized rules take, and what their answers are turned back from.
 
 Rules of this file:
 - Names are numbered once a batch (`client_ids`, `brokers`); arrays hold the numbers, −1 for none.

@@ -24,13 +24,8 @@ def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
     """The tables of the history, to be written inside the block.
 
     Sessions and days are what takes long, and several tables are made from them: Spark keeps them on disk from the
-    first table that needs them until the block ends.
-
-    Args:
-        tables: those of `READS`, by name.
-
-    Yields:
-        Table name → its rows, for each of `schemas.HISTORY`, in the order in which they are best written.
+    first table that needs them until the block ends. Tables go by name: in those of `READS`, out those of
+    `schemas.HISTORY`, in the order in which they are best written.
     """
     order = timeline(tables[DOCUMENTS.name])
     owners, groups, members = (tables[table.name] for table in (OWNERS, GROUPS, MEMBERS))

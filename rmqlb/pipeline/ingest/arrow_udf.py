@@ -93,7 +93,7 @@ def read_files(cluster: str | None, known: frozenset[str], batches: _Batches) ->
     Args:
         cluster: what the user calls the cluster of all documents, or None.
         known: `known_key` of the snapshots that the warehouse has; they are not read again.
-        batches: the files.
+        batches: `FILES`.
     """
     out = _Out()
     for batch in batches:

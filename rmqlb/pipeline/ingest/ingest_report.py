@@ -19,7 +19,7 @@ class IngestReport:
         found: documents in the files; each is ingested, known, quarantined or passed over.
         ingested: those that the warehouse did not have.
         known: those that it had, or that came twice.
-        quarantined: those that cannot be read, whether they were put aside before or not.
+        quarantined: those that cannot be read, whether they were in quarantine before or not.
         passed_over: those that `only` leaves out.
         rows: table → rows written.
     """
@@ -49,10 +49,7 @@ def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
 
 
 def require_equal(counts: Mapping[str, tuple[int, int]]) -> None:
-    """Refuse a loss.
-
-    Args:
-        counts: of each kind, how many went in and how many came out, each counted in its own way.
+    """Refuse a loss: of each kind as many must go in as come out, each counted in its own way.
 
     Raises:
         DataError: two numbers differ.

@@ -1,7 +1,7 @@
 """Stage 1, ingest: snapshots and saved answers, in files, become the tables that all other stages read.
 
 Rules of this file:
-- A document is read once, by `in_arrow.py`, into rows of all tables, written aside; the tables are filled of these.
+- A document is read once, by `arrow_udf.py`, into rows of all tables, written aside; the tables are filled of these.
 - A snapshot that the warehouse has is not read again. Pieces (a route, a Dashboard answer) of one folder, cluster and
   date make one snapshot together, as the documents of one dump do, the later by file and position over the earlier; so
   when more come, it is made anew of all of them, and what it was before is shown no more.
@@ -20,32 +20,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as fn
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.ingest.arrow_udf import (
-    FILES,
-    KNOWN,
-    PIECES,
-    READ,
-    READ_DOCUMENT,
-    ROWS,
-    known_key,
-    merge_pieces,
-    read_files,
-)
+from rmqlb.pipeline.ingest import arrow_udf
+from rmqlb.pipeline.ingest import ingest_steps as steps
+from rmqlb.pipeline.ingest.arrow_udf import FILES, KNOWN, PIECES, READ, READ_DOCUMENT, ROWS
 from rmqlb.pipeline.ingest.document_ids import check_cluster
 from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
-from rmqlb.pipeline.ingest.ingest_steps import (
-    document_rows,
-    fresh_documents,
-    heads_of,
-    lost_pieces,
-    new_pieces,
-    not_yet_quarantined,
-    semi,
-    table_rows,
-    unread_files,
-    unreadable_documents,
-    url_files,
-)
 from rmqlb.pipeline.ingest.input_files import Found, find, nothing_at
 from rmqlb.pipeline.row_filter import RowFilter
 from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, QUARANTINE, TOPICS, ddl
@@ -76,10 +55,10 @@ def ingest(
     """Read documents into the warehouse; all tables show together, or nothing does.
 
     Args:
-        spark: the session.
-        warehouse: where to.
+        spark: where files are read.
+        warehouse: takes the rows.
         inputs: files, folders, globs, and URLs that Spark knows.
-        cluster: the cluster of all documents, whatever paths and brokers say.
+        cluster: of all documents, whatever paths and brokers say.
         only: by cluster and date; ingest takes whole snapshots, so its topics and groups do not matter here.
 
     Raises:
@@ -87,21 +66,16 @@ def ingest(
         UsageError: another process is writing to the warehouse.
     """
     found = find(inputs)
-    told = check_cluster(cluster) if cluster else None
+    name = check_cluster(cluster) if cluster else None
     only = RowFilter(cluster=only.cluster, date=only.date) if only else RowFilter()
     with warehouse.writing() as writing:
-        return _Ingest(spark, warehouse, writing).run(found, told, only)
+        return _Ingest(spark, warehouse, writing).run(found, name, only)
 
 
 def latest(documents: DataFrame, as_of: date | None = None) -> DataFrame:
-    """The last snapshot of each cluster: by date, then by time taken, what is unknown first; ties by snapshot id.
+    """DOCUMENTS → cluster, date and id of each cluster's last snapshot; up to a date, those without one are left out.
 
-    Args:
-        documents: the table of that name.
-        as_of: the last date to look at; what has no date is then left out.
-
-    Returns:
-        cluster, date, snapshot.
+    Last is by date, then by time taken, what is unknown first; ties by snapshot id.
     """
     if as_of is not None:
         documents = documents.filter(fn.col("date") <= fn.lit(as_of))
@@ -141,14 +115,14 @@ class _Ingest:
         documents = self._warehouse.read_or_empty(self._spark, DOCUMENTS)
         listed = self._listed(found.urls)
         read = self._aside("_read", self._read(found, cluster, documents))
-        heads = heads_of(read)
-        fresh = self._aside("_fresh", fresh_documents(heads, documents))
+        heads = steps.heads_of(read)
+        fresh = self._aside("_fresh", steps.fresh_documents(heads, documents))
         kinds = _rows_by(fresh, "kind")
         chosen = self._choose(read, fresh, kinds, only)
-        bad = unreadable_documents(heads).unionByName(chosen.lost)
+        bad = steps.unreadable_documents(heads).unionByName(chosen.lost)
         unread = 0
         if found.urls:
-            missing = self._aside("_unread", unread_files(listed, heads))
+            missing = self._aside("_unread", steps.unread_files(listed, heads))
             bad, unread = bad.unionByName(missing), missing.count()
         bad = self._aside("_bad", bad)
         written = self._write(chosen, bad, nothing_new=not kinds)
@@ -179,24 +153,24 @@ class _Ingest:
 
     def _choose(self, read: DataFrame, fresh: DataFrame, kinds: Mapping[str, int], only: RowFilter) -> _Chosen:
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
-        rows = semi(read, snapshots, "doc")
+        rows = steps.semi(read, snapshots, "doc")
         nothing = self._empty(PIECES.columns)
         passed_over = 0 if only == RowFilter() else kinds.get("snapshot", 0) - snapshots.count()
         if not kinds.get("pieces"):
             return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), passed_over)
-        new = new_pieces(read, fresh)
-        old = semi(self._warehouse.read_or_empty(self._spark, PIECES), new, "snapshot")
+        new = steps.new_pieces(read, fresh)
+        old = steps.semi(self._warehouse.read_or_empty(self._spark, PIECES), new, "snapshot")
         together = self._aside("_together", self._together(old.unionByName(new)))
         made = together.filter("made IS NOT NULL")
         possible = made.filter("made.reason IS NULL")
         whole = only.filter(possible)
         if only != RowFilter():
-            passed_over += semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
+            passed_over += steps.semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
         return _Chosen(
-            rows=rows.unionByName(semi(together, whole, "snapshot")),
-            pieces=semi(new, whole, "snapshot"),
-            again=_rows_by(semi(old, whole, "snapshot"), "snapshot"),
-            lost=lost_pieces(fresh, made),
+            rows=rows.unionByName(steps.semi(together, whole, "snapshot")),
+            pieces=steps.semi(new, whole, "snapshot"),
+            again=_rows_by(steps.semi(old, whole, "snapshot"), "snapshot"),
+            lost=steps.lost_pieces(fresh, made),
             passed_over=passed_over,
         )
 
@@ -210,38 +184,38 @@ class _Ingest:
             return self._empty({"path": "string", "length": "bigint"})
         for url in urls:
             try:
-                nothing = url_files(self._spark, (url,)).select("path").isEmpty()
+                nothing = steps.url_files(self._spark, (url,)).select("path").isEmpty()
             except Exception as error:  # noqa: BLE001 - what a file system of Spark's throws has no common type
                 raise DataError(f"{url}: {_first_line(error)}", hint="is it a URL that this Spark can read?") from None
             if nothing:
                 raise nothing_at(url)
-        return self._aside("_listed", url_files(self._spark, urls).select("path", "length"))
+        return self._aside("_listed", steps.url_files(self._spark, urls).select("path", "length"))
 
     def _read(self, found: Found, cluster: str | None, documents: DataFrame) -> DataFrame:
         """`READ`, of all files."""
         known = frozenset(
-            known_key(row["hash"], row["snapshot"])
+            arrow_udf.known_key(row["hash"], row["snapshot"])
             for row in documents.filter("kind = 'snapshot'").select("hash", "snapshot").collect()
         )
-        files = url_files(self._spark, found.urls).filter(fn.col("length") <= LARGEST_FILE)
+        files = steps.url_files(self._spark, found.urls).filter(fn.col("length") <= LARGEST_FILE)
         if found.files:
             # Largest first, so that the last task is a short one.
             local = sorted(zip(found.sizes, found.files, strict=True), reverse=True)
             frame = self._spark.createDataFrame([(path, size, None) for size, path in local], ddl(FILES))
             tasks = min(len(local), _MOST_TASKS, 2 + sum(found.sizes) // _BYTES_A_TASK)
             files = files.unionByName(frame.repartition(tasks))
-        return in_workers(files, partial(read_files, cluster, known), ddl(READ))
+        return in_workers(files, partial(arrow_udf.read_files, cluster, known), ddl(READ))
 
     def _together(self, pieces: DataFrame) -> DataFrame:
         """`PIECES` → `READ`, of the snapshots that they make."""
         ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
-        return in_workers(ordered, merge_pieces, ddl(READ))
+        return in_workers(ordered, arrow_udf.merge_pieces, ddl(READ))
 
     def _write(self, chosen: _Chosen, bad: DataFrame, *, nothing_new: bool) -> dict[str, int]:
         """All tables; table → rows written. Where nothing is new, tables that are there are not touched."""
         again = sorted(chosen.again)
-        frames = [(DOCUMENTS, document_rows(chosen.rows)), (PIECES, chosen.pieces)]
-        frames += [(table, table_rows(chosen.rows, table)) for table in ROWS]
+        frames = [(DOCUMENTS, steps.document_rows(chosen.rows)), (PIECES, chosen.pieces)]
+        frames += [(table, steps.table_rows(chosen.rows, table)) for table in ROWS]
         written: dict[str, int] = {}
         for table, frame in frames:
             if nothing_new and self._warehouse.stored(table.name) is not None:
@@ -249,7 +223,7 @@ class _Ingest:
             else:
                 written[table.name] = self._writing.add(table, frame, () if table is PIECES else again)
         quarantine = self._warehouse.read_or_empty(self._spark, QUARANTINE)
-        written[QUARANTINE.name] = self._writing.add(QUARANTINE, not_yet_quarantined(bad, quarantine))
+        written[QUARANTINE.name] = self._writing.add(QUARANTINE, steps.not_yet_quarantined(bad, quarantine))
         del written[PIECES.name]
         return written
 

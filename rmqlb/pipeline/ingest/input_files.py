@@ -14,7 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
@@ -109,7 +109,7 @@ def find(inputs: Iterable[str]) -> Found:
             continue
         taken, passed_over = _local(path)
         if not taken:
-            raise _nothing(given, len(passed_over))
+            raise nothing_at(given, len(passed_over))
         files |= taken
         hidden |= passed_over
     ordered = sorted(files)
@@ -119,12 +119,8 @@ def find(inputs: Iterable[str]) -> Found:
     return Found(tuple(ordered), tuple(_size(path) for path in ordered), len(hidden - files), tuple(urls))
 
 
-def nothing_at(given: str) -> DataError:
-    """The error for an input that stands for no file."""
-    return _nothing(given, 0)
-
-
-def _nothing(given: str, hidden: int) -> DataError:
+def nothing_at(given: str, hidden: int = 0) -> DataError:
+    """The error for an input that stands for no file, or for so many hidden ones."""
     reason = "there is no file to read"
     if hidden:
         reason += f" but {hidden} whose names begin with . or _"
@@ -132,25 +128,17 @@ def _nothing(given: str, hidden: int) -> DataError:
 
 
 def _local(path: str) -> tuple[set[str], set[str]]:
+    """The files that a path of this machine stands for, and the hidden ones."""
     roots = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
     taken: set[str] = set()
     hidden: set[str] = set()
     for root in map(os.path.abspath, roots):
         if not os.path.isdir(root):
             taken.add(root)
-            continue
-        for file, is_hidden in _below(root):
-            (hidden if is_hidden else taken).add(file)
+        for folder, _, names in os.walk(root):
+            for file in (os.path.join(folder, name) for name in names):
+                (hidden if any(map(_is_hidden, file[len(root) :].split("/"))) else taken).add(file)
     return taken, hidden
-
-
-def _below(root: str) -> Iterator[tuple[str, bool]]:
-    for folder, folders, names in os.walk(root):
-        inside = folder[len(root) :]
-        hidden = any(_is_hidden(part) for part in inside.split("/") if part)
-        folders.sort()
-        for name in names:
-            yield os.path.join(folder, name), hidden or _is_hidden(name)
 
 
 def _is_hidden(name: str) -> bool:
