@@ -140,6 +140,10 @@ class GroupEnvironment:
         """All lengths of a message's way, each as likely, in microseconds."""
         return [self._way_us(number) for number in range(_DRAWN)]
 
+    def longest_way_us(self) -> int:
+        """The longest of them."""
+        return self._way_us(_DRAWN - 1)
+
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         """Note what somebody does now."""
         self.record.say(self.clock.now, who, what, text, queues)

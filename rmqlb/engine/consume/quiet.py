@@ -113,7 +113,11 @@ class QuietTime:
 def _is_quiet(env: GroupEnvironment, clients: Sequence[Client], brokers: Sequence[Broker]) -> bool:
     """Brokers know exactly those that send them heartbeats, in time and over open connections, and say nothing."""
     timers, profile = env.timers, env.profile
-    if 2 * timers.heartbeat_us > timers.channel_expiry_us:
+    # A broker forgets whom it has not heard for `channel_expiry_us`, and the others rebalance. Between two
+    # heartbeats lie the pause of the timer and one round of requests and answers, each as slow as any; one more pause
+    # is for a heartbeat that ran into a timeout before the quiet began.
+    slowest_round_us = 2 * max((len(client.calls()) for client in clients), default=0) * env.longest_way_us()
+    if 2 * timers.heartbeat_us + slowest_round_us > timers.channel_expiry_us:
         return False
     if profile.min_interval and timers.rebalance_wait_us < timers.rebalance_min_us:
         return False

@@ -55,6 +55,17 @@ def test_a_survivor_that_asks_a_broker_which_has_not_yet_found_the_connection_cl
     assert max(apart) < 1.1
 
 
+def test_a_broker_finds_a_closed_connection_after_close_us_at_the_most() -> None:
+    """A microsecond at the most is at once or a microsecond later, and both happen."""
+    found = set()
+    for trial in range(40):
+        report = simulate(
+            "c1 c2", at("crash", "c2"), timers=Timers(close_us=1), latency_us=0, trial=trial, explain=True
+        )
+        found |= {step.at_us - START_US for step in report.steps if "connection of c2 closed" in step.text}
+    assert found == {0, 1}
+
+
 @pytest.mark.parametrize(("start_us", "unread"), [(0, 1.0), (700_000, 0.3), (1_500_000, 0.0)])
 def test_the_longer_a_process_takes_to_start_the_shorter_its_queues_are_without_owner(
     start_us: int, unread: float

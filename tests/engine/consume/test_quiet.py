@@ -99,6 +99,9 @@ FROZEN = (at("freeze", "y"), at("unfreeze", "y", 4_000), at("freeze", "x", 5_000
         ("x y z", (LATE,), {"all_new": True}),
         ("x y z", (LATE,), {"latency_us": 0, "all_new": True}),
         ("x y z", (LATE,), {"latency_us": 2_000_000}),
+        ("x y z", (LATE,), {"latency_us": 12_000_000}),
+        ("x y z", (LATE,), {"latency_us": 30_000_000, "orderly": True}),
+        ("x y z", (LATE,), {"latency_us": 30_000_000, "timers": Timers(channel_expiry_us=9_000 * SECOND_US)}),
         ("x x y", (LATE,), {"orderly": True}),
         ("x", (LATE,), {"strategy": "MACHINE_ROOM"}),
         ("x y", (at("crash", "x"), LATE, at("leave", "y", 8_000)), {"orderly": True}),
@@ -156,12 +159,13 @@ def test_it_does_so_beside_a_frozen_member(more: dict[str, Any]) -> None:
     [
         ((at("broker-loss", "b"), LATE), {"routes": (route("T", a=4), route("U", b=3))}),
         ((LATE,), {"timers": Timers(heartbeat_us=150 * SECOND_US)}),
+        ((LATE,), {"latency_us": 12_000_000}),
     ],
 )
 def test_what_does_not_repeat_itself_is_gone_through_step_by_step(
     events: tuple[Event, ...], more: dict[str, Any]
 ) -> None:
-    """A broker that nobody reaches any more, heartbeats that come too late: each rebalance may be another one."""
+    """A broker that nobody reaches, heartbeats that come or arrive too late: each rebalance may be another one."""
     skipped, stepped = both("x y z", *events, **more)
     assert skipped.all_of_it() == stepped.all_of_it()
     assert skipped.steps == stepped.steps

@@ -69,6 +69,17 @@ def test_only_a_lock_that_another_consumer_holds_is_told_as_one() -> None:
     assert told == {("c1", f"cannot lock b:{number}: c2 holds it") for number in range(4)}
 
 
+def test_a_queue_whose_listener_is_busy_is_told_as_not_yet_given_up() -> None:
+    """c1 gives up b:4 to b:7, one after the other, and waits half a second for the listener of each."""
+    report = simulate(
+        "c1", at("join", "c2"), routes=[route(b=8)], orderly=True, consume_us=3600 * SECOND_US, explain=True
+    )
+    told = [step for step in report.steps if step.what == "unlock" and "yet" in step.text]
+    texts = [f"cannot give up b:{number} yet: its listener holds it" for number in range(4, 8)]
+    assert [(step.who, step.text, len(step.queues)) for step in told[:4]] == [("c1", text, 1) for text in texts]
+    assert told[1].at_us - told[0].at_us == SECOND_US // 2
+
+
 @pytest.mark.parametrize("latency_us", [0, 40_000])
 def test_a_logical_queue_that_no_broker_serves_is_taken_after_a_question_to_the_name_server(latency_us: int) -> None:
     """Four queues of which two are mapped; the others have an owner, and a round trip is the least that it takes."""
