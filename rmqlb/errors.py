@@ -26,6 +26,7 @@ class RmqlbError(Exception):
         prefix: what stands before the problem in the message; whoever tells the error under another name leaves it out.
         hint: one line, what to try next, or None.
         hint_names_options: the hint is for a command line that reads one source.
+        group: the consumer group that the problem names.
         code: stable, kebab-case, of the catalogue in `views/explanations.toml`; None is that of the class.
     """
 
@@ -38,6 +39,7 @@ class RmqlbError(Exception):
         prefix: str = "",
         hint: str | None = None,
         hint_names_options: bool = False,
+        group: str | None = None,
         code: str | None = None,
     ) -> None:
         super().__init__(prefix + problem)
@@ -45,6 +47,7 @@ class RmqlbError(Exception):
         self.problem = problem
         self.hint = hint
         self.hint_names_options = hint_names_options
+        self.group = group
         if code is not None:
             self.code = code
 

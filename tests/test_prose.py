@@ -25,8 +25,8 @@ READS = frozenset(
     | {"removesuffix", "find", "rfind", "index", "rindex", "count", "replace", "__contains__"}
 )
 MATCHES = frozenset({"match", "fullmatch", "search", "findall", "finditer", "sub", "split"})
-SHOWS = ("views/", "cli/common/each_group.py", "cli/common/watch.py")
-"""Where sentences are set for a reader: cut, wrapped, said once for several groups."""
+SHOWS = ("views/", "cli/common/watch.py")
+"""Where sentences are set for a reader: cut, wrapped, said once as long as they stay the same."""
 ON_PURPOSE = {"sources/formats/snapshot_file.py": "what rmqlb wrote before parts had kinds is known by its words"}
 """File that has to read a sentence → why."""
 

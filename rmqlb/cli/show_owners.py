@@ -73,7 +73,7 @@ def show_owners(
         if found.broadcasting and strategy:
             raise no_strategy("--strategy", found)
         if not found.client_ids:
-            raise nobody_online(found.title, found.group, "name consumers with --consumers")
+            raise nobody_online(found.name, found.group, "name consumers with --consumers")
         own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
         shown = names[:1] if found.broadcasting else names
         members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)

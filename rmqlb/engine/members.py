@@ -37,6 +37,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
         raise DataError(
             f"the members of group {group.group} are not in {group.seen.where}",
             hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of made-up ones",
+            group=group.group,
             code="members-unknown",
         )
     if ids and all(is_grpc(client_id) for client_id in ids):
@@ -44,6 +45,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
             f"the members of group {group.group} look like gRPC clients ({ids[0]}): the proxy hands them messages, "
             "no client owns a queue",
             hint="if they are not, name them: --consumers ID,ID,…",
+            group=group.group,
             code="behind-proxy",
         )
     return ids
@@ -63,6 +65,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
         raise DataError(
             f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
             hint="adding or removing a consumer moves no queue",
+            group=group.group,
             code="broadcasting-group",
         )
     if group.consume_type == CONSUME_POP:
@@ -86,7 +89,9 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             f"{view.broker_addr or view.seen.where}: {len(view.client_ids)}" for view in group.views or ()
         )
         yield Finding(
-            "split-view", f"brokers list different members of group {group.group} ({views}); all of them are counted"
+            "split-view",
+            f"brokers list different members of group {group.group} ({views}); all of them are counted",
+            group.group,
         )
     if any(is_grpc(client_id) for client_id in ids):
         yield Finding(
@@ -98,6 +103,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
         yield Finding(
             "pull-consumers",
             f"group {group.group} pulls: members that assign queues to themselves take no part in this",
+            group.group,
         )
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
@@ -134,6 +140,7 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
             "mixed-subscriptions",
             f"members of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
             f"what falls to a member that does not subscribe is read by nobody{more}",
+            group.group,
         )
 
 

@@ -53,7 +53,7 @@ def pulled_routes(
     if all(route.topic.startswith(RETRY_PREFIX) for route in pulled):
         raise pop_refusal(group, left_out)
     text = f"left out: {', '.join(left_out)}, which group {group.group} consumes by POP: no consumer owns a queue there"
-    return pulled, [Finding("pop-topics", text)]
+    return pulled, [Finding("pop-topics", text, group.group)]
 
 
 def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
@@ -63,6 +63,7 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
         f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
         "queue, none owns it",
         hint="POP is not modelled yet; adding or removing a consumer moves no queue",
+        group=group.group,
         code="pop-consumption",
     )
 
@@ -101,6 +102,7 @@ def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
             f"{_proxy_text(group, evidence)}; which of them reads what is unknown",
             hint="a Proxy is not modelled yet"
             + ("" if group.polling_num else "; or the consumers have left within the last minute"),
+            group=group.group,
             code="behind-proxy",
         )
 
@@ -111,7 +113,7 @@ def proxy_findings(group: ConsumerGroup) -> list[Finding]:
     return (
         []
         if evidence is None
-        else [Finding("proxy-consumers", f"{_proxy_text(group, evidence)}; they are not counted")]
+        else [Finding("proxy-consumers", f"{_proxy_text(group, evidence)}; they are not counted", group.group)]
     )
 
 
@@ -121,11 +123,11 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
     return f"{text}: its consumers are {sure}connected to a Proxy (gRPC)"
 
 
-def nobody_online(title: str, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
+def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
     """The error for a group without a consumer where one is needed.
 
     Args:
-        title: the group in a sentence.
+        name: the group's, where one is named.
         group: the group as it was seen, or None.
         hint: what to try.
         more: what else is missing.
@@ -134,4 +136,6 @@ def nobody_online(title: str, group: ConsumerGroup | None, hint: str, more: str 
     if polling_num is None:
         hint += "; consumers behind a Proxy (gRPC) are not listed by brokers"
     unpolled = "" if polling_num is None else ", no receive request of it waits at a broker"
-    return DataError(f"{title} has no consumer online{unpolled}{more}", hint=hint, code="no-consumer-online")
+    title = "the group" if name is None else f"group {name}"
+    problem = f"{title} has no consumer online{unpolled}{more}"
+    return DataError(problem, hint=hint, group=name, code="no-consumer-online")

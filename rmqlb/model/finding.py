@@ -11,7 +11,9 @@ class Finding(Struct, frozen=True):
     Attributes:
         code: stable, kebab-case, for scripts.
         message: one line for people, naming what it is about.
+        group: the consumer group that the message names.
     """
 
     code: str
     message: str
+    group: str | None = None

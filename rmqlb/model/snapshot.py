@@ -169,6 +169,7 @@ class ClusterSnapshot(Struct, frozen=True):
         raise DataError(
             f"group {group} is not in {self.endpoint}",
             hint=suggestion("groups", group, self.groups),
+            group=group,
             code="group-not-found",
         )
 

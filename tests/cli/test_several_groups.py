@@ -113,6 +113,14 @@ def test_what_is_true_of_one_group_only_is_said_with_its_name() -> None:
     assert [line.split(":")[1] for line in named] == [" group order-svc", " group bill-svc"]
 
 
+def test_a_group_whose_name_a_sentence_has_by_chance_is_named_all_the_same() -> None:
+    with open(EXAMPLE, encoding="utf-8") as file:
+        text = file.read().replace("bill-svc", "up")
+    ran = run(*PLAN, "-s", "-", "-g", "order-svc", "-g", "up", stdin=text)
+    named = [line for line in ran.stderr.splitlines() if "made-up-ids" in line]
+    assert [line.split(":")[1] for line in named] == [" group order-svc", " group up"]
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [

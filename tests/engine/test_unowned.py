@@ -113,11 +113,11 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
 
 
 def test_nobody_is_online_only_as_far_as_brokers_tell() -> None:
-    idle = nobody_online("group g", unlisted(polling_num=0), "try this")
+    idle = nobody_online("g", unlisted(polling_num=0), "try this")
     assert (idle.message, idle.hint) == (
         "group g has no consumer online, no receive request of it waits at a broker",
         "try this",
     )
-    old = nobody_online("group g", unlisted(), "try this")
+    old = nobody_online("g", unlisted(), "try this")
     assert old.message == "group g has no consumer online"
     assert old.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"

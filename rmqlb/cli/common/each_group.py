@@ -42,7 +42,7 @@ def _named(look: Callable[[GroupOptions], SnapshotView], one: GroupOptions) -> S
     try:
         return look(one)
     except RmqlbError as error:
-        if one.group is not None and one.group not in error.message:
+        if one.group is not None and one.group != error.group:
             error.message = f"group {one.group}: {error.message}"
         raise
 
@@ -53,7 +53,7 @@ def _findings(looks: Sequence[tuple[str, SnapshotView]]) -> Iterator[Finding]:
     told: set[Finding] = set()
     for name, seen in looks:
         for finding in seen.findings:
-            is_named = times[finding] == len(looks) or name in finding.message
+            is_named = times[finding] == len(looks) or name == finding.group
             of_group = finding if is_named else replace(finding, message=f"group {name}: {finding.message}")
             if of_group not in told:
                 told.add(of_group)

@@ -206,7 +206,8 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     routes, findings = _routes(snapshot, seen, which)
     if seen is None and which.group is not None and snapshot.groups:
         close = suggestion("groups", which.group, snapshot.groups)
-        findings.append(Finding("group-not-seen", f"group {which.group} is not in {snapshot.endpoint}; {close}"))
+        text = f"group {which.group} is not in {snapshot.endpoint}; {close}"
+        findings.append(Finding("group-not-seen", text, which.group))
     if seen is not None:
         routes, left_out = pulled_routes(seen, routes)
         findings += [*left_out, *proxy_findings(seen), *_subscription(seen, routes)]
@@ -309,7 +310,7 @@ def settings(
 def broadcasting_finding(found: GroupOnTopics) -> Finding:
     """What it means that a group broadcasts."""
     text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
-    return Finding("broadcasting", text)
+    return Finding("broadcasting", text, found.name)
 
 
 def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
@@ -317,6 +318,7 @@ def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
     return UsageError(
         f"{option}: {found.title} is BROADCASTING, and no strategy decides who reads a queue",
         hint=f"leave {option} out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
+        group=found.name,
     )
 
 
@@ -363,7 +365,11 @@ def _routes(
     own = retry_topic(group.group)
     names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
     findings = untaken + [
-        Finding("no-route", f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}")
+        Finding(
+            "no-route",
+            f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}",
+            group.group,
+        )
         for topic in names
         if topic not in snapshot.routes and topic != own
     ]
@@ -393,9 +399,10 @@ def _retry(
     topic = retry_topic(name)
     if group is not None and not group.subscribes_to(topic):
         why = "it is BROADCASTING" if group.message_model == BROADCASTING else "it pulls"
-        return [], [Finding("not-subscribed", f"--include-retry: group {name} does not subscribe to {topic}: {why}")]
+        text = f"--include-retry: group {name} does not subscribe to {topic}: {why}"
+        return [], [Finding("not-subscribed", text, name)]
     if topic not in snapshot.routes:
-        return [], [Finding("no-route", f"--include-retry: the route of {topic} is not in {snapshot.endpoint}")]
+        return [], [Finding("no-route", f"--include-retry: the route of {topic} is not in {snapshot.endpoint}", name)]
     return [snapshot.routes[topic].route], []
 
 
@@ -403,7 +410,8 @@ def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[s
     """Why none of the group's topics, by these names, can be looked at."""
     if names:
         what = f"no route of a topic of group {group.group} is in {snapshot.endpoint}"
-        return DataError(what, hint=suggestion("topics", names[0], snapshot.routes), code="topic-not-found")
+        hint = suggestion("topics", names[0], snapshot.routes)
+        return DataError(what, hint=hint, group=group.group, code="topic-not-found")
     if group.topics:
         what, hint = (
             f"only its retry topic is known of group {group.group}",
@@ -411,7 +419,7 @@ def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[s
         )
     else:
         what, hint = f"group {group.group} subscribes to no topic", "to see what would be if it did, name a topic"
-    return DataError(what, hint=f"{hint} with --topic", code="topic-not-found")
+    return DataError(what, hint=f"{hint} with --topic", group=group.group, code="topic-not-found")
 
 
 def _only_route(
@@ -419,7 +427,7 @@ def _only_route(
 ) -> tuple[TopicRouteData, ...]:
     names = sorted(snapshot.routes.keys() - {route.topic for route in but})
     if not names and group is not None and group.views == ():
-        raise nobody_online(f"group {group.group}", group, "its topics are not known; name one with --topic")
+        raise nobody_online(group.group, group, "its topics are not known; name one with --topic")
     if not names:
         raise DataError(
             f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
@@ -433,7 +441,7 @@ def _only_route(
 def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> list[Finding]:
     """Brokers keep the last heartbeat's topics; of members whose subscriptions differ, others may have more."""
     return [
-        Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}")
+        Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}", group.group)
         for route in routes
         if group.views != () and not group.subscribes_to(route.topic)
     ]

@@ -196,7 +196,7 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     after_ids = change_members(members.client_ids, changes)
     if not found.client_ids and not after_ids:
-        raise nobody_online(found.title, found.group, "plan with --add N or --consumers")
+        raise nobody_online(found.name, found.group, "plan with --add N or --consumers")
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
     invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}

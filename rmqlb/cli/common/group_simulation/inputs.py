@@ -128,7 +128,7 @@ def gather(
     _within(events, until_us, happens.for_)
     if not found.client_ids and not any(event.kind == "join" for event in events):
         hint = ("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers"
-        raise nobody_online(found.title, group, hint, ", and none joins" if joins else "")
+        raise nobody_online(found.name, group, hint, ", and none joins" if joins else "")
     seen = None if found.assumed else group
     version, of_version = client_version(seen, configured.client)
     said, said_of = values.consumer_types(configured.consumer_type or ())
