@@ -91,5 +91,6 @@ def result_of(text: str) -> Result | None:
 
 
 def known_names() -> list[str]:
-    """All that `result_of` knows, but for names without `rmqlb/`."""
-    return [*(command for result in RESULTS for command in result.commands), *(result.name for result in RESULTS)]
+    """All that `result_of` knows, each once, but for names without `rmqlb/`."""
+    commands = dict.fromkeys(command for result in RESULTS for command in result.commands)
+    return [*commands, *(result.name for result in RESULTS)]

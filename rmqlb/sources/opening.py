@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -71,16 +71,15 @@ def open_source(text: str, access: Access) -> Source:
         from rmqlb.sources.dump.source import DumpSource
 
         return DumpSource(text, max_bytes=access.max_bytes)
-    kind = scheme[1].lower()
-    if kind in ("http", "https"):
-        return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
-    if kind in ("rocketmq", "rocketmqs"):
-        return _native(_name_servers(text[scheme.end() :]), access, tls=kind == "rocketmqs")
-    raise UsageError(
-        f"cannot read {scheme[1]}:// sources",
-        hint="-s takes rocketmq://, rocketmqs://, http://, https://, a file, or - for stdin",
-        code="unknown-source",
-    )
+    opener = OPENERS.get(scheme[1].lower())
+    if opener is None:
+        kinds = ", ".join(f"{kind}://" for kind in OPENERS)
+        raise UsageError(
+            f"cannot read {scheme[1]}:// sources",
+            hint=f"-s takes {kinds}, a file, or - for stdin",
+            code="unknown-source",
+        )
+    return opener(text, access)
 
 
 def _name_servers(hosts: str) -> list[str]:
@@ -129,6 +128,18 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _named(text: str, access: Access) -> Source:
+    return _native(_name_servers(text.partition("://")[2]), access, tls=False)
+
+
+def _named_over_tls(text: str, access: Access) -> Source:
+    return _native(_name_servers(text.partition("://")[2]), access, tls=True)
+
+
+def _over_http(text: str, access: Access) -> Source:
+    return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
 
 
 def _address_server(url: str, access: Access) -> Source:
@@ -193,3 +204,12 @@ def _without_login(text: str) -> tuple[str, str | None]:
     netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
     user = unquote(parts.username) if parts.username else None
     return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
+
+
+OPENERS: Mapping[str, Callable[[str, Access], Source]] = {
+    "rocketmq": _named,
+    "rocketmqs": _named_over_tls,
+    "http": _over_http,
+    "https": _over_http,
+}
+"""Scheme → what opens it; those of `source_text.LIVE`."""

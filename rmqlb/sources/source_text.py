@@ -7,8 +7,9 @@ import re
 
 from rmqlb.errors import UsageError
 
-LIVE_SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
-"""Those of sources that are running clusters."""
+LIVE = {"NameServers": ("rocketmq", "rocketmqs"), "Dashboard": ("http", "https")}
+"""What is asked of a running cluster → the schemes of its sources; all else is a dump."""
+LIVE_SCHEMES = tuple(scheme for schemes in LIVE.values() for scheme in schemes)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)", re.IGNORECASE)
 _USER = re.compile(r"(https?://)([^/?#@:]+)@([^@]*)", re.IGNORECASE)

@@ -30,6 +30,7 @@ CONTRADICT = "the changes contradict each other"
 STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
 WATCH_HINT = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
+EVENTS_HINT = "there are the events broker-down, broker-loss, broker-up, crash, freeze, host-loss, join, leave, …"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
 
 FILES = {
@@ -488,7 +489,16 @@ SETTINGS = [
     ),
     plan("--strategy CONFIG --config {}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS]
+COMMANDS = [
+    Bad("simulate-rebalance -s EXAMPLE -g order-svc --event x", USAGE, "--event 'x': there is no event x", EVENTS_HINT),
+    Bad("simulate-send -s EXAMPLE -t Skewed --messages 0", USAGE, "--messages 0: not a number from 1 to 1e12"),
+    Bad("check -s EXAMPLE -p {}/none.yaml", USAGE, "--policy {}/none.yaml: No such file or directory"),
+    Bad("context use nope", USAGE, "there is no context 'nope'", "rmqlb context add makes one"),
+    Bad("config show --timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    Bad("schema show-rout", USAGE, "there is no result show-rout", "did you mean show-route or show-owners?"),
+    Bad("explain drft", USAGE, "there is no code drft", "did you mean drift?"),
+]
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

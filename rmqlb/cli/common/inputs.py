@@ -102,17 +102,12 @@ def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages:
     return reader(options, terminal, stages=stages)(wanted)
 
 
-def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Reader:
-    """How to read the source, as often as it is wanted; a secret is asked for once.
+def access(options: SourceOptions, terminal: Terminal) -> Access:
+    """How to reach the source; a secret is asked for when it is needed, and once.
 
-    Args and errors: as `fetch`.
+    Raises:
+        UsageError: a time or a size is malformed, or a file with a secret can be read by others.
     """
-    if options.source is None:
-        raise UsageError(
-            "no source",
-            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
-            code="no-source",
-        )
 
     @cache
     def asked_password(user: str) -> str:
@@ -124,7 +119,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
         terminal.pause_progress()
         return secret_key(options)
 
-    access = Access(
+    return Access(
         user=options.user,
         password=asked_password,
         ca_file=options.ca_file,
@@ -139,10 +134,24 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
+
+
+def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Reader:
+    """How to read the source, as often as it is wanted.
+
+    Args and errors: as `fetch`.
+    """
+    if options.source is None:
+        raise UsageError(
+            "no source",
+            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+            code="no-source",
+        )
     text, context = options.source, options.active_context
+    how = access(options, terminal)
 
     def read(wanted: Wanted) -> ClusterSnapshot:
-        source = open_source(text, access)
+        source = open_source(text, how)
         if context is not None:
             terminal.head(f"context {context.name}: {context.source}")
         elif options.ignored_context_note is not None:
@@ -155,7 +164,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
 
     def ask_offsets(group: str, questions: Sequence[OffsetQuestion]) -> States | None:
         with terminal.progress() as progress:
-            return open_source(text, access).ask_offsets(group, questions, progress)
+            return open_source(text, how).ask_offsets(group, questions, progress)
 
     return Reader(read, ask_offsets)
 

@@ -1,0 +1,214 @@
+"""What a new strategy, source, view or command must bring: each test names the place that was forgotten.
+
+`CONTRIBUTING.md` has the steps. What is held elsewhere is not repeated: `test_tree.py`, `cli/test_command_tree.py` and
+`cli/test_bad_options.py` ask the tree of commands, `test_explanations.py` the codes, `test_schemas.py` the results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict, fields
+from typer.main import get_command
+
+from rmqlb.cli.common import inputs
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.main import app
+from rmqlb.engine.allocate import allocate, allocate_for
+from rmqlb.engine.allocate.rules import NAMES, RULES
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.errors import EndpointError, UsageError
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.opening import OPENERS, Access, open_source
+from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
+from rmqlb.views.report import FORMATS
+from tests.cli.test_bad_input import ALL
+from tests.support import replay_dashboard, replay_remoting
+from tools.manual.tree import CommandPage, command_tree
+
+ROOT = Path(__file__).parent.parent
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+TREE = command_tree()
+
+
+def section(title: str) -> str:
+    """A section of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def option(name: str) -> str:
+    """The help of an option, of the command that says most of it."""
+    return max((each.help for command in TREE.all() for each in command.options if name in each.names), key=len)
+
+
+def changed(value: Any, default: Any) -> set[str]:
+    """The fields in which two Structs differ."""
+    return {key for key, each in asdict(value).items() if each != getattr(default, key)}
+
+
+# -- a strategy -------------------------------------------------------------------------------------------------------
+
+GIVEN: dict[str, Any] = {
+    "virtual_nodes": 7,
+    "idc": ["r1"],
+    "config": "",  # a file of the test
+    "inner": "AVG_BY_CIRCLE",
+    "broker_zone": ["*=z"],
+    "client_zone": ["*=z"],
+    "host": ["10.0.0.1"],
+    "pin": ["T=10.0.0.1"],
+}
+"""Option of strategies → another value than its default."""
+
+
+def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path: Path) -> None:
+    lists = tmp_path / "lists.yaml"
+    lists.write_text("a: [broker-a:0]\n")
+    given = {**GIVEN, "config": str(lists)}
+    assert given.keys() == {field.name for field in fields(StrategyOptions)}, "give it a value in GIVEN"
+    made = inputs.settings(StrategyOptions(**given), ["T"], Strategies(given["inner"]), "g")
+    assert changed(made, Settings()) == {field.name for field in fields(Settings)} - {"custom"}, (
+        "an option of StrategyOptions for each field of Settings, and its line in rmqlb/cli/common/inputs.py, settings()"
+    )
+
+
+@pytest.mark.parametrize("function", [allocate, allocate_for])
+def test_every_setting_is_an_argument_of_the_python_api(function: Callable[..., Any]) -> None:
+    assert {field.name for field in fields(Settings)} - {"custom"} <= signature(function).parameters.keys()
+
+
+def test_what_a_strategy_needs_is_an_option() -> None:
+    told = {name for rule in RULES.values() if rule.needs for name in re.findall(r"--[\w-]+", rule.needs.options)}
+    assert told <= {f"--{field.name.replace('_', '-')}" for field in fields(StrategyOptions)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_strategy_is_told_of(name: str) -> None:
+    assert re.search(rf"\b{name}\b", section("Commands")), "README, Commands: the list of strategies"
+    assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
+
+
+# -- a source ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_scheme_is_opened_and_known_without_opening() -> None:
+    assert OPENERS.keys() == set(LIVE_SCHEMES), "rmqlb/sources/opening.py, OPENERS, and source_text.py, LIVE"
+
+
+def hint_of(call: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as raised:
+        call()
+    assert raised.value.hint is not None
+    return raised.value.hint
+
+
+def places() -> Iterator[tuple[str, str]]:
+    """Where users are told which sources there are → what stands there."""
+    quiet = Terminal("show-route", OutputOptions())
+    yield "rmqlb/sources/opening.py: the hint", hint_of(lambda: open_source("ftp://h", Access()))
+    yield "rmqlb/sources/source_text.py: the hint", hint_of(lambda: check_source("ftp://h", "x"))
+    yield "rmqlb/cli/common/inputs.py: the hint", hint_of(lambda: inputs.reader(SourceOptions(), quiet))
+    yield "rmqlb/cli/common/options.py: the help of -s", option("--source")
+    yield "rmqlb/cli/main.py: the help", get_command(app).help or ""
+    yield "README.md: Sources", section("Sources")
+    yield "CHANGELOG.md", CHANGELOG
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_every_kind_of_source_is_told_of(kind: str) -> None:
+    words = (kind, *(f"{scheme}://" for scheme in LIVE[kind]))
+    assert [place for place, text in places() if not any(word in text for word in words)] == []
+
+
+REACHED: dict[str, Any] = {
+    "user": "u",
+    "password_file": "f",
+    "ca_file": "f",
+    "timeout": "1s",
+    "retries": 9,
+    "max_size": "1MB",
+    "map_address": ["a:1=b:1"],
+    "access_key": "k",
+    "secret_key_file": "f",
+    "client_cert": "f",
+    "client_key": "f",
+    "tls_name": "n",
+}
+"""Option of sources → another value than its default."""
+
+
+def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "t")
+    options = {field.name for field in fields(SourceOptions)}
+    not_reaching = {"source", "context", "active_context", "ignored_context_note"}
+    assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
+    access = inputs.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
+    assert changed(access, Access()) == {field.name for field in fields(Access)}, (
+        "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/inputs.py, access()"
+    )
+
+
+@contextmanager
+def name_servers(*, broken: bool) -> Iterator[str]:
+    with replay_remoting.remoting() as server:
+        if broken:
+            server.faults["*"] = replay_remoting.reset
+        yield f"rocketmq://{server.address}"
+
+
+@contextmanager
+def dashboards(*, broken: bool) -> Iterator[str]:
+    with replay_dashboard.dashboard() as server:
+        if broken:
+            server.faults["*"] = replay_dashboard.reset
+        yield server.url
+
+
+SERVERS: Mapping[str, Callable[..., Any]] = {"NameServers": name_servers, "Dashboard": dashboards}
+"""Kind of source → a server on loopback that answers as recorded ones did, or breaks."""
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_whose_faults_end_in_an_error(
+    kind: str,
+) -> None:
+    with SERVERS[kind](broken=False) as url:
+        assert open_source(url, Access()).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
+    with SERVERS[kind](broken=True) as url, pytest.raises(EndpointError):
+        open_source(url, Access(retries=0)).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
+
+
+# -- a view -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_told_of(name: str) -> None:
+    assert re.search(rf"\b{name}\b", option("--output")), "rmqlb/cli/common/options.py: the help of --output"
+    assert f"`{name}`" in section("Commands") or f"-o {name}" in section("Commands"), "README, Commands: Formats"
+    assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
+
+
+def test_every_file_that_browsers_open_is_opened_by_one() -> None:
+    opened = (ROOT / "tests" / "browser" / "test_pages.py").read_text(encoding="utf-8")
+    options = {name for command in TREE.all() for each in command.options for name in each.names}
+    pages = {name for name in options if re.search(r"--(svg|html|xml|pdf)", name)}
+    assert pages
+    assert [name for name in pages if f'"{name}"' not in opened] == [], "tests/browser/test_pages.py"
+
+
+# -- a command --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", TREE.commands, ids=lambda command: command.name)
+def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
+    assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
+    assert f"rmqlb {command.name}" in CHANGELOG, "a line in CHANGELOG.md"
