@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -61,8 +62,7 @@ def test_every_code_renders_in_every_format(code: str) -> None:
     report = explanation_report((code,), CATALOGUE)
     assert as_csv(report.table).count("\r\n") == 2
     value = envelope(report, "explain", ClusterSnapshot("built-in", "rmqlb"), ())
-    must_fit(value)
-    assert as_json(value).startswith("{")
+    must_fit(json.loads(as_json(value)))
     assert one.means in as_yaml(value)
 
 

@@ -32,13 +32,13 @@ from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views import owners_view, pipeline_view, rollout_view, route_view
 from rmqlb.views.check import view as check_view
+from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.group import data as group_data
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.plan import data as plan_data
 from rmqlb.views.report import FORMATS, Report
 from rmqlb.views.send import data as send_data
-from rmqlb.views.shapes.envelope import Envelope
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
 from tests.support.any_value import any_of
@@ -234,7 +234,7 @@ def test_any_run_of_the_pipeline_fits(stages: list[StageReport]) -> None:
 @FEW
 @given(st.lists(any_of(RouteSighting), max_size=3))
 def test_any_route_fits(sightings: list[RouteSighting]) -> None:
-    must_print("rmqlb/route", {"topics": [route_view._data(each) for each in sightings]}, "show-route")
+    must_print("rmqlb/route", route_view.routes_of(sightings), "show-route")
 
 
 @FEW

@@ -236,7 +236,7 @@ def route_adds_up(data: Json) -> Iterator[str]:
         if topic["isStatic"]:
             continue
         readable = sum(max(b["readQueueNums"], 0) for b in topic["brokers"] if (b["perm"] or 0) & 4)
-        yield from differ(f"readable queues of {topic['topic']}", len(topic["subscribeQueues"]), readable)
+        yield from differ(f"readable queues of {topic['topic']}", len(topic["readableQueues"]), readable)
 
 
 def adds_up(command: str, data: Json) -> Iterator[str]:

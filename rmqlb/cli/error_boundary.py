@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from typer import Abort
 from typer.core import TyperGroup
@@ -16,10 +16,6 @@ from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.cli.interrupts import heard_interrupts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.formats.text import safe_json, visible
-
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.envelope import ErrorDocument
-
 
 OUTPUT_LOST = "output-lost"
 """The code of an error of the operating system while the result is written."""
@@ -125,14 +121,13 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
     if _wants_json(arguments):
         import json
 
+        from msgspec import to_builtins
+
+        from rmqlb.views.envelope import Error, ErrorDocument
         from rmqlb.views.formats.machine import FORMAT_VERSION
 
-        value: ErrorDocument = {
-            "schema": "rmqlb/error",
-            "formatVersion": FORMAT_VERSION,
-            "error": {"code": code, "message": message, "hint": hint, "exitCode": int(ends_with)},
-        }
-        text = safe_json(json.dumps(value, ensure_ascii=False)) + "\n"
+        value = ErrorDocument("rmqlb/error", FORMAT_VERSION, Error(code, message, hint, int(ends_with)))
+        text = safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n"
     else:
         text = f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else "")
     try:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
+from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.json_schema import Result
+from rmqlb.views.route_view import Routes
+from rmqlb.views.row_changes import ChangeLine
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
-from rmqlb.views.shapes.change import ChangeLine
 from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
-from rmqlb.views.shapes.envelope import ErrorDocument
 from rmqlb.views.shapes.group import GroupData
 from rmqlb.views.shapes.owners import OwnersData, OwnersOfGroupsData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
 from rmqlb.views.shapes.plan import PlanData, PlansData
 from rmqlb.views.shapes.rollout import RolloutData
-from rmqlb.views.shapes.route import RouteData
 from rmqlb.views.shapes.send import SendData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
@@ -29,7 +29,7 @@ RESULTS = (
         SnapshotDocument,
         "snapshot",
     ),
-    Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", RouteData),
+    Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", Routes),
     Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersData),
     Result(
         "rmqlb/owners-of-groups",

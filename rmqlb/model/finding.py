@@ -6,10 +6,10 @@ from msgspec import Struct
 
 
 class Finding(Struct, frozen=True):
-    """One warning.
+    """Something worth telling that is not an error.
 
     Attributes:
-        code: stable, kebab-case, for scripts.
+        code: stable, for scripts; `rmqlb explain CODE` says what it means.
         message: one line for people, naming what it is about.
         group: the consumer group that the message names.
     """

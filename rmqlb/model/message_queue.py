@@ -31,6 +31,18 @@ class MessageQueue(Struct, frozen=True, rename="camel"):
         return queue_order(self) < queue_order(other)
 
 
+class QueueName(Struct, frozen=True, rename="camel"):
+    """A queue of the topic at hand.
+
+    Attributes:
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+    """
+
+    broker_name: str
+    queue_id: int
+
+
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     """Sort key of `MessageQueue.compareTo`: topic, broker name (both by UTF-16 unit), queue id.
 

@@ -2,7 +2,9 @@
 
 Rules of this file:
 - msgspec says what the types say; descriptions come from the docstrings: what stands before `Attributes:` is the
-  object's, what stands there is the keys'.
+  object's, what stands there is the keys'; of keys inherited, the base says it.
+- Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
+  out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
 - Further keys are allowed everywhere: a minor version of a format may add some.
 """
@@ -17,8 +19,8 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import FORMAT_VERSION
-from rmqlb.views.shapes.envelope import Envelope
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -34,7 +36,7 @@ class Result(Struct, frozen=True):
         name: of the schema.
         commands: those that print it.
         meaning: what it is, in a few words.
-        shape: a TypedDict or a Struct: of the data in the envelope, else of the whole.
+        shape: the Struct: of the data in the envelope, else of the whole.
         kind: data (in the envelope), snapshot (which the reader takes with less around it), or whole (an object
             without envelope).
     """
@@ -52,12 +54,12 @@ def json_schema(result: Result) -> Schema:
         top, defs = _components(Envelope, result.shape)
         top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
     else:
-        top, defs = _components(result.shape)
+        top, defs = _components(result.shape, is_read=result.kind == "snapshot")
     properties: Schema = top["properties"]
     if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
         around, more = _components(Envelope)
         properties |= {key: around["properties"][key] for key in ("command", "warnings")}
-        defs |= {"WarningData": more["WarningData"]}
+        defs |= {"Finding": more["Finding"]}
     if "schema" in properties:
         properties["schema"] = {"const": result.name, "description": properties["schema"]["description"]}
     if "command" in properties:
@@ -67,11 +69,11 @@ def json_schema(result: Result) -> Schema:
     return {**head, **top, **named, "$defs": defs}
 
 
-def _components(whole: Any, *others: Any) -> tuple[Schema, dict[str, Schema]]:
+def _components(whole: Any, *others: Any, is_read: bool = False) -> tuple[Schema, dict[str, Schema]]:
     """The schema of a shape, and of all that it and others are made of."""
     shapes = shapes_in(whole, *others)
     _, defs = msgspec.json.schema_components((whole, *others), ref_template=_REF + "{name}")
-    documented = {name: _documented(schema, shapes[name]) for name, schema in defs.items()}
+    documented = {name: _documented(schema, shapes[name], is_read) for name, schema in defs.items()}
     return documented.pop(whole.__name__), documented
 
 
@@ -101,34 +103,33 @@ def _classes(info: Any) -> Iterator[Any]:
             yield from _classes(each)
 
 
-def _documented(schema: Schema, shape: Any) -> Schema:
+def _documented(schema: Schema, shape: Any, is_read: bool) -> Schema:
     """The schema of a shape with its docstring taken apart and its keys in order."""
-    summary, meanings = _docstring(shape)
-    encoded = (
-        dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True)) if _is_struct(shape) else {}
-    )
-    order = list(encoded.values()) if encoded else list(get_type_hints(shape))
+    summary, _ = _docstring(shape)
+    meanings = {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
+    is_struct = isinstance(shape, type) and issubclass(shape, Struct)
+    names = shape.__struct_fields__ if is_struct else tuple(get_type_hints(shape))
+    encoded = dict(zip(names, shape.__struct_encode_fields__ if is_struct else names, strict=True))
     properties = schema["properties"]
-    described = {encoded.get(name, name): text for name, text in meanings.items()}
-    keys = {key: {**properties[key], "description": described[key]} for key in order}
-    required = [key for key in order if key in schema.get("required", ())]
+    keys = {key: {**properties[key], "description": meanings[name]} for name, key in encoded.items()}
+    must = schema.get("required", ()) if is_read or not is_struct or shape.__struct_config__.omit_defaults else keys
+    required = [key for key in keys if key in must]
     return {**schema, "description": summary, "properties": keys, "required": required}
 
 
-def _is_struct(shape: Any) -> bool:
-    return isinstance(shape, type) and issubclass(shape, msgspec.Struct)
-
-
 def _docstring(shape: Any) -> tuple[str, Mapping[str, str]]:
-    """What a shape is, and what its keys mean; a shape knows no bases, so that it lists their keys too."""
+    """What a class says that it is, and that the keys of its own mean."""
     meanings: dict[str, str] = {}
-    summary, _, attributes = (inspect.cleandoc(shape.__doc__ or "")).partition("\n\nAttributes:\n")
+    text = inspect.cleandoc(shape.__dict__.get("__doc__") or "")
+    summary, _, attributes = text.partition("\n\nAttributes:\n")
     name = ""
     for line in attributes.splitlines():
         found = _ATTRIBUTE.match(line)
         if found:
             name = found[1]
             meanings[name] = line[found.end() :]
-        else:
+        elif line:
             meanings[name] += " " + line.strip()
+        else:
+            break
     return " ".join(summary.split()), meanings

@@ -78,4 +78,5 @@ def _rows(parts: Sequence[tuple[str, Report]]) -> Rows | None:
     rows = [(name, report.rows) for name, report in parts if report.rows is not None]
     if not rows:
         return None
-    return Rows(("group", *rows[0][1].keys), [{"group": name, **item} for name, its in rows for item in its.items])
+    items = [({"group": group, **names}, item) for group, its in rows for names, item in its.items]
+    return Rows(("group", *rows[0][1].keys), items)

@@ -26,7 +26,7 @@ def owners_report(report: OwnersReport) -> Report:
         _summary(report),
     )
     data = _data(report)
-    rows = Rows(("topic", "brokerName", "queueId"), data["queues"])
+    rows = Rows(("topic", "brokerName", "queueId"), [({}, queue) for queue in data["queues"]])
     return Report("rmqlb/owners", data, (_headline(report),), sections, labels(dict.fromkeys(report.client_ids)), rows)
 
 

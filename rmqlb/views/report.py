@@ -1,11 +1,24 @@
-"""What a result has to show, before any format: its data for machines, its sections for people."""
+"""What a result has to show, before any format: its data for machines, its sections for people.
+
+A result is said once, by the Struct that the command makes; it is the JSON's shape, its data and its JSON Schema:
+
+- The Struct is `frozen=True, rename="camel"`; `field(name=…)` where the JSON has another name. What the JSON has is a
+  field, in the JSON's unit (`atMs: float`, by `milliseconds`); what is worked out from fields and only people see is a
+  property. What is unknown is None, not left out. A Struct that adds fields to another one inherits them.
+- The docstring is the schema's description; each entry of `Attributes:` is that of a key, a base's of keys inherited.
+- `Report.data` is the Struct itself: msgspec encodes it. A view makes of it the facts and sections for people.
+- `cli/results.py` names the Struct of each result; `views/json_schema.py` makes the schema of it.
+
+It stands beside what computes it, in `model`; one that a view alone makes stands in that view (`route_view.py` is a
+small example).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.model import times
@@ -90,12 +103,15 @@ class Rows(Struct, frozen=True):
     """The rows of a result for machines that read them one by one, and compare them with those seen later.
 
     Attributes:
-        keys: which members of a row name it; no two rows have the same.
-        items: the rows; each is an item of a list in `data`, with the names of what it is part of.
+        keys: which keys of a row name it; no two rows have the same.
+        items: an item of a list in `data`, and before it the names of what it is part of.
     """
 
     keys: tuple[str, ...]
-    items: Sequence[Mapping[str, Any]]
+    items: Sequence[tuple[Mapping[str, str], Struct | Mapping[str, Any]]]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return ({**names, **to_builtins(item)} for names, item in self.items)
 
 
 class Report(Struct, frozen=True):
@@ -103,7 +119,7 @@ class Report(Struct, frozen=True):
 
     Attributes:
         schema: name of the JSON result.
-        data: the result for machines.
+        data: the result for machines: its Struct, or a JSON Schema.
         facts: lines above the tables.
         sections: the tables, in the order in which people see them; CSV has the first that is no picture.
         labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
@@ -112,7 +128,7 @@ class Report(Struct, frozen=True):
     """
 
     schema: str
-    data: Mapping[str, Any]
+    data: Any
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
     labels: Mapping[str, str]

@@ -3,22 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from rmqlb.model.message_queue import MessageQueue
+from msgspec import Struct
+
+from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, utc_text
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes import route as shapes
-
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
+
+
+class RouteSeen(Struct, frozen=True):
+    """Where and when a route was seen.
+
+    Attributes:
+        where: in words.
+        at: ISO-8601 in UTC; null when the source does not tell.
+    """
+
+    where: str
+    at: str | None
+
+
+class RouteBroker(Struct, frozen=True, rename="camel"):
+    """A broker of a topic, addresses and queue counts together.
+
+    Attributes:
+        broker_name: its name.
+        cluster: the cluster that it names itself after.
+        broker_addrs: broker id → address; 0 is the master.
+        has_master: the route has an address of a master.
+        perm: RocketMQ's bits: 4 read, 2 write, 1 inherit; null when the route has no queues of the broker.
+        perm_text: the same as text, such as RW-.
+        read_queue_nums: queues that consumers can read.
+        write_queue_nums: queues that producers can write.
+        zone_name: its zone, where it has one.
+        enable_acting_master: a slave may act as master.
+    """
+
+    broker_name: str
+    cluster: str | None
+    broker_addrs: dict[str, str]
+    has_master: bool
+    perm: int | None
+    perm_text: str | None
+    read_queue_nums: int | None
+    write_queue_nums: int | None
+    zone_name: str | None
+    enable_acting_master: bool | None
+
+
+class TopicRoute(Struct, frozen=True, rename="camel"):
+    """The route of a topic and what clients make of it.
+
+    Attributes:
+        topic: its name.
+        order_topic_conf: the order configuration, where there is one.
+        is_static: it is a static (logical) topic.
+        seen: where and when.
+        brokers: by name.
+        writable_queues: what producers pick from, in their order.
+        readable_queues: what consumers share out, in their order.
+    """
+
+    topic: str
+    order_topic_conf: str | None
+    is_static: bool
+    seen: RouteSeen
+    brokers: tuple[RouteBroker, ...]
+    writable_queues: tuple[QueueName, ...]
+    readable_queues: tuple[QueueName, ...]
+
+
+class Routes(Struct, frozen=True):
+    """The routes of one or several topics.
+
+    Attributes:
+        topics: topic by topic.
+    """
+
+    topics: tuple[TopicRoute, ...]
+
+
+def routes_of(sightings: Iterable[RouteSighting]) -> Routes:
+    """The result for machines."""
+    return Routes(tuple(_topic(sighting) for sighting in sightings))
+
+
+def _topic(sighting: RouteSighting) -> TopicRoute:
+    route, seen = sighting.route, sighting.seen
+    writable, readable = (
+        tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
+        for queues in (route.publish_queues(), route.subscribe_queues())
+    )
+    where = RouteSeen(seen.where, utc_text(seen.at))
+    return TopicRoute(
+        route.topic, route.order_topic_conf, route.is_static, where, tuple(_brokers(route)), writable, readable
+    )
+
+
+def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
+    """By name, addresses and queue counts together; absent counts are None."""
+    counts = {data.broker_name: data for data in route.queue_datas}
+    brokers = route.brokers_by_name()
+    for name in sorted({*counts, *brokers}):
+        data, broker = counts.get(name), brokers.get(name)
+        yield RouteBroker(
+            broker_name=name,
+            cluster=broker.cluster if broker else None,
+            broker_addrs={str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
+            has_master=bool(broker and broker.has_master),
+            perm=data.perm if data else None,
+            perm_text=_perm_text(data.perm) if data else None,
+            read_queue_nums=data.read_queue_nums if data else None,
+            write_queue_nums=data.write_queue_nums if data else None,
+            zone_name=broker.zone_name if broker else None,
+            enable_acting_master=broker.enable_acting_master if broker else None,
+        )
 
 
 def route_report(sightings: Sequence[RouteSighting]) -> Report:
     """The routes of one or several topics, for people and machines."""
-    routes = [sighting.route for sighting in sightings]
+    data = routes_of(sightings)
+    topics = data.topics
     topic = Column("topic", "topic", quiet=True)
     brokers = Section(
         "brokers",
@@ -33,7 +141,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
             Column("master", "master"),
             Column("slaves", "slaves"),
         ),
-        tuple((route.topic, *_broker_row(broker)) for route in routes for broker in _broker_data(route)),
+        tuple((route.topic, *_broker_row(broker)) for route in topics for broker in route.brokers),
         heads=2,
     )
     queues = Section(
@@ -48,57 +156,32 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
         ),
         tuple(
             (route.topic, name, *run)
-            for route in routes
-            for name, listed in (("producer", route.publish_queues()), ("consumer", route.subscribe_queues()))
+            for route in topics
+            for name, listed in (("producer", route.writable_queues), ("consumer", route.readable_queues))
             for run in _runs(listed)
         ),
     )
-    facts = [_fact(route) for route in routes] if len(routes) <= 5 else [f"{len(routes)} topics"]
-    topics = [_data(sighting) for sighting in sightings]
-    data: shapes.RouteData = {"topics": topics}
-    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, Rows(("topic",), topics))
+    facts = [_fact(route) for route in topics] if len(topics) <= 5 else [f"{len(topics)} topics"]
+    rows = Rows(("topic",), [({}, route) for route in topics])
+    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, rows)
 
 
-def _broker_data(route: TopicRouteData) -> list[shapes.BrokerData]:
-    """The brokers of a route by name, addresses and queue counts together; absent counts are None."""
-    counts = {data.broker_name: data for data in route.queue_datas}
-    brokers = route.brokers_by_name()
-    rows: list[shapes.BrokerData] = []
-    for name in sorted({*counts, *brokers}):
-        data, broker = counts.get(name), brokers.get(name)
-        rows.append(
-            {
-                "brokerName": name,
-                "cluster": broker.cluster if broker else None,
-                "brokerAddrs": {str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
-                "hasMaster": bool(broker and broker.has_master),
-                "perm": data.perm if data else None,
-                "permText": _perm_text(data.perm) if data else None,
-                "readQueueNums": data.read_queue_nums if data else None,
-                "writeQueueNums": data.write_queue_nums if data else None,
-                "zoneName": broker.zone_name if broker else None,
-                "enableActingMaster": broker.enable_acting_master if broker else None,
-            }
-        )
-    return rows
-
-
-def _fact(route: TopicRouteData) -> str:
-    kind = "static topic" if route.is_static else "order topic" if route.is_order_topic else "topic"
-    writes, reads = len(route.publish_queues()), len(route.subscribe_queues())
+def _fact(route: TopicRoute) -> str:
+    kind = "static topic" if route.is_static else "order topic" if route.order_topic_conf else "topic"
+    writes, reads = len(route.writable_queues), len(route.readable_queues)
     return f"{kind} {route.topic}: producers see {writes} queues, consumers {reads}"
 
 
-def _broker_row(broker: shapes.BrokerData) -> tuple[Cell, ...]:
-    addrs = dict(broker["brokerAddrs"])
+def _broker_row(broker: RouteBroker) -> tuple[Cell, ...]:
+    addrs = dict(broker.broker_addrs)
     master = addrs.pop("0", None)
     slaves = " ".join(f"{broker_id}={addr}" for broker_id, addr in addrs.items())
     return (
-        broker["brokerName"],
-        broker["cluster"],
-        broker["permText"],
-        broker["readQueueNums"],
-        broker["writeQueueNums"],
+        broker.broker_name,
+        broker.cluster,
+        broker.perm_text,
+        broker.read_queue_nums,
+        broker.write_queue_nums,
         master or "none",
         slaves or "none",
     )
@@ -109,9 +192,9 @@ def _perm_text(perm: int) -> str:
     return "".join(letter if perm & bit == bit else "-" for bit, letter in _PERMS)
 
 
-def _runs(queues: Iterable[MessageQueue]) -> Iterator[tuple[str, str, str]]:
+def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
     """Neighbours of one broker with ids in a row as one line: places in the list, broker, queue ids."""
-    run: list[MessageQueue] = []
+    run: list[QueueName] = []
     start = 0
     for place, queue in enumerate(queues):
         if run and (run[-1].broker_name, run[-1].queue_id + 1) != (queue.broker_name, queue.queue_id):
@@ -122,23 +205,10 @@ def _runs(queues: Iterable[MessageQueue]) -> Iterator[tuple[str, str, str]]:
         yield _run(start, run)
 
 
-def _run(start: int, run: list[MessageQueue]) -> tuple[str, str, str]:
+def _run(start: int, run: list[QueueName]) -> tuple[str, str, str]:
     first, last = run[0].queue_id, run[-1].queue_id
     return _span(start, start + len(run) - 1), run[0].broker_name, _span(first, last)
 
 
 def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}..{last}"
-
-
-def _data(sighting: RouteSighting) -> shapes.TopicRouteData:
-    route, seen = sighting.route, sighting.seen
-    return {
-        "topic": route.topic,
-        "orderTopicConf": route.order_topic_conf,
-        "isStatic": route.is_static,
-        "seen": {"where": seen.where, "at": utc_text(seen.at)},
-        "brokers": _broker_data(route),
-        "publishQueues": [{"brokerName": q.broker_name, "queueId": q.queue_id} for q in route.publish_queues()],
-        "subscribeQueues": [{"brokerName": q.broker_name, "queueId": q.queue_id} for q in route.subscribe_queues()],
-    }

@@ -7,47 +7,55 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from rmqlb.views.envelope import Error
 from rmqlb.views.report import Rows
 
 Row = Mapping[str, Any]
 
 
-class RowChange(Struct, frozen=True):
-    """A row that came, went or is another than before.
+class ChangeLine(Struct, frozen=True):
+    """What is new since the last look.
 
     Attributes:
-        change: `first` in the first result, then `added`, `changed` or `removed`.
-        row: the row now, or None when it is gone.
-        was: the row before, or None when it was not there.
+        at: when it was seen, ISO-8601 in UTC.
+        change: first (a row of the first look), added, changed or removed; stale when a look failed, and fresh when one
+            succeeds again.
+        row: the row now, as -o jsonl of the command shows it; null when there is none.
+        was: the row before; null when there was none.
+        error: why it is stale; null otherwise.
     """
 
-    change: Literal["first", "added", "changed", "removed"]
-    row: Row | None
-    was: Row | None
+    at: str
+    change: Literal["first", "added", "changed", "removed", "stale", "fresh"]
+    row: Row | None = None
+    was: Row | None = None
+    error: Error | None = None
 
 
-def row_changes(before: Rows | None, after: Rows) -> Iterator[RowChange]:
+def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLine]:
     """The changes from one result to the next; those of rows that are there in their order, then those that are gone.
 
     Args:
+        at: when the later one was seen.
         before: the rows seen last, or None when these are the first.
         after: the rows now.
 
-    >>> old, new = Rows(("id",), [{"id": 1, "n": 1}, {"id": 2, "n": 1}]), Rows(("id",), [{"id": 1, "n": 2}])
-    >>> [(each.change, each.row) for each in row_changes(old, new)]
-    [('changed', {'id': 1, 'n': 2}), ('removed', None)]
+    >>> from rmqlb.model.finding import Finding
+    >>> old = Rows(("code",), [({}, Finding("a", "x")), ({}, Finding("b", "x"))])
+    >>> [(each.change, each.row) for each in row_changes("now", old, Rows(("code",), [({}, Finding("a", "y"))]))]
+    [('changed', {'code': 'a', 'message': 'y'}), ('removed', None)]
     """
     if before is None:
-        yield from (RowChange("first", row, None) for row in after.items)
+        yield from (ChangeLine(at, "first", row, None) for row in after)
         return
-    known = {_name(row, before): row for row in before.items}
-    for row in after.items:
+    known = {_name(row, before): row for row in before}
+    for row in after:
         was = known.pop(_name(row, after), None)
         if was is None:
-            yield RowChange("added", row, None)
+            yield ChangeLine(at, "added", row, None)
         elif was != row:
-            yield RowChange("changed", row, was)
-    yield from (RowChange("removed", None, was) for was in known.values())
+            yield ChangeLine(at, "changed", row, was)
+    yield from (ChangeLine(at, "removed", None, was) for was in known.values())
 
 
 def _name(row: Row, rows: Rows) -> tuple[object, ...]:

@@ -34,8 +34,8 @@ QUICK = ("--watch", "100ms")
 
 def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> SnapshotView:
     """Rows of a name and a number."""
-    items = [{"name": name, "number": number} for name, number in rows]
-    report = Report("rmqlb/x", {"rows": items}, (), (), {}, Rows(("name",), items))
+    items = [({"name": name}, {"number": number}) for name, number in rows]
+    report = Report("rmqlb/x", {}, (), (), {}, Rows(("name",), items))
     return SnapshotView(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))
 
 

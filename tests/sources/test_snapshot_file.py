@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -28,7 +29,8 @@ ALL = Wanted()
 
 def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The snapshot as rmqlb writes it."""
-    return dict(envelope(Report("rmqlb/snapshot", to_document(snapshot), (), (), {}), "a test", snapshot, ()))
+    report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
+    return dict(msgspec.to_builtins(envelope(report, "a test", snapshot, ())))
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:

@@ -160,7 +160,7 @@ class Terminal:
         if self.format == "jsonl":
             from rmqlb.views.formats.machine import as_json_lines
 
-            return as_json_lines(report.rows.items if report.rows else ())
+            return as_json_lines(report.rows or ())
         if self.format in ("csv", "tsv"):
             from rmqlb.views.formats.machine import as_csv
 

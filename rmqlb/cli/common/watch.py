@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec import Struct
 
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from rmqlb.views.row_changes import Row
-    from rmqlb.views.shapes.change import ChangeLine
-    from rmqlb.views.shapes.envelope import ErrorData
-
-    Change = Literal["first", "added", "changed", "removed", "stale", "fresh"]
+    from rmqlb.views.row_changes import ChangeLine
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -149,18 +145,20 @@ class _Lines:
         self._trouble: str | None = None
 
     def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
-        if stale is not None:
-            if stale.error.message != self._trouble:
-                self._write([_line(stale.tried_at, "stale", error=stale.error)])
-            self._trouble = stale.error.message
-            return
-        from rmqlb.views.row_changes import row_changes
+        from rmqlb.views.envelope import Error
+        from rmqlb.views.row_changes import ChangeLine, row_changes
 
-        lines = [_line(seen_at, "fresh")] if self._trouble is not None else []
+        if stale is not None:
+            error = stale.error
+            if error.message != self._trouble:
+                told = Error(error.code, error.message, error.hint, int(exit_code_of(error)))
+                self._write([ChangeLine(stale.tried_at, "stale", error=told)])
+            self._trouble = error.message
+            return
+        lines = [ChangeLine(seen_at, "fresh")] if self._trouble is not None else []
         last = self._last
         if look.report.rows is not None:
-            changes = row_changes(last.report.rows if last else None, look.report.rows)
-            lines += [_line(seen_at, each.change, row=each.row, was=each.was) for each in changes]
+            lines += row_changes(seen_at, last.report.rows if last else None, look.report.rows)
         self._write(lines)
         self._terminal.warn(finding for finding in look.findings if last is None or finding not in last.findings)
         self._last, self._trouble = look, None
@@ -170,21 +168,6 @@ class _Lines:
 
         self._terminal.write(as_json_lines(lines))
         sys.stdout.flush()
-
-
-def _line(
-    at: str, change: Change, *, row: Row | None = None, was: Row | None = None, error: RmqlbError | None = None
-) -> ChangeLine:
-    told: ErrorData | None = None
-    if error is not None:
-        told = {"code": error.code, "message": error.message, "hint": error.hint, "exitCode": int(exit_code_of(error))}
-    return {
-        "at": at,
-        "change": change,
-        "row": None if row is None else dict(row),
-        "was": None if was is None else dict(was),
-        "error": told,
-    }
 
 
 class _Frames:

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.envelope import Envelope, Source
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
 from rmqlb.views.report import Cell, Report, Section, utc_text
-
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.envelope import Envelope
 
 FORMAT_VERSION = "1.0"
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
-    return {
-        "schema": report.schema,
-        "formatVersion": FORMAT_VERSION,
-        "command": command,
-        "source": {
-            "kind": snapshot.kind,
-            "endpoint": snapshot.endpoint,
-            "takenAt": utc_text(snapshot.taken_at),
-            "context": snapshot.context,
-        },
-        "data": report.data,
-        "warnings": [{"code": finding.code, "message": finding.message} for finding in findings],
-    }
+    source = Source(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
+    return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
 
 
-def as_json(value: Mapping[str, Any]) -> str:
+Value = Struct | Mapping[str, Any]
+
+
+def as_json(value: Value) -> str:
     """Indented JSON, ending in a line end."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
         import json
 
-        text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2, allow_nan=False)
     return safe_json(text) + "\n"
 
 
@@ -60,7 +51,7 @@ class JsonLines:
         self._encode = msgspec.json.Encoder().encode_into
         self._buffer = bytearray()
 
-    def add(self, value: msgspec.Struct | Mapping[str, Any]) -> None:
+    def add(self, value: Value) -> None:
         """One more line."""
         end = len(self._buffer)
         try:
@@ -77,7 +68,7 @@ class JsonLines:
         self._buffer.clear()
 
 
-def as_json_lines(values: Iterable[Mapping[str, Any]]) -> str:
+def as_json_lines(values: Iterable[Value]) -> str:
     """A line of JSON for each."""
     parts: list[str] = []
     lines = JsonLines(parts.append)
@@ -93,7 +84,7 @@ def _with_halves(value: object) -> bytes:
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False).encode()
 
 
-def as_yaml(value: Mapping[str, Any]) -> str:
+def as_yaml(value: Value) -> str:
     """YAML with the same keys and values as the JSON."""
     import yaml
 
@@ -106,7 +97,9 @@ def as_yaml(value: Mapping[str, Any]) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    dumped: str = yaml.dump(
+        msgspec.to_builtins(value), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000
+    )
     return safe_yaml(dumped)
 
 

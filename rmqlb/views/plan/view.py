@@ -51,7 +51,7 @@ def plan_report(
 
 def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
     moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
-    return Rows(("topic", "brokerName", "queueId"), [{"topic": move.queue.topic, **move_data(move)} for move in moves])
+    return Rows(("topic", "brokerName", "queueId"), [({"topic": move.queue.topic}, move_data(move)) for move in moves])
 
 
 def _facts(plan: RebalancePlan) -> tuple[str, ...]:
