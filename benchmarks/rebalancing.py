@@ -14,7 +14,7 @@ from functools import partial
 from benchmarks.measuring import machine, ratio
 from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials

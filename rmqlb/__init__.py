@@ -14,7 +14,7 @@ from rmqlb.version import __version__
 if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
-    from rmqlb.engine.assign import Members
+    from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.consume.simulate import simulate_group
     from rmqlb.engine.consume.trials import simulate_group_trials
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -45,7 +45,7 @@ _HOMES = {
     "JavaRandom": "rmqlb.engine.send.selectors",
     "Latency": "rmqlb.model.send_scenario",
     "MQFaultStrategy": "rmqlb.engine.send.fault",
-    "Members": "rmqlb.engine.assign",
+    "Members": "rmqlb.engine.assignment.assign",
     "MessageQueue": "rmqlb.model.message_queue",
     "Moment": "rmqlb.model.send_scenario",
     "QueueData": "rmqlb.model.route",

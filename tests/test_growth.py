@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
-from rmqlb.engine.owners import owners_by_strategy
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 

@@ -52,11 +52,11 @@ def show_owners(
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-    from rmqlb.engine.assign import Members
-    from rmqlb.engine.detect import not_shown
-    from rmqlb.engine.members import sort_findings
-    from rmqlb.engine.owners import owners_by_strategy
-    from rmqlb.engine.unowned import nobody_online
+    from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.consumers import sort_findings
+    from rmqlb.engine.assignment.detect import not_shown
+    from rmqlb.engine.assignment.owners import owners_by_strategy
+    from rmqlb.engine.assignment.pop_and_proxy import nobody_online
     from rmqlb.views.owners_view import owners_of_groups, owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))

@@ -7,8 +7,8 @@ import pytest
 from rmqlb import UsageError
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
-from rmqlb.engine.placement import over_places
-from rmqlb.engine.rebalance import plan_rebalance
+from rmqlb.engine.plan.placeholders import over_places
+from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.group import QueueState
 from tests.support.builders import queues, route, side
 

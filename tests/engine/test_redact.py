@@ -13,7 +13,7 @@ from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.members import is_grpc
+from rmqlb.engine.assignment.consumers import is_grpc
 from rmqlb.engine.redact.redact import NOTE, redact
 from rmqlb.engine.redact.renaming import Renaming
 from rmqlb.errors import AllocationError, DataError

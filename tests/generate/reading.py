@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy
-from rmqlb.engine.members import rebalanced_members
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.consumers import rebalanced_members
+from rmqlb.engine.assignment.detect import detect_strategy
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.plan import Move
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.engine.members import is_grpc, member_findings, reported_strategies
+from rmqlb.engine.assignment.consumers import is_grpc, member_findings, reported_strategies
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot

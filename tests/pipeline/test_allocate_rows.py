@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import SIMPLE, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.user_code import STRATEGY, FromFile
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.user_functions import STRATEGY, FromFile
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids

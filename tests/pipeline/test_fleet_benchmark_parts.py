@@ -19,7 +19,7 @@ from benchmarks.fleet_strategies import SETTINGS, WITH_CLASS
 from benchmarks.measuring import MEGABYTE, Spread
 from benchmarks.process_tree import Look, Watch, look, peak, resident_pages
 from benchmarks.sections import Section
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.model.route import QueueData, TopicRouteData
 
 pytestmark = pytest.mark.spark

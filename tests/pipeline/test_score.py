@@ -10,8 +10,8 @@ import pytest
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.balance import counts, spread
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.balance import counts, spread
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.pipeline.groups.assignment_rows import assignments, refusals

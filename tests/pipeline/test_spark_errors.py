@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.user_code import STRATEGY, FromFile
+from rmqlb.engine.user_functions import STRATEGY, FromFile
 from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
 from rmqlb.pipeline.groups.assignment_rows import assignments
 from rmqlb.pipeline.schemas import FLEET

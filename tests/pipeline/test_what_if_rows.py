@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members
-from rmqlb.engine.changes import Changes, change_members, change_route
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.changes import Changes, change_members, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.errors import AllocationError
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue

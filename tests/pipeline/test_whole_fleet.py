@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.balance import spread
-from rmqlb.engine.changes import Changes, change_members
-from rmqlb.engine.members import rebalanced_members
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.balance import spread
+from rmqlb.engine.assignment.consumers import rebalanced_members
+from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.errors import DataError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue

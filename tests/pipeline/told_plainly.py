@@ -14,7 +14,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any
 
-from rmqlb.engine.balance import spread
+from rmqlb.engine.assignment.balance import spread
 from rmqlb.model.message_queue import MessageQueue
 from tests.pipeline.pasts import Shot, queue
 

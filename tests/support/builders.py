@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members
-from rmqlb.engine.rebalance import Side
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.rebalance import Side
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

@@ -15,7 +15,7 @@ from itertools import pairwise, product
 from statistics import median
 from typing import Final
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.model.group_report import GroupReport, Interval
 from rmqlb.model.group_scenario import Event, GroupScenario, Timers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
-from rmqlb.engine.placement import over_places
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.placeholders import over_places
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import QueueState, States
 from rmqlb.views.plan.headline import headline
 from rmqlb.views.plan.view import plan_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.rebalance import plan_rebalance
+from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.plan import Settling
 from rmqlb.views.plan.data import plan_data
 from rmqlb.views.plan.settling import settling_facts

@@ -17,9 +17,9 @@ from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate import is_pinned
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.members import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
-from rmqlb.engine.unowned import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic

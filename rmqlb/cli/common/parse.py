@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from fnmatch import fnmatchcase
 
-from rmqlb.engine.changes import NewBroker, QueueCount, made_up
+from rmqlb.engine.plan.changes import NewBroker, QueueCount, made_up
 from rmqlb.errors import UsageError
 
 _NUMBER = re.compile(r"[+-]?\d+")

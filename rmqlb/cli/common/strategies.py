@@ -8,7 +8,7 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.rules import WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.user_code import STRATEGY, FromFile, Kind
+from rmqlb.engine.user_functions import STRATEGY, FromFile, Kind
 from rmqlb.errors import UsageError
 
 _FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>.*))?", re.DOTALL)

@@ -26,15 +26,15 @@ from rmqlb.cli.common.snapshot_view import SnapshotView
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch_options import WatchOptions
-from rmqlb.engine.changes import Changes
+from rmqlb.engine.plan.changes import Changes
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqlb.engine.allocate.strategy import Settings
-    from rmqlb.engine.assign import Members
-    from rmqlb.engine.rebalance import Side
+    from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.plan.rebalance import Side
     from rmqlb.model.finding import Finding
     from rmqlb.model.plan import RebalancePlan
 
@@ -178,12 +178,12 @@ def _strategy(strategy: str | None, changes: Changes, strategies: Strategies) ->
 def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool) -> "RebalancePlan":
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-    from rmqlb.engine.assign import Members
-    from rmqlb.engine.changes import change_members, change_routes, describe
-    from rmqlb.engine.detect import Detected, detect_strategy, drift, must_be_set
-    from rmqlb.engine.placement import over_places
-    from rmqlb.engine.rebalance import Side, compare, plan_rebalance
-    from rmqlb.engine.unowned import nobody_online
+    from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.detect import Detected, detect_strategy, drift, must_be_set
+    from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+    from rmqlb.engine.plan.changes import change_members, change_routes, describe
+    from rmqlb.engine.plan.placeholders import over_places
+    from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
@@ -262,7 +262,7 @@ def _named(changes: Changes) -> set[str]:
 
 
 def _more_findings(found: GroupOnTopics, before: "Side", after: "Side", explain: bool) -> "Sequence[Finding]":
-    from rmqlb.engine.members import sort_findings
+    from rmqlb.engine.assignment.consumers import sort_findings
     from rmqlb.engine.route_findings import route_findings
 
     known = [finding for route in found.routes for finding in route_findings(route)]

@@ -9,10 +9,10 @@ from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.parse import lines_of
 from rmqlb.cli.common.strategies import from_file, is_file
 from rmqlb.cli.simulate_send.options import LoadOptions
-from rmqlb.engine.java_map import hash_code, long_hash_code
 from rmqlb.engine.send.expressions import expression_selector
+from rmqlb.engine.send.java_hash import hash_code, long_hash_code
 from rmqlb.engine.send.selectors import hash_position
-from rmqlb.engine.user_code import SELECTOR, quietly
+from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_report import HotKey, KeySpread

@@ -20,7 +20,7 @@ from rmqlb.engine.allocate.strategy import (
     StrategyFunction,
     Zones,
 )
-from rmqlb.engine.given import items, require, shown
+from rmqlb.engine.arguments import items, require, shown
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues

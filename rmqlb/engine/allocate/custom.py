@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
-from rmqlb.engine.user_code import STRATEGY, as_function, kind_of, name_for, quietly, shortened, thrown
+from rmqlb.engine.user_functions import STRATEGY, as_function, kind_of, name_for, quietly, shortened, thrown
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.message_queue import MessageQueue
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, Zones, first_indexes, takes_part
-from rmqlb.engine.given import require, shown
+from rmqlb.engine.arguments import require, shown
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue

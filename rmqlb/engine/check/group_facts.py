@@ -10,12 +10,12 @@ from functools import cached_property
 from msgspec import Struct
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, owners_at_rest
-from rmqlb.engine.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.consumers import is_grpc, must_rebalance
+from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.engine.check.subjects import Gaps
-from rmqlb.engine.detect import detect_strategy, must_be_set
-from rmqlb.engine.members import is_grpc, must_rebalance
-from rmqlb.engine.unowned import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup

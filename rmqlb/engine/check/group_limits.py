@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from rmqlb.engine.assign import Members
-from rmqlb.engine.balance import counts
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.balance import counts
+from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.losses import moved_on_broker_loss, moved_on_member_loss
 from rmqlb.engine.check.measured import Measured, named
-from rmqlb.engine.detect import fitting_strategies
-from rmqlb.engine.members import reported_strategies
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import owners_at_rest
-from rmqlb.engine.balance import Owners
-from rmqlb.engine.changes import Changes, change_route
+from rmqlb.engine.assignment.assign import owners_at_rest
+from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.measured import Measured
-from rmqlb.engine.rebalance import Side
+from rmqlb.engine.plan.changes import Changes, change_route
+from rmqlb.engine.plan.rebalance import Side
 from rmqlb.model.message_queue import sort_client_ids
 
 

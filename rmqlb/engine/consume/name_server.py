@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.consume.shares import TopicView
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.fixed_rate import age_us
 from rmqlb.engine.consume.group_environment import GroupEnvironment

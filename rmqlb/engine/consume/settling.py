@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from rmqlb.engine.changes import Changes
 from rmqlb.engine.consume.trials import simulate_group_trials
-from rmqlb.engine.rebalance import Side
+from rmqlb.engine.plan.changes import Changes
+from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import ConsumerType, States
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario

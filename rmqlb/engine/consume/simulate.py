@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.custom import with_function
-from rmqlb.engine.assign import Members
+from rmqlb.engine.arguments import check_routes, require
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.events import in_order
 from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.population import Population
@@ -17,8 +18,6 @@ from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
 from rmqlb.engine.consume.timelines import figures, timelines
-from rmqlb.engine.given import require
-from rmqlb.engine.given_routes import check_routes
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_report import GroupReport

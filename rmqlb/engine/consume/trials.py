@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.arguments import require
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
-from rmqlb.engine.given import require
 from rmqlb.model.group import States
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
 from rmqlb.model.group_scenario import GroupScenario

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from rmqlb.engine.allocate.machine_room import room
-from rmqlb.engine.members import is_grpc
+from rmqlb.engine.assignment.consumers import is_grpc
 from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.engine.members import shared_id_findings
+from rmqlb.engine.assignment.consumers import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
 from rmqlb.engine.rollout.ranking import hurt_us
 from rmqlb.engine.rollout.rollout_model import Restarting

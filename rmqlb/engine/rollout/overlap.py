@@ -163,7 +163,7 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
 def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
     """The stages between the first change and the last, in this order of client ids.
 
-    >>> from rmqlb.engine.assign import Members
+    >>> from rmqlb.engine.assignment.assign import Members
     >>> from rmqlb.engine.rollout.rollout_model import restarting
     >>> from rmqlb.model.route import BrokerData, QueueData
     >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rollout.candidates import Way, check_ways, least_overlaps, stages_of, ways_to_roll
 from rmqlb.engine.rollout.findings import rollout_findings

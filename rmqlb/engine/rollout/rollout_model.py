@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.consume.events import restarts
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.assignment import Assignment

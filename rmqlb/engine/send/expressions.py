@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from rmqlb.engine.java_map import hash_code, long_hash_code
+from rmqlb.engine.send.java_hash import hash_code, long_hash_code
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import MessageQueue
 

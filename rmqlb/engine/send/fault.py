@@ -12,8 +12,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from rmqlb.engine.given import require
-from rmqlb.engine.java_map import map_order
+from rmqlb.engine.arguments import require
+from rmqlb.engine.send.java_hash import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.publish_info import TopicPublishInfo, int32, java_abs, position
 from rmqlb.errors import JavaArithmeticError

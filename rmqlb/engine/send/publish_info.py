@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from rmqlb.engine.given import items, require
+from rmqlb.engine.arguments import items, require
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue

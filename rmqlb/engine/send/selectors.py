@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.given import items, require
-from rmqlb.engine.java_map import hash_code
+from rmqlb.engine.arguments import items, require
+from rmqlb.engine.send.java_hash import hash_code
 from rmqlb.errors import JavaArgumentError, JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue

@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from rmqlb.engine.given import require, shown
-from rmqlb.engine.given_routes import check_route
+from rmqlb.engine.arguments import check_route, require, shown
 from rmqlb.engine.send.async_oneway import AsyncSender, OnewaySender
 from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.profile import ClientProfile, profile_of
@@ -18,7 +17,7 @@ from rmqlb.engine.send.simulation import LostSink, Run, Sink
 from rmqlb.engine.send.sync import SyncSender
 from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.with_selector import SelectorSender
-from rmqlb.engine.user_code import SELECTOR, as_function
+from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData

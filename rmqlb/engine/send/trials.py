@@ -15,7 +15,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from rmqlb.engine.given import require
+from rmqlb.engine.arguments import require
 from rmqlb.engine.send.estimates import Mean, quantile, wilson
 from rmqlb.engine.send.simulate import check
 from rmqlb.engine.send.trial_runner import TrialCounts, TrialRunner

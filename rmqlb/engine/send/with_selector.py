@@ -12,7 +12,7 @@ from rmqlb.engine.send.expressions import JavaError
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.simulation import Run
 from rmqlb.engine.send.thread import Thread
-from rmqlb.engine.user_code import SELECTOR, as_function, kind_of, quietly, shortened, thrown
+from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Selector

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData

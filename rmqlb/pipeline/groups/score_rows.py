@@ -1,7 +1,7 @@
 """The judge over a fleet: how each group's queues lie on its members under each strategy.
 
-It measures rows of ASSIGNMENTS and knows nothing of how they came about; `rmqlb.engine.balance` says the same of one
-group.
+It measures rows of ASSIGNMENTS and knows nothing of how they came about; `engine.assignment.balance` says the same
+of one group.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.detect import DEFAULT
+from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.pipeline.schemas import GROUP, GROUP_IN_SNAPSHOT, LOADS, SCORES
 
 _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
@@ -92,7 +92,7 @@ def _shown() -> Column:
 
 
 def _runs() -> tuple[Column, Column]:
-    """Whether the group runs the row's strategy, and how that is known (`rmqlb.engine.detect`)."""
+    """Whether the group runs the row's strategy, and how that is known (`rmqlb.engine.assignment.detect`)."""
     reported, shown = fn.col("reported"), fn.col("shown")
     name = fn.coalesce(reported, shown, fn.lit(DEFAULT))
     origin = (

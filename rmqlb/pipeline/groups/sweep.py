@@ -13,7 +13,7 @@ import numpy as np
 from rmqlb.engine.allocate.vectorized.pairs import Pairs, counts, first_processes
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import elements, numbers, starts
-from rmqlb.engine.changes import made_up
+from rmqlb.engine.plan.changes import made_up
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import known
@@ -47,7 +47,7 @@ class Roster:
 
 
 def roster(batch: GroupBatch, joiners: int) -> Roster:
-    """The batch with so many placeholder members in each group, where they sort (`rmqlb.engine.changes.made_up`)."""
+    """The batch with so many placeholder members in each group, where they sort (`engine.plan.changes.made_up`)."""
     codes = {client_id: number for number, client_id in enumerate(batch.client_ids)}
     ids: list[int] = []
     joins: list[int] = []

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - A sweep is the same batch with other members or queues (`Pairs`), allocated once more; nothing is joined or rebuilt.
-- Figures are those of `plan-rebalance`'s summary (`rmqlb.engine.rebalance`), group by group.
+- Figures are those of `plan-rebalance`'s summary (`rmqlb.engine.plan.rebalance`), group by group.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ def trend(
     A row for each group with a queue whose owners were looked for, in each snapshot with a time. `members` counts
     processes; `lag` sums over those queues, and is null when that of one is not known.
 
-    `most`, `mean` and `idle` are those of `rmqlb.engine.balance.spread`: over the group's client ids, each of which
-    counts once, with the queues that it holds; an owner that is no member does not count. When the members were not
-    observed, `members`, `mean`, `skew` and `idle` are null, and `most` is over the owners seen. `skew` is most / mean,
-    null when no member holds a queue.
+    `most`, `mean` and `idle` are those of `engine.assignment.balance.spread`: over the group's client ids, each of
+    which counts once, with the queues that it holds; an owner that is no member does not count. When the members
+    were not observed, `members`, `mean`, `skew` and `idle` are null, and `most` is over the owners seen. `skew` is
+    most / mean, null when no member holds a queue.
     """
     in_time = timeline.select("cluster", "snapshot")
     seen = place(owners.where(fn.col("owners").isNotNull()), in_time).select(

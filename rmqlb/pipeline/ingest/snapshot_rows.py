@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rmqlb.engine.members import rebalanced_members, reported_strategies
-from rmqlb.engine.unowned import must_be_listed, pop_refusal, popped_topics
+from rmqlb.engine.assignment.consumers import rebalanced_members, reported_strategies
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.group import Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key

@@ -10,7 +10,7 @@ import msgspec
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.model.group import (
     BROADCASTING,
     CLUSTERING,

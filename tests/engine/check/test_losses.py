@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.rebalance import plan_rebalance
+from rmqlb.engine.plan.rebalance import plan_rebalance
 from tests.support.builders import route, side
 
 from .clusters import checked, cluster, members

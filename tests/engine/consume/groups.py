@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_report import GroupReport, QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.clock import Clock, Process, Steps
 from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.simulate import simulate_group

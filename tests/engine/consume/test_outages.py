@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.event_log import Hold, Record
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.trials import simulate_group_trials

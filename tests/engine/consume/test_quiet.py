@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.clock import Clock
 from rmqlb.engine.consume.fixed_rate import until_next_tick
 from rmqlb.engine.consume.group_environment import GroupEnvironment

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
 from tests.support.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.consume.client_versions import client_version
 from rmqlb.engine.consume.settling import change_events, settling
 from rmqlb.engine.consume.starts import with_starts
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan, Settling

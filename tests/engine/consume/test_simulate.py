@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.assign import Members, assign
-from rmqlb.engine.changes import Changes, change_members, change_route
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.consume.events import restarts
 from rmqlb.engine.consume.simulate import GroupSimulation, simulate_group
 from rmqlb.engine.consume.trials import simulate_group_trials, summarise
+from rmqlb.engine.plan.changes import Changes, change_members, change_route
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_report import FigureSpread

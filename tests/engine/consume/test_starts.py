@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rmqlb.engine.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.consume.consume_timestamp import timestamps
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.starts import new_queues, start_questions, with_starts
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue

@@ -8,7 +8,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
 from rmqlb.engine.rollout.rollout_model import Restarting, restarting
 from rmqlb.model.route import TopicRouteData

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb import AllocationError, DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.rollout.orders import cost_of_each
 from rmqlb.engine.rollout.overlap import (
     added_overlap,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_us, ranked

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb import MessageQueue, UsageError, select_by_hash
-from rmqlb.engine.java_map import hash_code
 from rmqlb.engine.send.expressions import JavaError, expression_selector
+from rmqlb.engine.send.java_hash import hash_code
 from tests.support.builders import queues
 
 QUEUES = queues(7)

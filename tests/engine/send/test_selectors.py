@@ -23,7 +23,7 @@ from rmqlb import (
 )
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
-from rmqlb.engine.java_map import hash_code, long_hash_code, map_order
+from rmqlb.engine.send.java_hash import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route
 

@@ -14,7 +14,7 @@ from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.allocate.vectorized.pairs import Pairs, without_zone
 from rmqlb.engine.allocate.vectorized.strategies import avg, avg_by_circle, machine_room, machine_room_nearby, pin
-from rmqlb.engine.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.engine.vectorized.batches import Batch, Group, bools, ints

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
 from rmqlb.cli.common.inputs import made_up_finding
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.engine.changes import made_up
 from rmqlb.engine.consume.events import renamed_apart, restarts
+from rmqlb.engine.plan.changes import made_up
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, EventKind

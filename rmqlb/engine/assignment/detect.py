@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from rmqlb.engine.allocate import custom_inside, unset_options
 from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, owners_at_rest, under
-from rmqlb.engine.members import reported_strategies
+from rmqlb.engine.assignment.assign import Members, owners_at_rest, under
+from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States

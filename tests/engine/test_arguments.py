@@ -42,7 +42,7 @@ from rmqlb import (
     simulate_trials,
 )
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.given import require, shown
+from rmqlb.engine.arguments import require, shown
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.unowned import pop_refusal, popped_topics
+from rmqlb.engine.assignment.pop_and_proxy import pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rmqlb.engine.assign import Members, assign, merged, under, why_idle
-from rmqlb.engine.balance import counts, spread
+from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
+from rmqlb.engine.assignment.balance import counts, spread
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import OwnersReport, StrategyOwners

@@ -11,8 +11,8 @@ from msgspec.structs import force_setattr, replace
 from rmqlb.engine.allocate import custom_inside, full_name, prepare, unset_options
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction
-from rmqlb.engine.balance import Owners
-from rmqlb.engine.given import require
+from rmqlb.engine.arguments import require
+from rmqlb.engine.assignment.balance import Owners
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import BROADCASTING

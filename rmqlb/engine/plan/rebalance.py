@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import first_indexes
-from rmqlb.engine.assign import Members, assign, merged, under, why_idle
-from rmqlb.engine.balance import counts, least_moves, spread
+from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
+from rmqlb.engine.assignment.balance import counts, least_moves, spread
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues

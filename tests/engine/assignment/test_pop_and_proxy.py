@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.members import must_rebalance
-from rmqlb.engine.unowned import behind_proxy, must_be_listed, nobody_online, popped_topics, pulled_routes
+from rmqlb.engine.assignment.consumers import must_rebalance
+from rmqlb.engine.assignment.pop_and_proxy import (
+    behind_proxy,
+    must_be_listed,
+    nobody_online,
+    popped_topics,
+    pulled_routes,
+)
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue

@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.placement import over_places
-from rmqlb.engine.rebalance import Side, compare, plan_rebalance
+from rmqlb.engine.plan.placeholders import over_places
+from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.model.plan import MovedRange, RebalancePlan
 from tests.support.builders import route, side
 

@@ -24,13 +24,13 @@ from rmqlb import (
     simulate_group,
 )
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import assign
-from rmqlb.engine.user_code import STRATEGY, FromFile
+from rmqlb.engine.assignment.assign import assign
+from rmqlb.engine.user_functions import STRATEGY, FromFile
 from tests.support.builders import queues, route
 from tests.support.vectors import vectors
 
 IDS = ("10.0.0.1@1", "10.0.0.10@1", "10.0.0.9@1")
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "custom.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "custom.py"
 S = 1_000_000
 
 

@@ -9,8 +9,8 @@ from math import comb
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import BY_PLACE
-from rmqlb.engine.assign import under
-from rmqlb.engine.rebalance import Side, plan_rebalance
+from rmqlb.engine.assignment.assign import under
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Comparison, MovedRange, RebalancePlan, Summary

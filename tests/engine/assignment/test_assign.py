@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assign import Members, assign, why_idle
-from rmqlb.engine.owners import owners_by_strategy
+from rmqlb.engine.assignment.assign import Members, assign, why_idle
+from rmqlb.engine.assignment.owners import owners_by_strategy
 from tests.support.builders import route
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import MessageQueue, TopicRouteData, UsageError
-from rmqlb.engine.changes import (
+from rmqlb.engine.plan.changes import (
     Changes,
     NewBroker,
     QueueCount,

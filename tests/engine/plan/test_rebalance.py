@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.balance import least_moves, spread
-from rmqlb.engine.rebalance import compare, plan_rebalance
+from rmqlb.engine.assignment.balance import least_moves, spread
+from rmqlb.engine.plan.rebalance import compare, plan_rebalance
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan

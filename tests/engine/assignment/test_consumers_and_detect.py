@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
-from rmqlb.engine.assign import Members
-from rmqlb.engine.detect import detect_strategy, drift, fitting_strategies, must_be_set, not_shown
-from rmqlb.engine.members import is_grpc, member_findings, rebalanced_members, sort_findings
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.consumers import is_grpc, member_findings, rebalanced_members, sort_findings
+from rmqlb.engine.assignment.detect import detect_strategy, drift, fitting_strategies, must_be_set, not_shown
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.support.builders import HERE, group, route
 

@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from functools import cache
@@ -20,7 +20,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from msgspec import Meta, Struct
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.limits import MOST_QUEUES
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import close_names
 
 Check = Callable[[object], None]
@@ -107,6 +109,31 @@ def shown(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
+def check_route(route: TopicRouteData) -> None:
+    """Refuse a route whose fields hold what they cannot, or more queues than any topic has.
+
+    Raises:
+        UsageError: a field cannot be what it is.
+        DataError: there are too many queues.
+    """
+    require(route, TopicRouteData, "TopicRouteData")
+    queues = sum(max(data.read_queue_nums, data.write_queue_nums, 0) for data in route.queue_datas)
+    if queues > MOST_QUEUES:
+        raise DataError(f"topic {route.topic}: {queues} queues, more than {MOST_QUEUES}")
+
+
+def check_routes(routes: Sequence[TopicRouteData]) -> None:
+    """`check_route` for each of several.
+
+    Raises:
+        UsageError: they are no list of routes, or a field cannot be what it is.
+        DataError: one has too many queues.
+    """
+    require(routes, list[TopicRouteData], "routes")
+    for route in routes:
+        check_route(route)
+
+
 @cache
 def _check_of(hint: Any) -> Check:
     """What looks at values of an annotation."""
@@ -150,7 +177,7 @@ def _plain(kind: Any) -> Check:
 
 
 def _stands_for_a_function(value: object) -> bool:
-    """Objects with the method of RocketMQ's interface do, too; `user_code` looks at their arguments."""
+    """Objects with the method of RocketMQ's interface do, too; `user_functions` looks at their arguments."""
     return callable(value) or any(callable(getattr(value, name, None)) for name in ("allocate", "select"))
 
 

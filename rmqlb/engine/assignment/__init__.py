@@ -1,0 +1,1 @@
+"""Who owns which queue once a group has rebalanced, and what is known of its members and their strategy."""

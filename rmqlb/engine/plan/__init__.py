@@ -1,0 +1,1 @@
+"""What a change makes of a group: owners before and after."""
