@@ -6,7 +6,7 @@ Spark's types, as `schemas.py` writes them, are read here: pyspark's own convers
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.schemas import Table, parts
 
+Batches = Iterator[pa.RecordBatch]
 _SIMPLE = {
     "string": "string",
     "int": "int32",

@@ -1,7 +1,7 @@
 """`rmqlb pipeline`: a whole fleet on Spark, stage by stage.
 
 Rules of this folder: a command's module imports nothing of Spark before the command runs; what its options say becomes
-a `PipelinePlan` (`asking.py`), which the stages are run with (`running.py`).
+a `PipelinePlan` (`plan.py`), which the stages are run with (`run_stages.py`).
 """
 
 from __future__ import annotations

@@ -8,28 +8,18 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import (
-    WHICH,
-    AsOfOptions,
-    OnlyOptions,
-    SparkOptions,
-    StrategiesOptions,
-    WarehouseOptions,
-)
+from rmqlb.cli.pipeline.options import WHICH, StageOptions, StrategiesOptions
 
 
 @command
 def allocate(
     *,
-    only: OnlyOptions,
-    as_of: AsOfOptions,
-    strategies: StrategiesOptions,
+    which: StrategiesOptions,
     include_retry: Annotated[
         bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
     ] = False,
     strategy_options: StrategyOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Deal out every queue of every group under every strategy.
@@ -43,8 +33,6 @@ def allocate(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only, as_of, strategies, strategy_options, include_retry=include_retry)
-    run_stages("pipeline allocate", ("allocate",), plan, where, spark, output)
+    run_stages(["allocate"], which, stage, output, strategies=strategy_options, include_retry=include_retry)

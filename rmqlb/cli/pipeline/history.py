@@ -4,15 +4,14 @@ Typer reads the annotations when the program starts, so they are values here, no
 """
 
 from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 
 @command
 def history(
     *,
-    only: OnlyOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    which: OnlyOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Follow ownership over all snapshots: sessions, moves a day, flapping groups, churn, skew.
@@ -24,8 +23,6 @@ def history(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only)
-    run_stages("pipeline history", ("history",), plan, where, spark, output)
+    run_stages(["history"], which, stage, output)

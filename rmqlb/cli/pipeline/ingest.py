@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 
 @command
@@ -22,9 +22,8 @@ def ingest(
             help="The cluster that they are of; default: cluster=NAME in the path, else its brokers' cluster.",
         ),
     ] = None,
-    only: OnlyOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    which: OnlyOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Read snapshots and routes into typed tables; what cannot be read goes to the table quarantine.
@@ -39,8 +38,6 @@ def ingest(
 
     Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only, inputs=tuple(paths), cluster=cluster)
-    run_stages("pipeline ingest", ("ingest",), plan, where, spark, output)
+    run_stages(["ingest"], which, stage, output, inputs=tuple(paths), cluster=cluster)

@@ -10,8 +10,8 @@ from rmqlb.model.send_scenario import NEWEST
 WAREHOUSE, SPARK, WHICH, PRODUCERS = "Warehouse", "Spark", "What to look at", "Producers"
 
 
-class WarehouseOptions(Struct, frozen=True):
-    """Where the tables are."""
+class StageOptions(Struct, frozen=True):
+    """Where the tables are, and on which Spark they are made."""
 
     warehouse: Annotated[
         str | None,
@@ -28,11 +28,6 @@ class WarehouseOptions(Struct, frozen=True):
         bool,
         Option("--force", help="Write anew what is unchanged.", rich_help_panel=WAREHOUSE),
     ] = False
-
-
-class SparkOptions(Struct, frozen=True):
-    """On which Spark."""
-
     master: Annotated[
         str,
         Option(
@@ -69,8 +64,8 @@ class OnlyOptions(Struct, frozen=True):
     ] = None
 
 
-class AsOfOptions(Struct, frozen=True):
-    """Which snapshots."""
+class AsOfOptions(OnlyOptions, frozen=True):
+    """And which snapshots of it."""
 
     as_of: Annotated[
         str | None,
@@ -82,8 +77,8 @@ class AsOfOptions(Struct, frozen=True):
     ] = None
 
 
-class StrategiesOptions(Struct, frozen=True):
-    """Which strategies are compared."""
+class StrategiesOptions(AsOfOptions, frozen=True):
+    """And which strategies are compared on them."""
 
     strategy: Annotated[
         list[str] | None,

@@ -12,13 +12,7 @@ from rmqlb.cli.common.inputs import pins_are_used, settings
 from rmqlb.cli.common.options import StrategyOptions
 from rmqlb.cli.common.parse import must_differ
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.pipeline.options import (
-    AsOfOptions,
-    OnlyOptions,
-    ScheduleOptions,
-    StrategiesOptions,
-    WarehouseOptions,
-)
+from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions, StrategiesOptions
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
@@ -31,37 +25,24 @@ _MOST_TRIALS = 100_000
 
 
 def plan_for(
-    where: WarehouseOptions,
-    only: OnlyOptions,
-    as_of: AsOfOptions | None = None,
-    strategies: StrategiesOptions | None = None,
-    strategy_options: StrategyOptions | None = None,
+    which: OnlyOptions,
+    strategies: StrategyOptions | None = None,
     schedule: ScheduleOptions | None = None,
     **rest: Any,
 ) -> PipelinePlan:
-    """The plan.
-
-    Args:
-        where: whether to write anew.
-        only: which part of the fleet.
-        as_of: which snapshots.
-        strategies: which strategies.
-        strategy_options: what they are constructed with.
-        schedule: what the producers are put through.
-        rest: further attributes of the plan.
+    """The plan; `rest` are further attributes of it.
 
     Raises:
         UsageError: an option is malformed.
         DataError: a file that an option names is.
     """
-    changes = dict(rest)
-    if as_of is not None and as_of.as_of is not None:
-        changes["as_of"] = amounts.day(as_of.as_of, "--as-of")
-    if strategies is not None and strategy_options is not None:
-        changes |= _strategies(strategies, strategy_options)
+    if isinstance(which, AsOfOptions) and which.as_of is not None:
+        rest["as_of"] = amounts.day(which.as_of, "--as-of")
+    if isinstance(which, StrategiesOptions) and strategies is not None:
+        rest |= _strategies(which, strategies)
     if schedule is not None:
-        changes |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
-    return PipelinePlan(only=parse_row_filter(only.only or ()), force=where.force, **changes)
+        rest |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
+    return PipelinePlan(only=parse_row_filter(which.only or ()), **rest)
 
 
 def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:

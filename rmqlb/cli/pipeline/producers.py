@@ -4,23 +4,15 @@ Typer reads the annotations when the program starts, so they are values here, no
 """
 
 from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.pipeline.options import (
-    AsOfOptions,
-    OnlyOptions,
-    ScheduleOptions,
-    SparkOptions,
-    WarehouseOptions,
-)
+from rmqlb.cli.pipeline.options import AsOfOptions, ScheduleOptions, StageOptions
 
 
 @command
 def producers(
     *,
-    only: OnlyOptions,
-    as_of: AsOfOptions,
+    which: AsOfOptions,
     schedule: ScheduleOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Simulate what the producers of every topic send while brokers fail, many trials each.
@@ -34,8 +26,6 @@ def producers(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only, as_of, schedule=schedule)
-    run_stages("pipeline producers", ("producers",), plan, where, spark, output)
+    run_stages(["producers"], which, stage, output, schedule=schedule)

@@ -8,15 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import (
-    WHICH,
-    AsOfOptions,
-    OnlyOptions,
-    ScheduleOptions,
-    SparkOptions,
-    StrategiesOptions,
-    WarehouseOptions,
-)
+from rmqlb.cli.pipeline.options import WHICH, ScheduleOptions, StageOptions, StrategiesOptions
 
 
 @command
@@ -31,9 +23,7 @@ def run(
         str | None, Option(metavar="DIR", help="The report's folder; default: report in the warehouse.")
     ] = None,
     top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
-    only: OnlyOptions,
-    as_of: AsOfOptions,
-    strategies: StrategiesOptions,
+    which: StrategiesOptions,
     include_retry: Annotated[
         bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
     ] = False,
@@ -43,8 +33,7 @@ def run(
     ] = 2,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Do all stages, those that have something to do.
@@ -58,13 +47,21 @@ def run(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
     from rmqlb.pipeline.stages import STAGES
 
-    inputs = tuple(paths or ())
-    chosen = {"inputs": inputs, "cluster": cluster, "report_to": to, "top": top}
-    chosen |= {"include_retry": include_retry, "members": members}
-    plan = plan_for(where, only, as_of, strategies, strategy_options, schedule, **chosen)
-    stages = [name for name in STAGES if inputs or name != "ingest"]
-    run_stages("pipeline run", stages, plan, where, spark, output)
+    run_stages(
+        [name for name in STAGES if paths or name != "ingest"],
+        which,
+        stage,
+        output,
+        command="pipeline run",
+        strategies=strategy_options,
+        schedule=schedule,
+        inputs=tuple(paths or ()),
+        cluster=cluster,
+        report_to=to,
+        top=top,
+        include_retry=include_retry,
+        members=members,
+    )

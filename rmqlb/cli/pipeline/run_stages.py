@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.pipeline.options import SparkOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
+from rmqlb.cli.pipeline.plan import plan_for
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
-from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.spark.progress import StageProgress
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
@@ -24,32 +25,34 @@ _LOG = "spark.log"
 
 
 def run_stages(
-    command: str,
     stages: Sequence[str],
-    plan: PipelinePlan,
-    where: WarehouseOptions,
-    spark_options: SparkOptions,
+    which: OnlyOptions,
+    stage: StageOptions,
     output: OutputOptions,
+    *,
+    command: str | None = None,
+    **asked: Any,
 ) -> None:
     """Run stages and show what they have done.
 
     Args:
-        command: the command's name, for the envelope.
         stages: their names.
-        plan: what is asked for.
-        where: the warehouse.
-        spark_options: on which Spark.
+        which: what they look at.
+        stage: where the tables are, and on which Spark.
         output: how the summary is shown.
+        command: its name, for the envelope; that of the one stage by default.
+        asked: what else `plan_for` takes.
 
     Raises:
         UsageError: there is no warehouse named, no Java, or an option makes no sense.
         DataError: a table that a stage needs is not there, or nothing is there to ingest.
         EndpointError: the master cannot be reached.
     """
-    terminal = Terminal(command, output)
-    settings = SessionSettings(master=spark_options.master, conf=parse_conf(spark_options.conf or ()))
-    folder = _folder(where, must_be_there="ingest" not in stages)
-    settings = replace(settings, log_file=spark_options.log_file or os.path.join(folder, _LOG))
+    plan = plan_for(which, force=stage.force, **asked)
+    terminal = Terminal(command or f"pipeline {stages[0]}", output)
+    settings = SessionSettings(master=stage.master, conf=parse_conf(stage.conf or ()))
+    folder = _folder(stage.warehouse, must_be_there="ingest" not in stages)
+    settings = replace(settings, log_file=stage.log_file or os.path.join(folder, _LOG))
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
@@ -63,12 +66,7 @@ def run_stages(
 
 
 def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) -> None:
-    """Show what stages have done.
-
-    Args:
-        terminal: where.
-        folder: the warehouse.
-        done: in the order in which they ran.
+    """Show what stages have done, in the order in which they ran.
 
     Raises:
         UsageError: `--section` names a table that the result does not have.
@@ -77,18 +75,18 @@ def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) ->
     terminal.show(pipeline_report(folder, done), ClusterSnapshot("warehouse", folder), findings)
 
 
-def _folder(where: WarehouseOptions, *, must_be_there: bool) -> str:
-    if not where.warehouse:
+def _folder(warehouse: str | None, *, must_be_there: bool) -> str:
+    if not warehouse:
         raise UsageError(
             "no warehouse", hint="name its folder with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
         )
-    folder = os.path.abspath(where.warehouse)
+    folder = os.path.abspath(warehouse)
     if must_be_there and not os.path.isdir(folder):
         raise DataError(
-            f"there is no warehouse {where.warehouse}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
+            f"there is no warehouse {warehouse}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
         )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--warehouse {where.warehouse}: {error.strerror or error}", code="cannot-write") from None
+        raise UsageError(f"--warehouse {warehouse}: {error.strerror or error}", code="cannot-write") from None
     return folder

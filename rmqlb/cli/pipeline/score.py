@@ -4,15 +4,14 @@ Typer reads the annotations when the program starts, so they are values here, no
 """
 
 from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.pipeline.options import OnlyOptions, SparkOptions, WarehouseOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 
 @command
 def score(
     *,
-    only: OnlyOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    which: OnlyOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Judge each group under each strategy: queues and lag a member, skew, idle, unowned, drift.
@@ -24,8 +23,6 @@ def score(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only)
-    run_stages("pipeline score", ("score",), plan, where, spark, output)
+    run_stages(["score"], which, stage, output)

@@ -8,26 +8,16 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import (
-    WHICH,
-    AsOfOptions,
-    OnlyOptions,
-    SparkOptions,
-    StrategiesOptions,
-    WarehouseOptions,
-)
+from rmqlb.cli.pipeline.options import WHICH, StageOptions, StrategiesOptions
 
 
 @command
 def what_if(
     *,
-    only: OnlyOptions,
-    as_of: AsOfOptions,
-    strategies: StrategiesOptions,
+    which: StrategiesOptions,
     members: Annotated[int, Option(min=0, max=64, help="How many members more and fewer.", rich_help_panel=WHICH)] = 2,
     strategy_options: StrategyOptions,
-    where: WarehouseOptions,
-    spark: SparkOptions,
+    stage: StageOptions,
     output: OutputOptions,
 ) -> None:
     """Change every group: more or fewer members, each broker lost, each other strategy.
@@ -39,8 +29,6 @@ def what_if(
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
-    from rmqlb.cli.pipeline.plan import plan_for
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    plan = plan_for(where, only, as_of, strategies, strategy_options, members=members)
-    run_stages("pipeline what-if", ("what-if",), plan, where, spark, output)
+    run_stages(["what-if"], which, stage, output, strategies=strategy_options, members=members)

@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arrays.lanes import Bools, Ints
-from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
+from rmqlb.pipeline.arrow import Batches, all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.engine_fallback import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS, Table
 from rmqlb.pipeline.spark.in_workers import in_workers
 
-_Batches = Iterator[pa.RecordBatch]
 _ColumnsOf = Callable[[GroupBatch, BatchAllocator, str, Settings], dict[str, Any]]
 
 
@@ -35,19 +34,19 @@ def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) ->
     return in_workers(fleet, partial(refusal_batches, strategies, settings), REFUSALS.ddl)
 
 
-def assignment_batches(strategies: Sequence[str], settings: Settings, batches: _Batches) -> _Batches:
+def assignment_batches(strategies: Sequence[str], settings: Settings, batches: Batches) -> Batches:
     """FLEET → ASSIGNMENTS, as `mapInArrow` has them."""
     return _under_each(strategies, settings, batches, _owners, ASSIGNMENTS)
 
 
-def refusal_batches(strategies: Sequence[str], settings: Settings, batches: _Batches) -> _Batches:
+def refusal_batches(strategies: Sequence[str], settings: Settings, batches: Batches) -> Batches:
     """FLEET → REFUSALS, as `mapInArrow` has them."""
     return _under_each(strategies, settings, batches, _reasons, REFUSALS)
 
 
 def _under_each(
-    strategies: Sequence[str], settings: Settings, batches: _Batches, columns_of: _ColumnsOf, table: Table
-) -> _Batches:
+    strategies: Sequence[str], settings: Settings, batches: Batches, columns_of: _ColumnsOf, table: Table
+) -> Batches:
     """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch."""
     for rows in batches:
         batch = read_batch(rows)

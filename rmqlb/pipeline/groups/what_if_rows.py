@@ -7,7 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.allocate.vectorized.pairs import among
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.model.route import LOGICAL_PREFIX
-from rmqlb.pipeline.arrow import all_of, batch_of, known, named, taken
+from rmqlb.pipeline.arrow import Batches, all_of, batch_of, known, named, taken
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, queue_counts, roster, spreads
@@ -75,9 +75,7 @@ def _total(column: str) -> Column:
     return fn.aggregate(column, fn.lit(0), lambda total, run: total + run["queues"])
 
 
-def _sweep(
-    strategies: Sequence[str], settings: Settings, members: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _sweep(strategies: Sequence[str], settings: Settings, members: int, batches: Batches) -> Batches:
     names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
     for rows in batches:
         yield from _Swept(rows, names, settings, members).results()
@@ -98,7 +96,7 @@ class _Swept:
         self._spread = {name: self._spreads(self._now, places) for name, places in self._before.items()}
         self._refused = {name: self._refuses(name, self._now) for name in strategies}
 
-    def results(self) -> Iterator[pa.RecordBatch]:
+    def results(self) -> Batches:
         real = self._roster.real()
         brokers, lost = every_broker(self._batch, self._now.pairs)
         for name in self._strategies:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.arrow import arrow_schema
+from rmqlb.pipeline.arrow import Batches, arrow_schema
 from rmqlb.pipeline.ingest.document_ids import (
     FileDocument,
     cluster_name,
@@ -84,10 +84,9 @@ READ = {
 READ_DOCUMENT, KNOWN, QUARANTINED = "read", "known", "quarantined"
 _SLICE = 16_384
 _Key = Mapping[str, Any]
-_Batches = Iterator[pa.RecordBatch]
 
 
-def read_files(cluster: str | None, known: frozenset[str], batches: _Batches) -> _Batches:
+def read_files(cluster: str | None, known: frozenset[str], batches: Batches) -> Batches:
     """`FILES` → `READ`, for `mapInArrow`.
 
     Args:
@@ -105,7 +104,7 @@ def read_files(cluster: str | None, known: frozenset[str], batches: _Batches) ->
     yield from out.rest()
 
 
-def merge_pieces(batches: _Batches) -> _Batches:
+def merge_pieces(batches: Batches) -> Batches:
     """`PIECES`, those of one snapshot next to one another and in order, → `READ`, for `mapInArrow`."""
     out = _Out()
     rows = (row for batch in batches for row in batch.to_pylist())
@@ -121,7 +120,7 @@ def known_key(hash_: str, snapshot: str) -> str:
 
 def _file(
     out: _Out, path: str, length: int, content: bytes | None, labels: PathLabels, known: frozenset[str]
-) -> _Batches:
+) -> Batches:
     try:
         content = _content(path) if content is None else content
         bodies = split_documents(content, path)
@@ -152,7 +151,7 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _document(out: _Out, given: FileDocument, known: frozenset[str]) -> _Batches:
+def _document(out: _Out, given: FileDocument, known: frozenset[str]) -> Batches:
     hash_, doc, labels = given.hash, uuid4().hex, given.labels
     place = {"file": given.file, "position": given.position, "hash": hash_}
     head: dict[str, Any] = {**place, "documents": given.documents, "bytes": len(given.body)}
@@ -188,7 +187,7 @@ def _counts(read: Document) -> dict[str, int]:
     return {"topics": len(read.snapshot.routes), "groups": len(read.snapshot.groups)}
 
 
-def _merged(out: _Out, snapshot: str, rows: list[dict[str, Any]]) -> _Batches:
+def _merged(out: _Out, snapshot: str, rows: list[dict[str, Any]]) -> Batches:
     folder = path_labels(rows[0]["file"]).folder
     key: dict[str, Any] = {"doc": snapshot, "snapshot": snapshot, "date": rows[0]["date"]}
     heads: list[dict[str, Any]] = []
@@ -210,7 +209,7 @@ def _merged(out: _Out, snapshot: str, rows: list[dict[str, Any]]) -> _Batches:
         yield out.one("made", key, {"reason": reason_of(error)})
 
 
-def _rows(out: _Out, key: _Key, snapshot: ClusterSnapshot) -> _Batches:
+def _rows(out: _Out, key: _Key, snapshot: ClusterSnapshot) -> Batches:
     for table, rows in rows_of(snapshot):
         while some := list(islice(rows, _SLICE)):
             yield out.batch(table.name, key, some)
@@ -242,14 +241,14 @@ class _Out:
                 arrays.append(pa.nulls(len(rows), field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def in_bulk(self, batches: Iterable[pa.RecordBatch]) -> _Batches:
+    def in_bulk(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """The batches, small ones put together."""
         for batch in batches:
             self._waiting.append(batch)
             if sum(waiting.num_rows for waiting in self._waiting) >= _SLICE or len(self._waiting) >= 256:
                 yield from self.rest()
 
-    def rest(self) -> _Batches:
+    def rest(self) -> Batches:
         """What still waits."""
         waiting, self._waiting = self._waiting, []
         yield from pa.Table.from_batches(waiting, self._schema).combine_chunks().to_batches()
