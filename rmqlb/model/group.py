@@ -39,7 +39,7 @@ class Seen(Struct, frozen=True, rename="camel"):
 
     Attributes:
         where: URL, address or file (with the document's position), never with a secret in it.
-        at: UTC time, or None when the document does not tell.
+        at: UTC, ISO-8601 in files; without it the snapshot's takenAt counts.
     """
 
     where: str
@@ -50,9 +50,10 @@ class Connection(Struct, frozen=True, rename="camel"):
     """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice.
 
     Attributes:
-        client_id: `ip@instance`.
-        client_addr: `ip:port` of the socket, or None.
-        version: text such as `V5_5_0`, or None.
+        client_id: ip@instance.
+        client_addr: ip:port of the socket.
+        language: of its client library.
+        version: of its client library, such as V5_5_0.
     """
 
     client_id: str
@@ -82,11 +83,14 @@ class MemberReport(Struct, frozen=True, rename="camel"):
     """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
 
     Attributes:
-        strategy_class: simple Java class name of its allocation strategy, or None.
-        client_rebalance: False when the broker assigns its queues (5.x), or None.
-        consume_timestamp: `consumeTimestamp`, by the member's own clock, as yyyyMMddHHmmss; or None.
-        started_at: when it started, ms since 1970, or None.
-        pop_topics: topics of which it takes messages by POP, or None.
+        client_id: its client id.
+        topics: to which it subscribes.
+        strategy_class: Java class of its strategy, without the package.
+        client_rebalance: false when it lets the broker assign its queues (5.x).
+        consumer_type: push, pull, lite-pull, or assign when it assigns itself queues.
+        consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
+        started_at: when it started, in milliseconds since 1970.
+        pop_topics: of which it takes messages by POP.
     """
 
     client_id: str

@@ -133,7 +133,7 @@ def _kind(kind: Any) -> str:
         return _kind(arguments[0])
     if origin in (types.UnionType, Union):
         return " or ".join(_kind(each) for each in arguments)
-    if origin in (list, tuple):
+    if origin in (list, tuple, frozenset):
         return f"list of {_kind(arguments[0])}" if _kind(arguments[0]) != "mapping" else "list"
     if origin is dict or (isinstance(kind, type) and issubclass(kind, (dict, msgspec.Struct))):
         return "mapping"

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rmqlb.model.group import ConsumerType
+from rmqlb.model.group import Connection, MemberReport, Seen
 from rmqlb.model.snapshot import UnreadKind
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument
-
-
-class SeenItem(CamelStruct, frozen=True):
-    """Where and when something was seen.
-
-    Attributes:
-        where: in words.
-        at: ISO-8601; without it the snapshot's takenAt counts.
-    """
-
-    where: str
-    at: datetime | None = None
 
 
 class OtherRouteItem(CamelStruct, frozen=True):
@@ -30,7 +18,7 @@ class OtherRouteItem(CamelStruct, frozen=True):
     """
 
     route: RouteDocument
-    seen: SeenItem | None = None
+    seen: Seen | None = None
 
 
 class TopicItem(CamelStruct, frozen=True):
@@ -45,24 +33,8 @@ class TopicItem(CamelStruct, frozen=True):
 
     topic: str
     route: RouteDocument
-    seen: SeenItem | None = None
+    seen: Seen | None = None
     others: list[OtherRouteItem] = []
-
-
-class ConnectionEntry(CamelStruct, frozen=True):
-    """A process that a broker knows.
-
-    Attributes:
-        client_id: its client id.
-        client_addr: from which address it is connected.
-        language: of its client library.
-        version: of its client library, such as V5_5_0.
-    """
-
-    client_id: str
-    client_addr: str | None = None
-    language: str | None = None
-    version: str | None = None
 
 
 class ViewItem(CamelStruct, frozen=True):
@@ -74,8 +46,8 @@ class ViewItem(CamelStruct, frozen=True):
         broker_addr: the broker.
     """
 
-    connections: list[ConnectionEntry]
-    seen: SeenItem | None = None
+    connections: list[Connection]
+    seen: Seen | None = None
     broker_addr: str | None = None
 
 
@@ -108,30 +80,6 @@ class QueueItem(CamelStruct, frozen=True):
     timestamp_offset: int | None = None
 
 
-class ReportItem(CamelStruct, frozen=True):
-    """What a member says of itself.
-
-    Attributes:
-        client_id: its client id.
-        topics: to which it subscribes.
-        strategy_class: Java class of its strategy.
-        client_rebalance: false when it lets the broker assign its queues.
-        consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
-        started_at: when it started, in milliseconds since 1970.
-        pop_topics: of which it takes messages by POP.
-        consumer_type: push, pull, lite-pull, or assign when it assigns itself queues.
-    """
-
-    client_id: str
-    topics: list[str] | None = None
-    strategy_class: str | None = None
-    client_rebalance: bool | None = None
-    consume_timestamp: str | None = None
-    started_at: int | None = None
-    pop_topics: list[str] | None = None
-    consumer_type: ConsumerType | None = None
-
-
 class GroupEntry(CamelStruct, frozen=True):
     """A consumer group.
 
@@ -152,7 +100,7 @@ class GroupEntry(CamelStruct, frozen=True):
     """
 
     group: str
-    seen: SeenItem | None = None
+    seen: Seen | None = None
     consume_type: str | None = None
     message_model: str | None = None
     consume_from_where: str | None = None
@@ -160,7 +108,7 @@ class GroupEntry(CamelStruct, frozen=True):
     views: list[ViewItem] | None = None
     topics: list[str] | None = None
     queues: list[QueueItem] = []
-    reports: list[ReportItem] = []
+    reports: list[MemberReport] = []
     request_modes: dict[str, list[str]] | None = None
     consume_tps: float | None = None
     polling_num: int | None = None

@@ -17,15 +17,13 @@ from msgspec.structs import replace
 from rmqlb import decoding
 from rmqlb.decoding import from_attributes
 from rmqlb.errors import DocumentError
-from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, retry_topic
+from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
 from rmqlb.sources.formats.from_documents import route
 from rmqlb.sources.formats.snapshot_document import (
-    ConnectionEntry,
     GroupEntry,
-    SeenItem,
     SnapshotDocument,
     UnreadItem,
     ViewItem,
@@ -142,7 +140,7 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
     seen = _seen(item.seen, default)
     views = item.views
     if views is None and item.client_ids is not None:
-        views = [ViewItem([ConnectionEntry(client_id) for client_id in item.client_ids], item.seen)]
+        views = [ViewItem([Connection(client_id) for client_id in item.client_ids], item.seen)]
     return ConsumerGroup(
         group=item.group,
         seen=seen,
@@ -152,7 +150,7 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         views=None if views is None else tuple(_view(view, seen) for view in views),
         topics=None if item.topics is None else tuple(item.topics),
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
-        reports={report.client_id: from_attributes(report, MemberReport) for report in item.reports},
+        reports={report.client_id: report for report in item.reports},
         request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
@@ -160,8 +158,7 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
 
 
 def _view(item: ViewItem, default: Seen) -> MemberView:
-    connections = from_attributes(item.connections, tuple[Connection, ...])
-    return MemberView(connections, _seen(item.seen, default), item.broker_addr)
+    return MemberView(tuple(item.connections), _seen(item.seen, default), item.broker_addr)
 
 
 def _unread(item: UnreadItem) -> Unread:
@@ -174,7 +171,7 @@ def _unread(item: UnreadItem) -> Unread:
     return Unread("other", item.what, item.reason)
 
 
-def _seen(item: SeenItem | None, default: Seen) -> Seen:
+def _seen(item: Seen | None, default: Seen) -> Seen:
     return default if item is None else Seen(item.where, _utc(item.at))
 
 
