@@ -24,7 +24,6 @@ class CommandTree(BoundedGroup):
     """The commands of a package, loaded when they are asked for.
 
     Attributes:
-        home: the package.
         names: of the commands, in the order of the help; each is a function of its own name in a module of its own
             name, or of the `command` of a package of that name, or a package with an `app` of its own.
     """

@@ -56,11 +56,7 @@ def _rounded(scaled: int) -> int:
 
 
 def seconds(text: str, option: str) -> float:
-    """A time of a day at the most, in seconds.
-
-    Raises:
-        UsageError: it is none, zero, or longer.
-    """
+    """A time of a day at the most, in seconds."""
     us = duration_us(text, option)
     if us > _UNITS["d"]:
         raise UsageError(f"{option} {text}: longer than a day")
@@ -80,11 +76,7 @@ def whole_ms(text: str, option: str) -> int:
 
 
 def milliseconds(text: str, option: str) -> tuple[int, ...]:
-    """Whole milliseconds separated by commas, ascending or equal.
-
-    Raises:
-        UsageError: they are not.
-    """
+    """Whole milliseconds separated by commas, ascending or equal."""
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
         raise UsageError(f"{option} {text}: not milliseconds separated by commas", hint="write 50,100,550,1800")
@@ -152,11 +144,7 @@ def byte_count(text: str, option: str) -> int:
 
 
 def day(text: str, option: str) -> date:
-    """A date as `2026-11-01`.
-
-    Raises:
-        UsageError: it is not one.
-    """
+    """A date as `2026-11-01`."""
     try:
         if not _DAY.fullmatch(text):
             raise ValueError
@@ -166,11 +154,7 @@ def day(text: str, option: str) -> date:
 
 
 def on_or_off(text: str, option: str) -> bool:
-    """`on` or `off`.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """`on` or `off`."""
     known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
     if text.lower() not in known:
         raise UsageError(f"{option} {text}: write on or off")

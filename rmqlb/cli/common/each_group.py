@@ -23,11 +23,6 @@ def look_at_each(
 ) -> SnapshotView:
     """What there is to see of the groups; of one it is the same as if there were no others.
 
-    Args:
-        each: what is asked of each group.
-        look: what the command makes of one.
-        joined: the report of several.
-
     Raises:
         RmqlbError: what `look` raises; of several groups it names the one.
     """

@@ -14,11 +14,7 @@ from rmqlb.model.plan import TriedCondition
 
 
 def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
-    """The conditions as typed.
-
-    Raises:
-        UsageError: one is malformed.
-    """
+    """The conditions as typed."""
     return [parse_condition(text, figures) for text in texts]
 
 
@@ -28,7 +24,6 @@ def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
     One that is met settles the exit code alone.
 
     Args:
-        tried: the conditions.
         hint: what to try when one is unknown.
 
     Raises:

@@ -39,9 +39,6 @@ class GroupOnTopics(Struct, frozen=True):
         group: the group as seen, or None.
         routes: the topics to plan, in the order asked for, else by name.
         client_ids: its members, duplicates kept.
-        made_up: ids among them that were invented.
-        assumed: the members are not those that the source saw.
-        findings: what is worth a warning so far.
     """
 
     name: str | None
@@ -73,7 +70,6 @@ class Reader(Struct, frozen=True):
     """A source, asked as often as is wanted.
 
     Attributes:
-        read: gives the wanted parts of it.
         ask_offsets: what brokers tell a consumer of a group that takes these queues; None where they cannot be asked.
     """
 
@@ -87,12 +83,6 @@ class Reader(Struct, frozen=True):
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source.
-
-    Args:
-        options: which source.
-        wanted: which parts.
-        terminal: shows the progress.
-        stages: off a terminal, say each stage in a line.
 
     Raises:
         UsageError: no source is named, or its options make no sense.
@@ -198,9 +188,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     """The group to plan, its topics and members.
 
     Args:
-        snapshot: what the source gave.
         which: the group, topics and members as the user says; what is left out comes from the snapshot.
-        broadcasting_too: a broadcasting group is no mistake.
 
     Raises:
         DataError: the source does not know the group, its members or a topic.
@@ -289,9 +277,7 @@ def settings(
     """The strategies' settings from the options.
 
     Args:
-        options: what the members' strategy objects were constructed with.
         topics: those that a CONFIG entry without a topic stands for.
-        strategies: those that the options name.
         group: the group's name, or None.
 
     Raises:
@@ -332,11 +318,7 @@ def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
 
 
 def pins_are_used(options: StrategyOptions, strategies: Strategies) -> None:
-    """Refuse `--host` and `--pin` beside strategies that look at no machine: they would not count.
-
-    Raises:
-        UsageError: it is so.
-    """
+    """Refuse `--host` and `--pin` beside strategies that look at no machine: they would not count."""
     given = "--host" if options.host else "--pin" if options.pin else None
     if given and not any(is_pinned(name, strategies.settings) for name in strategies.named):
         raise UsageError(

@@ -35,7 +35,6 @@ def remember(snapshot: ClusterSnapshot, source: str, everything: Everything | No
     """Keep the snapshot's names for completion.
 
     Args:
-        snapshot: what was read.
         source: as the user named it; what comes from stdin is not kept.
         everything: set when the snapshot is of a whole cluster: then names of before that are not in it are gone.
     """

@@ -308,7 +308,6 @@ def command(
     What neither the line nor the environment sets comes from the configuration files (`layers.py`).
 
     Args:
-        function: the command.
         renamed: option of a shared group → its name in this command, where an option of the command's own has it.
         formats: the only ones that the command can write, the default first, where it cannot write all of them.
         without: options of a group that this command does not have; they keep their defaults.

@@ -14,13 +14,7 @@ def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -
     A symbolic link is replaced, not followed. A device or a pipe is written to as it is.
 
     Args:
-        path: the file.
-        text: its new content.
-        option: names the file in errors.
         mode: who may open it; None is as the file that is there has it, or as the umask has it.
-
-    Raises:
-        UsageError: the file cannot be written.
     """
     try:
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):

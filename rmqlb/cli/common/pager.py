@@ -29,8 +29,6 @@ def page(text: str, write: Callable[[str], None], warn: Warn) -> None:
     A pager that is closed early has shown enough. While it runs, Ctrl-C is its own.
 
     Args:
-        text: what is shown.
-        write: shows it without a pager.
         warn: tells of a pager that cannot be started, or fails.
     """
     command = _pager() if _is_long(text) else None

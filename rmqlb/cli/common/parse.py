@@ -56,11 +56,7 @@ def members(text: str) -> tuple[tuple[str, ...], bool]:
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """OLD=NEW.
-
-    Raises:
-        UsageError: it is not of that form.
-    """
+    """OLD=NEW."""
     old, equals, new = text.partition("=")
     if not (old and equals and new):
         raise UsageError(f"{option} {text}: expected OLD=NEW")
@@ -68,11 +64,7 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 def new_broker(text: str) -> NewBroker:
-    """NAME[:READ[:WRITE]].
-
-    Raises:
-        UsageError: it is not of that form.
-    """
+    """NAME[:READ[:WRITE]]."""
     name, *numbers = text.split(":")
     if not name or len(numbers) > 2:
         raise UsageError(f"--add-broker {text}: expected NAME, NAME:READ or NAME:READ:WRITE")
@@ -98,16 +90,7 @@ def _queue_count(text: str, option: str) -> QueueCount:
 
 
 def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -> None:
-    """Refuse an option that may be given several times, but once for each thing that it is about.
-
-    Args:
-        texts: its values as typed.
-        abouts: what each of them is about.
-        option: its name.
-
-    Raises:
-        UsageError: two are about the same.
-    """
+    """Refuse an option that may be given several times, but once for each thing that it is about."""
     first: dict[Hashable, int] = {}
     for place, about in enumerate(abouts):
         other = first.setdefault(about, place)

@@ -50,7 +50,6 @@ def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
     """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands.
 
     Args:
-        text: the option's value.
         brokers: names that are known, which may hold an @ or a colon.
         notices: `--nameserver-notices`, or None.
 

@@ -21,7 +21,6 @@ class Progress:
 
     Args:
         manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
-        verb: what is being done.
     """
 
     def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:

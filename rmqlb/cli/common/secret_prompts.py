@@ -16,20 +16,12 @@ from rmqlb.views.formats.text import visible
 
 
 def password(user: str, options: SourceOptions) -> str:
-    """The user's password.
-
-    Raises:
-        UsageError: nothing gives one.
-    """
+    """The user's password."""
     return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
 
 
 def secret_key(options: SourceOptions) -> str:
-    """The secret key of the account.
-
-    Raises:
-        UsageError: nothing gives one.
-    """
+    """The secret key of the account."""
     return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
 
 

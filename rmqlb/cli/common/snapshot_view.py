@@ -17,9 +17,6 @@ class SnapshotView(Struct, frozen=True):
 
     Attributes:
         report: what there is to show; it has rows.
-        snapshot: where it comes from.
-        findings: its warnings.
-        tried: the conditions of `--fail-on`.
     """
 
     report: Report

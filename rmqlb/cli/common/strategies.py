@@ -18,15 +18,8 @@ _LONGEST_FILE = 1024 * 1024
 class Strategies:
     """The strategies that a command's options name, and what is known of them before any cluster is.
 
-    Args:
-        inner: `--inner` as typed.
-
     Attributes:
         settings: the strategy inside bare wrappers, and the functions of all files that were named.
-        named: all names.
-
-    Raises:
-        UsageError: as `name`.
     """
 
     def __init__(self, inner: str) -> None:
@@ -37,10 +30,6 @@ class Strategies:
 
     def name(self, text: str, option: str = "--strategy") -> str:
         """A strategy's name in RocketMQ's spelling; that of a function says its file.
-
-        Args:
-            text: as typed: NAME, WRAPPER-NAME, FILE.py:NAME or WRAPPER-FILE.py:NAME.
-            option: names it in errors.
 
         Raises:
             UsageError: there is no such strategy, or the file cannot be read or run.

@@ -30,12 +30,9 @@ class Terminal:
     """Where a command's result, warnings and progress go.
 
     Args:
-        command: the command's name, for the envelope.
-        options: how to show the result.
         more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
 
     Attributes:
-        format: what the result is shown in.
         repeating: set when the command does the same once more: what was said is not said again.
 
     Raises:
@@ -123,7 +120,6 @@ class Terminal:
 
         Args:
             stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
-            verb: what is being done.
             beside_rows: the result is written meanwhile, and where that is on a terminal, it shows enough.
         """
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
@@ -136,11 +132,7 @@ class Terminal:
         self._progress.clear()
 
     def must_redraw_or_stream(self) -> None:
-        """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere.
-
-        Raises:
-            UsageError: another format is asked for.
-        """
+        """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere."""
         on_terminal = sys.stdout.isatty()
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"

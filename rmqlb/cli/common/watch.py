@@ -39,12 +39,7 @@ _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Stale(Struct, frozen=True):
-    """Why what is shown is not of now.
-
-    Attributes:
-        error: what the last look met.
-        tried_at: when.
-    """
+    """Why what is shown is not of now."""
 
     error: RmqlbError
     tried_at: str
@@ -91,12 +86,9 @@ def watch(
     """Look again and again.
 
     Args:
-        look: what the command does once.
-        terminal: where it is shown.
         every_s: seconds between the end of a look and the next.
         rounds: how many looks; None is no end.
         wait: lets so many seconds pass.
-        clock: the moment, as text.
 
     Returns:
         The last look that succeeded.

@@ -118,8 +118,6 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
     """Change the user's file, and show the contexts as they are now.
 
     Args:
-        terminal: where to.
-        change: gives the new content.
         done: says what was done; `{}` is the file.
 
     Raises:
@@ -138,11 +136,7 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
 
 def show_contexts(terminal: Terminal, done: str | None = None) -> None:
-    """The contexts, and which one commands use here.
-
-    Raises:
-        UsageError: a configuration file is wrong.
-    """
+    """The contexts, and which one commands use here."""
     from rmqlb.views.config_view import contexts_report
 
     path = user_file_path()

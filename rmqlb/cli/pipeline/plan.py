@@ -33,7 +33,6 @@ def plan_for(
     """The plan; `rest` are further attributes of it.
 
     Raises:
-        UsageError: an option is malformed.
         DataError: a file that an option names is.
     """
     if isinstance(which, AsOfOptions) and which.as_of is not None:

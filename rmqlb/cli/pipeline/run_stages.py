@@ -36,12 +36,7 @@ def run_stages(
     """Run stages and show what they have done.
 
     Args:
-        stages: their names.
-        which: what they look at.
-        stage: where the tables are, and on which Spark.
-        output: how the summary is shown.
         command: its name, for the envelope; that of the one stage by default.
-        asked: what else `plan_for` takes.
 
     Raises:
         UsageError: there is no warehouse named, no Java, or an option makes no sense.

@@ -16,13 +16,7 @@ MOST_ASKED = 256
 
 
 def start_where(plan: RebalancePlan, found: GroupOnTopics, reader: Reader) -> tuple[RebalancePlan, list[Finding]]:
-    """The plan with the start offsets of its new owners, and why some are missing.
-
-    Args:
-        plan: the plan.
-        found: the group and its topics before the change.
-        reader: the source that they come from.
-    """
+    """The plan with the start offsets of its new owners, and why some are missing."""
     group = found.group
     consume_from = known_consume_from(group.consume_from_where if group else None)
     states = group.queues if group else {}

@@ -41,11 +41,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
-    """`--restart`: the members that restart, sorted; None for all of them.
-
-    Raises:
-        UsageError: one is not in the group.
-    """
+    """`--restart`: the members that restart, sorted; None for all of them."""
     if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
         return None
     found: list[str] = []
@@ -59,11 +55,7 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
 
 
 def order(text: str | None) -> tuple[str, ...] | None:
-    """`--order ID,ID,…`.
-
-    Raises:
-        UsageError: an id is empty.
-    """
+    """`--order ID,ID,…`."""
     if text is None:
         return None
     ids = tuple(part.strip() for part in text.split(","))
@@ -78,8 +70,6 @@ def becomes(
     """Client id → its id after the restart, of those that change; and what is worth a warning about that.
 
     Args:
-        members: those that restart.
-        client_ids: all of the group.
         ids: `--ids` as typed: new, same, or None.
 
     Raises:

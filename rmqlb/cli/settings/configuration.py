@@ -25,11 +25,7 @@ MOST_RETRIES = 20
 
 
 def user_file_path() -> str:
-    """Where the user's file is, or would be.
-
-    Raises:
-        UsageError: nothing says where.
-    """
+    """Where the user's file is, or would be."""
     path = user_file(os.environ)
     if path is None:
         raise UsageError(
@@ -62,11 +58,7 @@ def read_configuration() -> Configuration:
 
 
 def check_file(config: ConfigFile) -> None:
-    """Every value of a file makes sense.
-
-    Raises:
-        UsageError: one does not.
-    """
+    """Every value of a file makes sense."""
     try:
         _check_all(config.values.items())
         for context in config.contexts.values():
@@ -86,12 +78,7 @@ def check_value(key: str, value: Value, where: str) -> None:
     """The value of a key makes sense.
 
     Args:
-        key: of `SETTINGS` or `ENDPOINT`.
-        value: of the key's kind.
         where: who says so, for messages: an option, or a place in a file.
-
-    Raises:
-        UsageError: it does not.
     """
     match key:
         case "context":
@@ -126,16 +113,7 @@ def _check_addresses(value: Value, where: str) -> None:
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:
-    """The context of a name.
-
-    Args:
-        name: as it was chosen.
-        config: the user's file.
-        where: who chose it, for the message.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The context of a name."""
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"

@@ -43,7 +43,6 @@ class ResolvedOptions(Struct, frozen=True):
         active_context: the context whose source is read, or None.
         ignored_context_note: the line to say when a source replaces a context that was chosen on the command line or in
             the environment; or None.
-        configuration: what the files say.
     """
 
     settings: Mapping[str, Setting]
@@ -64,7 +63,6 @@ def resolve_options(line: click.Context, formats: tuple[str, ...] | None = None)
     """What the options are, after all layers.
 
     Args:
-        line: the command line, parsed.
         formats: the only ones that the command can write: a file or a variable, which are for all commands, may ask
             for another, a flag may not.
 
@@ -105,12 +103,7 @@ def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[s
     """The source and the user, of whom the URL may name another one: the stronger layer's counts.
 
     Args:
-        source: the parameter that is the source.
-        user: the parameter that is the user.
         settings: parameter → what it is.
-
-    Raises:
-        UsageError: one layer names two.
     """
     url, other = settings[source], settings[user]
     if "@" not in str(url.value or ""):

@@ -33,10 +33,6 @@ class Gathered(Struct, frozen=True):
     """Everything a simulation needs.
 
     Attributes:
-        snapshot: what the source gave.
-        route: the topic's route.
-        scenario: what is simulated.
-        findings: what is worth a warning so far.
         keys: those that a selector is given, or None.
     """
 

@@ -32,9 +32,6 @@ def selector_of(
 
     Args:
         text: `--selector` as typed, or None.
-        load: the keys.
-        queues: the producer's queue list.
-        max_bytes: of the file with the keys.
 
     Raises:
         UsageError: there is no such selector, a file cannot be read or run, or options contradict each other.
@@ -70,11 +67,7 @@ def selector_of(
 
 
 class _Keys:
-    """The keys of a file, as what the application passes.
-
-    Attributes:
-        values: of each line.
-    """
+    """The keys of a file, as what the application passes."""
 
     def __init__(self, load: LoadOptions, max_bytes: int) -> None:
         option = f"--keys {load.keys}"

@@ -40,9 +40,7 @@ def events(
     """`--event`, each taken apart into what happens to single members and brokers.
 
     Args:
-        texts: as typed.
         client_ids: the members of the beginning; an id that two processes share stands twice.
-        routes: the topics.
         strategies: those that options name, and the strategy inside a wrapper that an event names alone.
 
     Returns:

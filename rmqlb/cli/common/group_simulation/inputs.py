@@ -56,15 +56,7 @@ RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
 
 
 class Gathered(Struct, frozen=True):
-    """Everything a simulation of a group needs.
-
-    Attributes:
-        snapshot: what the source gave.
-        on_topics: the group with its topics.
-        members: those of the beginning, and how they allocate.
-        scenario: what is simulated.
-        findings: what is worth a warning so far.
-    """
+    """Everything a simulation of a group needs."""
 
     snapshot: ClusterSnapshot
     on_topics: GroupOnTopics
@@ -94,16 +86,9 @@ def gather(
     """The group and the scenario from the options.
 
     Args:
-        source: which source.
-        which: which group, topics and members.
         given: the members' strategy, or None.
         strategies: those that the options name; events may name more.
-        strategy_options: what the strategy objects were constructed with.
         happens: the events; None of a command that makes its own.
-        configured: how the members are configured.
-        seed: of all that is random.
-        terminal: shows the progress.
-        broadcasting_too: a broadcasting group is no mistake.
 
     Raises:
         UsageError: an option is malformed, or two contradict each other.

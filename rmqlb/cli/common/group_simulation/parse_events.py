@@ -74,18 +74,8 @@ class AskedEvent(Struct, frozen=True):
     """An event as typed, taken apart.
 
     Attributes:
-        text: as typed.
-        verb: one of `QUALIFIERS`.
-        subject: what stands between the verb and the time.
-        at_us: when.
         to_us: where its window ends, or None.
-        every_us: from one going down to the next.
-        down_us: how long each is away.
-        at_once: how many go down together.
-        by: how each ends: leave or crash.
-        ids: new or same, when said.
         others: the qualifiers as, strategy and order, when said.
-        with_slaves: a broker's slaves are meant as well.
     """
 
     text: str
@@ -115,7 +105,6 @@ def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
     """An event as typed.
 
     Args:
-        text: the option's value.
         known: names that are there, of which one may look like a name and a time.
 
     Raises:
