@@ -21,6 +21,7 @@ import msgspec
 from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import WRITTEN_BY, Table, ddl
+from rmqlb.sources.atomic_file import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,14 +183,9 @@ class Warehouse:
                 tables[name] = stored
             elif stored.rows or written.gone:
                 tables[name] = tables[name].with_more(stored, written.gone, written.instead_of)
-        aside = os.path.join(self.folder, f".{_CONTENTS}")
         body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
         try:
-            with open(aside, "wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, os.path.join(self.folder, _CONTENTS))
+            replace_file(os.path.join(self.folder, _CONTENTS), body.decode())
         except OSError as error:
             raise _unwritable(self.folder, error) from None
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
-from rmqlb.sources.dump.read_document import read_document, split_documents
+from rmqlb.sources.dump.read_document import merge, read_document, split_documents
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,3 +113,32 @@ def test_the_cluster_is_that_of_the_brokers() -> None:
     two = snapshot(topics=[{"topic": "T", "route": route("b", "a")}, {"topic": "U", "route": route("b", "")}])
     assert read_document(two, "x").cluster == "a,b"
     assert read_document(snapshot(), "x").cluster is None
+
+
+def pieces(topic: str, broker: str) -> bytes:
+    queues = [{"brokerName": broker, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}]
+    return json.dumps({topic: {"queueDatas": queues, "brokerDatas": []}}).encode()
+
+
+def test_pieces_are_merged_the_later_over_the_earlier_and_have_no_time() -> None:
+    read = [read_document(pieces(*each), "x") for each in (("T", "a"), ("U", "a"), ("T", "b"))]
+    assert {document.kind for document in read} == {"pieces"}
+    whole = merge(read, "a folder")
+    assert (whole.kind, whole.taken_at, whole.snapshot.endpoint) == ("pieces", None, "a folder")
+    brokers = {topic: [q.broker_name for q in s.route.queue_datas] for topic, s in whole.snapshot.routes.items()}
+    assert brokers == {"T": ["b"], "U": ["a"]}
+
+
+def test_a_name_that_is_given_is_that_of_what_does_not_name_itself_alone() -> None:
+    named = read_document(pieces("T", "a"), "x", topic="U", group="g").snapshot
+    assert (list(named.routes), list(named.groups)) == (["T"], [])
+    body = b'{"queueDatas": [], "brokerDatas": []}'
+    assert list(read_document(body, "x", topic="U").snapshot.routes) == ["U"]
+    with pytest.raises(DataError) as caught:
+        read_document(body, "x", group="g")
+    assert caught.value.code == "topic-not-named"
+
+
+def test_a_document_with_several_snapshots_says_how_many() -> None:
+    two = read_document(b"[" + snapshot() + b"," + snapshot() + b"]", "x")
+    assert (two.snapshots, two.kind) == (2, "snapshot")
