@@ -338,7 +338,7 @@ def test_an_error_fits(words: tuple[str, ...]) -> None:
 
 
 def test_the_strict_schema_is_really_strict() -> None:
-    good = {"schema": "rmqlb/error", "formatVersion": "1.0"}
+    good = {"schema": "rmqlb/error", "formatVersion": "2.0"}
     error = {"code": "usage", "message": "m", "hint": None, "exitCode": 2}
     assert not problems({**good, "error": error})
     assert problems({**good, "error": {**error, "more": 1}})

@@ -123,8 +123,8 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
 
         from msgspec import to_builtins
 
+        from rmqlb.model.format_version import FORMAT_VERSION
         from rmqlb.views.envelope import Error, ErrorDocument
-        from rmqlb.views.formats.machine import FORMAT_VERSION
 
         value = ErrorDocument("rmqlb/error", FORMAT_VERSION, Error(code, message, hint, int(ends_with)))
         text = safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n"

@@ -11,7 +11,7 @@ class Finding(Struct, frozen=True):
     Attributes:
         code: stable, for scripts; `rmqlb explain CODE` says what it means.
         message: one line for people, naming what it is about.
-        group: the consumer group that the message names.
+        group: the consumer group that the message names; null when it names none.
     """
 
     code: str

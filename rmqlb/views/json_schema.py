@@ -19,8 +19,8 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.views.envelope import Envelope
-from rmqlb.views.formats.machine import FORMAT_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"

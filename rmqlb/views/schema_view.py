@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rmqlb.views.formats.machine import FORMAT_VERSION
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.views.json_schema import Result, Schema
 from rmqlb.views.report import Column, Report, Section
 

@@ -45,7 +45,7 @@ FILES = {
     "deep": b"[" * 100_000,
     "other.json": b'{"hello": "world"}',
     "wrong.json": b'{"queueDatas": [{"brokerName": "a", "readQueueNums": "8"}]}',
-    "newer.json": b'{"schema": "rmqlb/snapshot", "formatVersion": "2.0", "data": {}}',
+    "newer.json": b'{"schema": "rmqlb/snapshot", "formatVersion": "3.0", "data": {}}',
     "cut.gz": gzip.compress(b"{}")[:-4],
     "failed.txt": b"org.apache.rocketmq.tools.command.SubCommandException: failed\nCaused by: CODE: 17  DESC: No topic route\n",
     "nothing.json": b"[]",
@@ -116,7 +116,7 @@ DUMPS = [
     Bad(
         f"{SHOW} -s {{}}/newer.json",
         DATA,
-        "{}/newer.json: snapshot format 2.0 is newer than this program reads (1.0)",
+        "{}/newer.json: snapshot format 3.0 is newer than this program reads (2.0)",
         "use a newer rmqlb",
     ),
     Bad(f"{SHOW} -s {{}}/cut.gz", DATA, "{}/cut.gz: the compressed data is cut short"),

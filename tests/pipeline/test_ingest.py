@@ -111,7 +111,7 @@ def test_what_is_known_changes_nothing(spark: SparkSession, warehouse: Warehouse
 
 def test_bad_documents_are_put_aside_among_good_ones(spark: SparkSession, warehouse: Warehouse, dumps: Path) -> None:
     night = [snapshot(f"2026-11-{day}T02:00:00Z", {"T": route(a=1)}) for day in (20, 21, 22)]
-    future = night[0].replace('"1.0"', '"2.0"')
+    future = night[0].replace('"1.0"', '"3.0"')
     too_long = snapshot(None, {"T": route(cluster="x" * 300, a=1)})
     root = write(
         dumps,
@@ -145,7 +145,7 @@ def test_bad_documents_are_put_aside_among_good_ones(spark: SparkSession, wareho
         (
             "future.yaml",
             1,
-        ): "/future.yaml: snapshot format 2.0 is newer than this program reads (1.0); use a newer rmqlb",
+        ): "/future.yaml: snapshot format 3.0 is newer than this program reads (2.0); use a newer rmqlb",
         ("large.json", 1): "ArrowInvalid: Value 1099511627776 too large to fit in C integer type",
         ("long.json", 1): f"the cluster's name '{'x' * 40}' cannot be that of a folder; call it otherwise",
         ("noise.bin", 1): "/noise.bin, byte 0: it is not UTF-8 text",

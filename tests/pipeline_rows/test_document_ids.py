@@ -32,8 +32,8 @@ def read(body: bytes, labels: PathLabels = HERE) -> Document:
     [
         (b"", "x.json is empty; expected a snapshot, a route or a Dashboard response"),
         (
-            snapshot().replace(b'"1.0"', b'"2.0"'),
-            "x.json: snapshot format 2.0 is newer than this program reads (1.0); use a newer rmqlb",
+            snapshot().replace(b'"1.0"', b'"3.0"'),
+            "x.json: snapshot format 3.0 is newer than this program reads (2.0); use a newer rmqlb",
         ),
         (snapshot(topics=[{"topic": "T"}]), "x.json: Object missing required field route at $.data.topics[0]"),
         (snapshot()[:-20], "x.json, line 1, column 92: the text ends too early"),

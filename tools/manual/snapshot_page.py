@@ -10,13 +10,13 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
-from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION
 from tools.manual.roff import Marked, Page, bold, escaped
 
 EXAMPLE = """\
 schema: rmqlb/snapshot
-formatVersion: "1.0"
+formatVersion: "2.0"
 data:
   topics:
     - topic: Payments
@@ -74,7 +74,8 @@ def snapshot_page() -> Page:
         "which is some 50,000 queues with their offsets."
     )
     page.paragraph(
-        f"The format's version is {FORMAT_VERSION}. A newer minor version only adds keys, which are passed over; a "
+        f"The format's version is {FORMAT_VERSION}; files of 1.x are read too. A newer minor version only adds keys, "
+        "which are passed over; a "
         "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
         "name may be left out: what is absent, or null, is unknown, and is never made up. A list of members may name "
         "an id twice: two processes share it."

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 from enum import StrEnum
 
+from rmqlb.model.format_version import FORMAT_VERSION
+
 
 class Damage(StrEnum):
     """What is wrong with a document."""
@@ -31,5 +33,5 @@ def damaged(body: bytes, damage: Damage) -> tuple[bytes, str]:
     if damage is Damage.BROKEN_JSON:
         return body[: len(body) * 2 // 3], "json"
     if damage is Damage.FUTURE_FORMAT:
-        return body.replace(b'"formatVersion":"1.0"', b'"formatVersion":"99.0"', 1), "json"
+        return body.replace(f'"formatVersion":"{FORMAT_VERSION}"'.encode(), b'"formatVersion":"99.0"', 1), "json"
     return body.replace(b'"brokerName":', b'"broker":', 1), "json"

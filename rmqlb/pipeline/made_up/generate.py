@@ -15,12 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.made_up.draw import draw_cluster
 from rmqlb.pipeline.made_up.files import BadFile, FleetFiles
 from rmqlb.pipeline.made_up.nights import nights
 from rmqlb.pipeline.made_up.shape import FleetShape, sizes
-from rmqlb.sources.formats.snapshot_file import FORMAT_VERSION, SCHEMA, to_document
+from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
 from rmqlb.sources.source import Progress, no_progress
 
 LARGEST = 60_000_000

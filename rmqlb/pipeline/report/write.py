@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rmqlb.errors import DataError
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.pipeline.report.atomic_folder import atomic_folder
 from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle
 from rmqlb.pipeline.report.export import EXPORTED, SPREADSHEET_ROWS, export
@@ -62,7 +63,7 @@ def write_report(
 
 def _contents(exported: tuple[Exported, ...]) -> str:
     tables = {table.name: {"rows": table.rows, "inCsv": table.in_csv} for table in exported}
-    body = msgspec.json.encode({"schema": "rmqlb/pipeline-report", "formatVersion": "1.0", "tables": tables})
+    body = msgspec.json.encode({"schema": "rmqlb/pipeline-report", "formatVersion": FORMAT_VERSION, "tables": tables})
     return msgspec.json.format(body, indent=2).decode() + "\n"
 
 

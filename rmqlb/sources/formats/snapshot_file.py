@@ -1,4 +1,4 @@
-"""rmqlb's own snapshot format, version 1: what is written is what is read.
+"""rmqlb's own snapshot format: what is written is what is read. Version 1 had other results beside it, the same keys.
 
 A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
 format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from rmqlb import decoding
 from rmqlb.decoding import from_attributes
 from rmqlb.errors import DocumentError
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
@@ -30,7 +31,6 @@ from rmqlb.sources.formats.snapshot_document import (
 )
 
 SCHEMA = "rmqlb/snapshot"
-FORMAT_VERSION = "1.0"
 
 
 class Heading(CamelStruct, frozen=True):

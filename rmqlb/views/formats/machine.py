@@ -9,12 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from rmqlb.model.finding import Finding
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.envelope import Envelope, Source
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
 from rmqlb.views.report import Cell, Report, Section, utc_text
-
-FORMAT_VERSION = "1.0"
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
