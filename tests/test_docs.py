@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import tomllib
 from importlib import metadata
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from conftest import TIERS
 
 ROOT = Path(__file__).parent.parent
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -138,13 +142,66 @@ def test_the_promises_are_numbered_through() -> None:
     assert all("`" in tests and figure for _, _, tests, figure in rows)
 
 
-def test_every_place_that_the_readme_sends_to_is_there() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text[text.index("## How it is put together") : text.index("## Reliability")]
-    named = set(re.findall(r"`([\w/.]+(?:\.py|\.toml|/))`", section)) - {
-        "cli/VERB.py",
-        "engine/allocate/NAME.py",
-    }
-    folders = [ROOT, *(folder for folder in (ROOT / "rmqlb").rglob("*") if folder.is_dir()), ROOT / "rmqlb"]
+PAGES = (
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "fuzz/README.md", "examples/README.md")
+    ),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TO_BE_MADE = {"engine/allocate/NAME.py", "cli/VERB.py"}
+PLACE = re.compile(r"`([\w/.]+(?:\.py|\.toml|\.md|\.gz|\w/))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_place_that_the_guide_sends_to_is_there() -> None:
+    named = set(PLACE.findall(GUIDE)) - TO_BE_MADE
+    assert len(named) > 40
+    assert [
+        place for place in sorted(named) if not any((root / place).exists() for root in (ROOT, ROOT / "rmqlb"))
+    ] == []
+
+
+def test_every_name_that_the_guide_sends_to_stands_in_its_file() -> None:
+    named = re.findall(r"`(\w+)`\s+(?:of\s+|\()\s*`([\w/]+\.py)`", GUIDE)
+    assert len(named) > 8
+    for name, place in named:
+        file = next(root / place for root in (ROOT, ROOT / "rmqlb") if (root / place).exists())
+        assert re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")), f"{name} is not in {place}"
+
+
+def test_every_file_of_the_map_is_there() -> None:
+    """Where a part is described, its files are named without its folder."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = [ROOT, ROOT / "rmqlb", *(folder for folder in (ROOT / "rmqlb").rglob("*") if folder.is_dir())]
+    named = set(PLACE.findall(text))
     assert len(named) > 60
     assert [place for place in sorted(named) if not any((folder / place).exists() for folder in folders)] == []
+
+
+def test_the_path_of_a_document_is_as_the_map_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = doctest.testfile(str(ROOT / "docs" / "architecture.md"), module_relative=False, encoding="utf-8")
+    assert done.attempted > 8
+    assert done.failed == 0
+
+
+def test_the_guide_has_every_tier_and_what_ci_checks() -> None:
+    tiers = re.findall(r"^\| (\w+) \| `pytest -m (\w+)`", GUIDE, re.MULTILINE)
+    assert tiers == [(name, name) for name in TIERS]
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (checked,) = re.findall(r"-m mypy (.+)", GUIDE)
+    assert f"mypy {checked}\n" in ci
+
+
+def test_what_the_guide_runs_is_there() -> None:
+    for module in re.findall(r"python -m ([\w.]+)", GUIDE):
+        assert find_spec(module), module
+    for path in re.findall(r"tests/[\w/]+\.py", GUIDE):
+        assert (ROOT / path).is_file(), path

@@ -21,6 +21,53 @@ CATALOGUE = explanations()
 SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
 
 
+SHARED = frozenset(
+    [
+        "already-in-group",
+        "behind-proxy",
+        "cannot-write",
+        "connection-broke",
+        "custom-answer",
+        "given-twice",
+        "group-not-found",
+        "members-unknown",
+        "mixed-strategies",
+        "needs-extra",
+        "new-ids",
+        "no-answer",
+        "no-secret",
+        "no-source",
+        "not-in-group",
+        "not-recognised",
+        "note",
+        "order-topic",
+        "password-in-url",
+        "ring-too-large",
+        "static-topic",
+        "table-not-found",
+        "tls-failed",
+        "too-many-steps",
+        "topic-not-found",
+        "unknown-broker",
+        "unreachable",
+        "warehouse-busy",
+        "which-context",
+        "which-group",
+    ]
+)
+"""Codes that several files have, because all of them mean what `explanations.toml` says."""
+
+
+def test_a_code_that_is_there_already_is_taken_only_for_what_it_means() -> None:
+    files: dict[str, set[str]] = {}
+    for each in USED:
+        files.setdefault(each.code, set()).add(each.where.partition(":")[0])
+    several = {code: sorted(where) for code, where in files.items() if len(where) > 1 and code not in SHARED}
+    assert several == {}, (
+        "another file has this code: if it means what rmqlb/views/explanations.toml says, SHARED has it"
+    )
+
+
 def of_kind(kind: str) -> dict[str, Explanation]:
     return {code: one for code, one in CATALOGUE.items() if one.kind == kind}
 
