@@ -109,7 +109,7 @@ class AsyncSender:
         given_up = -(-(now + budget * run.per_ms + scan) // scan) * scan - now
         if reaction is not None and reaction.kind == "timeout":
             return self._timeout, given_up
-        took = run.answer_time(request.sender, reaction)
+        took = run.answer_time(request, reaction)
         if took > given_up:
             return self._timeout, given_up
         if request.queue.queue_id >= run.cluster.queue_counts.get(request.queue.broker_name, 0):

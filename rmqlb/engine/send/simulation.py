@@ -240,7 +240,7 @@ class Run:
         if reaction is not None and reaction.kind == "slow":
             return reaction.cost_us * self.ticks_per_us
         latency = self.latency.get(thread.queue.broker_name, self.scenario.latency)
-        return self.latency_of(thread, latency) * self.ticks_per_us
+        return self.latency_of(thread.sender, latency) * self.ticks_per_us
 
     def latency_of(self, thread: Thread, latency: Latency) -> int:
         """Microseconds; a constant needs no random number."""

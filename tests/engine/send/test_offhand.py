@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb.engine.send.latency import constant
 from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
@@ -37,6 +38,14 @@ def test_an_async_attempt_is_of_the_thread_that_sent_its_message() -> None:
         (2, 1, 2),
         (3, 1, 1),
     ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_async_attempt_takes_as_long_as_its_own_broker_does(threads: int) -> None:
+    slow = constant(50_000, "50ms")
+    scenario = SendScenario(mode="async", rate=Fraction(1), messages=4, threads=threads, latencies={"a": slow})
+    attempts = simulate_send(TOPIC, scenario).attempts or ()
+    assert [a.took_ms for a in attempts] == [50.0 if a.broker_name == "a" else 1.0 for a in attempts]
 
 
 def test_an_async_error_code_is_never_retried() -> None:
