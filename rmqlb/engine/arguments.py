@@ -31,13 +31,7 @@ _Item = TypeVar("_Item")
 
 
 class _WrongError(Exception):
-    """A value that does not fit; the path to it grows on its way up.
-
-    Args:
-        value: what does not fit.
-        expected: what would, in words.
-        hint: what to try, or None.
-    """
+    """A value that does not fit; the path to it grows on its way up."""
 
     def __init__(self, value: object, expected: str, hint: str | None = None) -> None:
         super().__init__(expected)
@@ -58,9 +52,7 @@ def require(value: object, hint: Any, name: str) -> None:
     """Refuse a value that an annotation does not allow.
 
     Args:
-        value: as the caller gave it.
         hint: what it must be: a Struct, whose fields are looked at too, or any annotation of one's fields.
-        name: of the value, for the message.
 
     Raises:
         UsageError: it does not fit.
@@ -74,12 +66,6 @@ def require(value: object, hint: Any, name: str) -> None:
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
     """The elements of any iterable but text, which would be taken for its characters.
-
-    Args:
-        values: as the caller gave them.
-        kind: of each.
-        name: of the whole, for the message.
-        most: how many there can be.
 
     Raises:
         UsageError: it is not iterable, has too many elements, or one of them is of another kind.

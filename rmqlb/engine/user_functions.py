@@ -48,14 +48,9 @@ class FromFile:
 
     Args:
         source: the text. It is run.
-        path: of the file, for errors.
-        name: of the function, class or object in it.
-        kind: what it is to be.
 
     Attributes:
         title: what results call it.
-        file: the path.
-        source: the text.
 
     Raises:
         UsageError: the text is no Python, raises something, or has no such function.
@@ -127,8 +122,6 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
     """The function of what a user wrote: itself, or the method of an object or of a class without arguments.
 
     Args:
-        written: what the user gave.
-        kind: what it is to be.
         where: as errors name it; None is by its kind.
 
     Raises:
@@ -199,9 +192,7 @@ def name_for(written: object, taken: Mapping[str, object], function: object) -> 
     """What a function is called in results: its name, and its file in brackets.
 
     Args:
-        written: what the user gave.
         taken: names of others; one that several have is told apart by a number.
-        function: the function of it.
     """
     title = getattr(written, "title", None)
     first = (

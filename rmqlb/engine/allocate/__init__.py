@@ -34,10 +34,6 @@ def full_name(strategy: str, settings: Settings | None = None) -> str:
     >>> full_name("MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE")), full_name("AVG")
     ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
 
-    Args:
-        strategy: a strategy's name, or `WRAPPER-INNER`.
-        settings: the strategy inside a bare wrapper, and the strategies that users wrote.
-
     Raises:
         UsageError: there is no such strategy.
     """
@@ -47,10 +43,6 @@ def full_name(strategy: str, settings: Settings | None = None) -> str:
 
 def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass:
     """The class behind a strategy's name, or behind `WRAPPER-INNER`.
-
-    Args:
-        name: of the strategy.
-        settings: the strategy inside a bare wrapper, and the strategies that users wrote.
 
     Raises:
         UsageError: there is no such strategy, or more wrappers are nested than anybody writes.
@@ -81,10 +73,6 @@ def _nested(strategy: str, settings: Settings) -> list[str]:
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
     """What a prediction lacks: the settings that decide what a strategy does are the application's, and unknown.
-
-    Args:
-        strategy: a strategy's name, or `WRAPPER-INNER`.
-        settings: those that were given.
 
     Returns:
         The first strategy, of it and those inside it, that cannot go without what was not given, and the options

@@ -35,11 +35,8 @@ class Checked(Struct, frozen=True):
     """What a strategy does with one topic.
 
     Attributes:
-        unassigned: those that it gives to nobody.
-        several: those that it gives to several members.
         throws: client id → what it throws.
         order: the lists whose order changes the answer: queues, client ids.
-        varies: it answers differently when asked the same again.
     """
 
     unassigned: tuple[MessageQueue, ...]
@@ -86,12 +83,6 @@ def custom_findings(
 ) -> tuple[Finding, ...]:
     """What `check_strategy` says of those strategies that users wrote, whatever they stand inside of.
 
-    Args:
-        strategies: names of strategies.
-        queues: of all topics.
-        client_ids: the members.
-        settings: those of the strategies.
-
     Raises:
         DataError: a function returns something else than a list of the queues.
     """
@@ -106,14 +97,7 @@ def custom_findings(
 def pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What pinning topics to machines leaves unassigned: by a mistake in it, or because nobody runs there.
-
-    Args:
-        strategies: names of strategies.
-        queues: of all topics.
-        client_ids: the members.
-        settings: those of the strategies.
-    """
+    """What pinning topics to machines leaves unassigned: by a mistake in it, or because nobody runs there."""
     names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
     topics = _by_topic(queues) if names else {}
     ids = sort_client_ids(set(client_ids))

@@ -92,10 +92,6 @@ class ConsistentHash:
 def check_ring(members: int, virtual_nodes: int) -> None:
     """Refuse a ring that takes many seconds and gigabytes.
 
-    Args:
-        members: processes of the group.
-        virtual_nodes: entries of each.
-
     Raises:
         UsageError: it has more than `MOST_ENTRIES` entries.
     """

@@ -88,10 +88,7 @@ def takes_part(
     """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
 
     Args:
-        client_id: the member that asks.
-        queues: all queues of the topic.
-        client_ids: all members.
-        members: the same members as something with a fast `in`.
+        members: the client ids as something with a fast `in`.
 
     Raises:
         AllocationError: the id, the queues or the members are empty.
@@ -117,8 +114,6 @@ def beyond_the_queues(index: int, members: int, queues: str) -> str:
     """Why a member gets nothing where places in the list decide: its place is behind the last queue.
 
     Args:
-        index: its place.
-        members: how many there are.
         queues: how many queues there are, in words.
     """
     return f"consumer {index} of {members} (counted from 0), and only {queues}"

@@ -18,9 +18,6 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 class PerLane:
     """Something whose arrays all have one axis, of something × lanes + lane.
 
-    Args:
-        lanes: how many.
-
     Attributes:
         lanes: how many there are now.
     """
@@ -44,9 +41,7 @@ class Streams(PerLane):
     """The random numbers of each lane's threads.
 
     Args:
-        seed: of all of them.
         trials: the lanes' trials; shape (lanes,).
-        threads: how many each has.
     """
 
     def __init__(self, seed: int, trials: Ints, threads: int) -> None:

@@ -109,11 +109,6 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     The member list is the group's, not the topic's: a member that does not subscribe to the topic still takes its
     place, and its share is read by nobody. Mirrors `RebalanceImpl.rebalanceByTopic` in CLUSTERING mode.
 
-    Args:
-        route: the topic's route.
-        members: the group's members.
-        explain: give a reason for each queue.
-
     Raises:
         AllocationError: every member's client throws; they all keep the queues that they hold.
     """

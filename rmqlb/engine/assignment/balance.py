@@ -21,7 +21,6 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
     """How evenly the queues lie on the members.
 
     Args:
-        owners: queue → its owners.
         client_ids: the members, duplicates kept.
         broadcasting: several owners are as it should be, and counted as none.
     """
@@ -47,11 +46,6 @@ def least_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids
 
     Even means: every queue has one owner, and no member has two queues more than another. A queue moves when it had
     an owner before and afterwards has another.
-
-    Args:
-        before: queue → its owners before.
-        after_queues: the topic's queues afterwards.
-        client_ids: the members afterwards.
 
     Returns:
         The number of queues, or None when there is no member.

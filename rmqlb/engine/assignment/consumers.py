@@ -22,7 +22,6 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
     """The group's members, if they allocate queues among themselves.
 
     Args:
-        group: the group.
         broadcasting_too: a broadcasting group is no mistake, although each of its members takes every queue.
 
     Returns:
@@ -53,10 +52,6 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
 
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> None:
     """Refuse a group whose queues are not dealt out by its clients.
-
-    Args:
-        group: the group.
-        broadcasting_too: let a broadcasting group pass.
 
     Raises:
         DataError: it is a broadcasting group, or one that consumes by POP whatever it consumes.

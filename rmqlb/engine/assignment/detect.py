@@ -27,10 +27,8 @@ class Detected(Struct, frozen=True):
     """A group's strategy, and how it is known.
 
     Attributes:
-        strategy: name of the strategy.
         strategy_of: client id → its own strategy, when the members do not agree.
         origin: given, reported, observed or assumed.
-        findings: what is worth a warning.
     """
 
     strategy: str
@@ -48,12 +46,6 @@ def detect_strategy(
     given: str | None, group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members
 ) -> Detected:
     """The strategy to predict with.
-
-    Args:
-        given: what the user said, or None.
-        group: the group as it was seen, or None.
-        routes: the topics' routes.
-        members: the members, with the settings of the user's strategies.
 
     Raises:
         DataError: the members run a strategy that cannot be predicted without being told more.
@@ -80,12 +72,7 @@ def detect_strategy(
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A warning when what the members say they run is none of the strategies that are shown, each as if all ran it.
-
-    Args:
-        group: the group as it was seen.
-        strategies: names of those that are shown.
-    """
+    """A warning when what the members say they run is none of the strategies that are shown, each as if all ran it."""
     names = Counter(reported_strategies(group).values())
     shown = {_outer(name) for name in strategies}
     if len(names) > 1:
@@ -100,10 +87,6 @@ def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Findi
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
     """Refuse to predict what members do by settings that nobody told.
-
-    Args:
-        strategies: what they run.
-        settings: those that were given.
 
     Raises:
         DataError: one of the strategies, or one inside it, cannot go without others.

@@ -24,12 +24,7 @@ def owners_by_strategy(
     """Who owns each queue of the topics under each strategy.
 
     Args:
-        group: the group's name, or None.
-        routes: the topics' routes.
         members: the group's members; their strategy is passed over for those asked for.
-        strategies: names of strategies.
-        states: what was observed of each queue.
-        explain: give a reason for each queue.
 
     Raises:
         AllocationError: every client throws under one of the strategies.

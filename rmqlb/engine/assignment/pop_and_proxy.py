@@ -38,10 +38,6 @@ def pulled_routes(
 ) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
     """The routes of the topics that the group pulls, and a warning about the others.
 
-    Args:
-        group: the group as it was seen.
-        routes: those that are to be looked at.
-
     Raises:
         DataError: it pulls none of them.
     """
@@ -124,14 +120,7 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
 
 
 def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
-    """The error for a group without a consumer where one is needed.
-
-    Args:
-        name: the group's, where one is named.
-        group: the group as it was seen, or None.
-        hint: what to try.
-        more: what else is missing.
-    """
+    """The error for a group without a consumer where one is needed."""
     polling_num = None if group is None else group.polling_num
     if polling_num is None:
         hint += "; consumers behind a Proxy (gRPC) are not listed by brokers"

@@ -33,12 +33,9 @@ def check_policy(
     """What each limit of the policy comes to.
 
     Args:
-        snapshot: the cluster as it was seen.
-        policy: the policy.
         today: the day on which waivers are looked at.
         settings: what the members' strategy objects were constructed with; None is RocketMQ's defaults.
         fail_from: the lowest severity that decides the report's outcome.
-        progress: told about each group and topic of each rule.
     """
     missing = gaps(snapshot)
     judgements: list[Judgement] = []

@@ -39,10 +39,6 @@ class GroupFacts:
     """One group of a snapshot.
 
     Args:
-        snapshot: the snapshot.
-        gaps: what of it could not be read.
-        name: the group.
-        settings: what the members' strategy objects were constructed with.
         assume: the strategy of members that do not tell theirs, or None.
     """
 

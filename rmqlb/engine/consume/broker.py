@@ -38,7 +38,6 @@ class Broker:
     """One broker process of a name: a master or a slave.
 
     Attributes:
-        name: its broker name.
         broker_id: 0 is the master.
         up: its process runs.
         silent: its machine is lost: requests end in a timeout.
@@ -146,7 +145,6 @@ class Broker:
         """A heartbeat (`ConsumerManager.registerConsumer`); a new channel is news for all, itself included.
 
         Args:
-            channel: whose.
             at_us: when it was, for those before the start, which are no news.
         """
         new = channel not in self._beats
@@ -158,12 +156,7 @@ class Broker:
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        """The client unregisters, or its connection closes; nothing when it is not known any more.
-
-        Args:
-            channel: whose.
-            why: what the broker sees, for the notes.
-        """
+        """The client unregisters, or its connection closes; nothing when it is not known any more."""
         if channel in self._beats:
             self._drop(channel)
             self._news(why)

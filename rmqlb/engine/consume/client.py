@@ -37,18 +37,7 @@ class Client:
     """One member.
 
     Attributes:
-        client_id: its id, which another process may share.
-        strategy: the strategy it runs.
-        type: which of RocketMQ's consumers it is.
-        topics: those it reads, among the ones simulated.
         allocates: those of which it takes its share; none when it assigns itself queues.
-        views: topic → the route as it knows it.
-        alive: its process is there.
-        frozen: it is there, and does nothing.
-        draws: its random numbers.
-        env: what it lives in.
-        connections: to the brokers.
-        queues: its process-queue table.
         created_us: when its `MQClientInstance` was made.
         timers: the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`.
     """
@@ -372,7 +361,6 @@ class Client:
         """When the broker last reads from or writes to the connection; a pull that it holds is still answered.
 
         Args:
-            broker: the broker.
             working: broker name → the queues there that the member owns.
         """
         now = self.env.clock.now

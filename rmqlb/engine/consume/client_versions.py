@@ -15,10 +15,6 @@ from rmqlb.model.group_scenario import GroupScenario
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
     """The version whose rules a simulation follows, and what is worth a warning about it.
 
-    Args:
-        group: the group as it was seen; None when its members are made up.
-        given: the version that the user says, or None.
-
     Returns:
         The version that is said, else the one that most members report, of equals the older one, else the newest.
     """

@@ -21,7 +21,6 @@ class Connections:
     """Which brokers a member knows, and which it is connected to.
 
     Attributes:
-        connected: those it has a connection to.
         beating: a heartbeat is under way (`lockHeartbeat`).
         twice: the broker to which a member that goes on after a freeze opens a connection and loses track of it.
         lost: that connection, and those like it.
@@ -196,9 +195,6 @@ class LostConnection:
     """A connection that its client has forgotten: it stays open, hears notices, and sends nothing any more.
 
     The broker names the client twice until the connection has been idle for too long.
-
-    Attributes:
-        client_id: of the client.
     """
 
     __slots__ = ("_broker", "_channel", "_env", "_heard_us", "client_id")

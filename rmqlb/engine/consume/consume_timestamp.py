@@ -27,7 +27,6 @@ def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tu
     """The moment from which those who take a queue begin it, in milliseconds since 1970.
 
     Args:
-        reports: what members say of themselves.
         takers: client ids. One that has not come yet is configured as the members are, when all of them have the same
             text and it is none that each makes for itself.
 

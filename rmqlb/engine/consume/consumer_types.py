@@ -15,11 +15,6 @@ def consumer_types(
 
     Brokers tell push from pull only (`consumeType`), and of the group as a whole: the last heartbeat counts. A member
     tells which it is.
-
-    Args:
-        group: the group as it was seen; None when its members are made up.
-        given: the type that the user says of all members, or None.
-        given_of: client id → the type that the user says.
     """
     if group is None:
         return given or "push", dict(given_of or {}), ()

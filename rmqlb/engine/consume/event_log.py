@@ -12,14 +12,9 @@ class Hold:
     """A queue in a member's process-queue table, from taking it to dropping it.
 
     Attributes:
-        queue: which.
-        client_id: who.
         from_us: when it was taken; negative when that was before the start.
-        reads_from_us: its first pull, or None.
-        stalled_us: since when its pulls are lost, or None.
         pauses: the stretches of time in which its broker answered no pull; the last may be without an end.
         freezes: likewise those in which its owner's process was frozen.
-        to_us: when it was dropped, or None.
         persisted: the offset was stored when it was dropped.
         persisted_before: a time → when the member's timer last stored its offsets at or before it; None before the
             first time.
@@ -80,11 +75,7 @@ class Hold:
                         yield end, False
 
     def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
-        """From when to when it is read, none of them empty.
-
-        Args:
-            end_us: when the simulation ends.
-        """
+        """From when to when it is read, none of them empty."""
         if self.reads_from_us is not None:
             last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
             for begin, end in _without(self.reads_from_us, last, self._silences()):
@@ -167,7 +158,6 @@ class Record:
             a queue without an entry was served all the time.
         steps: what happened; only kept when asked for.
         last_change_us: when a queue was last taken or dropped; −1 before the first time.
-        rebalances: how often members went through their queues.
         waiting_pulls: queues taken whose first pull is still to come.
         resuming: holds whose broker answers again, and whose next pull is still to come.
     """

@@ -37,13 +37,10 @@ def restarts(
 
     Args:
         client_ids: in the order in which they go down.
-        at_us: when the first goes down.
         every_us: from one going down to the next.
-        down_us: how long each is away.
         at_once: how many go down together.
         becomes: client id → the id afterwards, of those whose id changes.
         strategy: what they run afterwards; None leaves it as it is.
-        end: in good order, or killed.
         text: the event as the user wrote it.
     """
     events: list[Event] = []
@@ -71,10 +68,6 @@ def renamed(client_id: str) -> str:
 def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
     """Client id → its id after a restart, of those that change; no two processes get the same.
 
-    Args:
-        client_ids: those that restart.
-        taken: ids that others have.
-
     >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
     {'h@1#7': 'h@1#9'}
     """
@@ -95,9 +88,7 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
     """The events in the order of time, when they can happen one after the other.
 
     Args:
-        events: as asked for.
         client_ids: the members of the beginning; an id that two processes share stands twice.
-        routes: the topics.
 
     Raises:
         UsageError: an event is before the start, or is about a member, broker or topic that is not there then.

@@ -59,23 +59,14 @@ class GroupEnvironment:
     """One simulation's surroundings.
 
     Attributes:
-        clock: the time.
-        record: the notes.
-        timers: every clock's interval.
-        profile: the client version's rules.
-        name_server: the routes.
-        shares: what each strategy gives whom.
         clients: all members that ever were, in the order in which they came.
         locks: queues are locked at the broker, and the locks renewed and given back (orderly and clustering).
         locks_first: a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups
             of older clients.
-        broadcasting: every member reads every queue.
         rates: queue → messages a second, where known.
         lagging: queues that had messages waiting at the start.
         consume_us: the listener's time for a message.
         release_wait_us: how long an orderly queue's listener is waited for.
-        pull_delay_us: from taking a queue to its first pull.
-        events_left: how many events are still to come.
     """
 
     def __init__(
@@ -182,7 +173,6 @@ class GroupEnvironment:
         """Likewise for pulls and offsets (`MQClientInstance.findBrokerAddressInSubscribe`): the one with the lowest id.
 
         Args:
-            name: the broker name.
             ids: those that the client knows; None when no route of its topics names the broker.
         """
         brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})

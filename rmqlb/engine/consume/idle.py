@@ -38,7 +38,6 @@ class IdleTimer:
     """One timer.
 
     Attributes:
-        due_us: its next time.
         waits: how many waits it has each time.
         after: when it is due again, of when it is through and when it was due.
         every_us: that is no less than so long after.
@@ -84,7 +83,6 @@ class IdleTimer:
         """It is through once more.
 
         Args:
-            over_us: when.
             place: of the first random number; not asked for when the waits are told.
             waited: the ends of its waits, or nothing.
         """
@@ -108,7 +106,6 @@ def go_on(timers: Sequence[IdleTimer], ways: Ways, until_us: int) -> tuple[Seque
 
     Args:
         timers: waiting for their next times; in the order in which they began to, if they are due at the same time.
-        ways: what the member draws.
         until_us: nothing is begun from then on; what was begun is over at most a minute later. They stop earlier where
             something takes longer.
 

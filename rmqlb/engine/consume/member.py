@@ -28,15 +28,12 @@ class Member(Channel, Protocol):
 
     Attributes:
         client_id: its id, which another process may share.
-        strategy: the strategy it runs.
         type: which of RocketMQ's consumers it is.
         topics: those it reads, among the ones simulated.
         allocates: those of which it takes its share.
         views: topic → the route as it knows it.
-        alive: its process is there.
         frozen: it is there, and does nothing.
         settled: its queues are those that it will end with; None while it is in the middle of a rebalance.
-        draws: its random numbers.
     """
 
     client_id: str

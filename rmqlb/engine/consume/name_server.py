@@ -41,7 +41,6 @@ class NameServer:
         """Processes of a broker are lost: when none is left, its queues leave every route.
 
         Args:
-            broker_name: whose.
             ids: of all its processes that do not run; None when none does.
         """
         self._gone[broker_name] = None if ids is None else frozenset(ids)

@@ -13,16 +13,7 @@ from rmqlb.model.message_queue import sort_client_ids
 
 
 class Population:
-    """Every member that ever was, in the order in which they came.
-
-    Args:
-        env: what they live in.
-        members: who is there at the beginning, and what each runs and subscribes to.
-        topics: those that are simulated.
-
-    Attributes:
-        clients: the members.
-    """
+    """Every member that ever was, in the order in which they came."""
 
     def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
         self._env = env

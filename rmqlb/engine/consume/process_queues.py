@@ -24,8 +24,6 @@ class ProcessQueue:
     """One queue that the member has taken (`ProcessQueue`).
 
     Attributes:
-        queue: which.
-        hold: the note of it.
         dropped: it is given up, but may stay in the table until its listener lets go.
         renewed_us: orderly: when the broker's lock was last renewed.
         busy_until_us: orderly: until when the listener holds on to it once it is given up.

@@ -18,7 +18,6 @@ class ConsumerProfile(Struct, frozen=True):
 
     Attributes:
         since: the first version of the stretch.
-        name: the stretch in words.
         min_interval: two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next
             after that time (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
         hears_channels: a new connection to a broker leads to a heartbeat and a rebalance
@@ -30,7 +29,6 @@ class ConsumerProfile(Struct, frozen=True):
         release: how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock`
             unlocks at once when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the
             table when the listener lets go in time, and unlocks later when messages are still cached.
-        release_wait_us: for how long it waits for the listener.
         renews_dropped: `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too (until 4.9.8).
         locks_broadcast: an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock
             that nobody renews or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).

@@ -25,7 +25,6 @@ def pull_from_where(
         consume_from: `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET.
         stored: what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an
             offset, −1 when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
-        topic: the queue's topic; retry topics have rules of their own.
         end: the queue's end (`maxOffset`), or None.
         begin: the queue's first message that is still there (`minOffset`), or None.
         found: what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None.
@@ -74,9 +73,6 @@ def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new:
     never stored.
 
     Args:
-        state: what was observed, or None.
-        consume_from: `consumeFromWhere`.
-        topic: the queue's topic.
         is_new: there was no such queue before. It is empty, and each rule begins it at 0.
     """
     if is_new:
@@ -102,12 +98,6 @@ def start_without_file(state: QueueState | None, consume_from: str, *, topic: st
     """Where a consumer in BROADCASTING mode starts that has no offset of the queue in its own file.
 
     `LocalFileOffsetStore.readOffset` answers −1 then, whatever brokers store: they store nothing of such a group.
-
-    Args:
-        state: what was observed of the queue, or None.
-        consume_from: `consumeFromWhere`.
-        topic: the queue's topic.
-        is_new: there was no such queue before. It is empty, and each rule begins it at 0.
     """
     none = "it has no offset of its own"
     if is_new:

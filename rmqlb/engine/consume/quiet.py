@@ -43,11 +43,7 @@ class QuietTime:
         self._ways: WaysAhead | None = None
 
     def skip(self, until_us: int) -> None:
-        """Let the time pass until shortly before something happens, if there is much of it and all is quiet.
-
-        Args:
-            until_us: where the simulation ends.
-        """
+        """Let the time pass until shortly before something happens, if there is much of it and all is quiet."""
         env, now = self._env, self._env.clock.now
         if now < self._look_us or until_us - now < _WORTH_US or not env.is_at_rest():
             return

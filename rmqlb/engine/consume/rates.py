@@ -22,8 +22,6 @@ def spread_evenly(
 
     Args:
         rates: topic → messages a second.
-        routes: the topics.
-        events: what happens, of which some bring queues.
     """
     events = tuple(events)
     found: dict[MessageQueue, float] = {}
@@ -59,10 +57,7 @@ def observed_rates(
     """What came into each queue between two snapshots of the same cluster, in messages a second.
 
     Args:
-        now: the group as the later snapshot has it.
-        then: as the earlier one has it.
         taken: when the later and when the earlier one were taken.
-        queues: those to tell the rate of.
         where: the earlier snapshot, as errors name it.
 
     Returns:

@@ -34,17 +34,6 @@ def settling(
 ) -> Settling | None:
     """What the members go through when the change happens at one moment, over a few trials.
 
-    Args:
-        plan: the change's two ends.
-        before: the group and its topics before the change.
-        after: likewise afterwards.
-        changes: the change.
-        states: what was observed of each queue.
-        client_version: whose rules the members follow.
-        consume_from: `consumeFromWhere` of the members.
-        consumer_type: which of RocketMQ's consumers the members are.
-        consumer_types: client id → which it is, where that is another one.
-
     Returns:
         None when nothing happens to the members, when nobody is left, when the strategy changes, which takes one
         restart after the other, and when the group is large.
@@ -87,13 +76,7 @@ def _work(plan: RebalancePlan) -> int:
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:
-    """The change as events, all at the beginning: members go before others come. Write queues are the producers'.
-
-    Args:
-        before: the group and its topics before the change.
-        after: likewise afterwards.
-        changes: the change, of which the members are seen from both sides.
-    """
+    """The change as events, all at the beginning: members go before others come. Write queues are the producers'."""
     ids, ids_after = Counter(before.members.client_ids), Counter(after.members.client_ids)
     yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))
     yield from (Event("join", 0, client_id) for client_id in sort_client_ids((ids_after - ids).elements()))

@@ -25,7 +25,6 @@ class TopicView(Struct, frozen=True, eq=False):
     """What a client knows of a topic after a route poll (`topicSubscribeInfoTable` and `topicRouteTable`).
 
     Attributes:
-        topic: its name.
         queues: the read queues, sorted as clients sort them.
         brokers: names of all brokers of the route, of which one is asked for the members.
         addresses: broker name → the ids of its processes, sorted.
@@ -89,14 +88,7 @@ class Shares:
         return known
 
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
-        """A member's queues; None when its strategy throws.
-
-        Args:
-            view: the topic as the member knows it.
-            strategy: the member's.
-            members: those that the broker names.
-            client_id: the member.
-        """
+        """A member's queues; None when its strategy throws."""
         key = view, strategy, members
         dealt = self._dealt.get(key)
         if dealt is None:

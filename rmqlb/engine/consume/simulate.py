@@ -69,7 +69,6 @@ class GroupSimulation:
 
         Args:
             trial: which one; equal numbers give equal reports.
-            explain: note every step.
         """
         require(trial, TrialNumber, "trial")
         scenario = self._scenario

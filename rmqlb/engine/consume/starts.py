@@ -27,9 +27,6 @@ def with_starts(
     """The plan, with the offset that the new owner of each queue starts from, as far as it was observed.
 
     Args:
-        plan: the plan.
-        states: what was observed of each queue.
-        consume_from: `consumeFromWhere` of the members.
         routes: the topics before the change, which tell the queues that it makes.
     """
     is_new = new_queues(routes)
@@ -65,14 +62,7 @@ def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], boo
 def start_questions(
     plan: RebalancePlan, group: ConsumerGroup, consume_from: str, routes: Sequence[TopicRouteData]
 ) -> tuple[OffsetQuestion, ...]:
-    """What is to be asked: one question for each queue that a consumer takes and whose broker is there before.
-
-    Args:
-        plan: the plan.
-        group: the group, as it was seen.
-        consume_from: `consumeFromWhere` of the members.
-        routes: the topics before the change.
-    """
+    """What is to be asked: one question for each queue that a consumer takes and whose broker is there before."""
     addresses = {
         (route.topic, broker.broker_name): broker.address
         for route in routes

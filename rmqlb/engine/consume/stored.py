@@ -14,7 +14,6 @@ class Earlier:
 
     Args:
         way_us: how long a message takes to the broker.
-        end_us: when the simulation ends.
 
     Attributes:
         persisted: one of them has stored a position by the moment last asked for.

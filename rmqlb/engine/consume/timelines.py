@@ -33,10 +33,6 @@ def timelines(
     """One line for each queue that was there at any time, in the clients' order.
 
     Args:
-        record: the notes.
-        scenario: rates, the listener's time, the latency and where members start.
-        states: what was observed of each queue.
-        end_us: where the time axis ends.
         routes: the topics at the beginning, which tell the queues that events make.
     """
     is_new = new_queues(routes)
@@ -66,10 +62,7 @@ def figures(
     """A simulation in numbers.
 
     Args:
-        lines: one a queue.
-        record: the notes.
         first_us: when the first event was.
-        settled: nothing more was to come.
         broadcasting: several owners are as it should be.
     """
     again = [line.again for line in lines]

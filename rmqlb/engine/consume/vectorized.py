@@ -22,8 +22,6 @@ class WaysAhead:
 
         Args:
             state: where the stream is: 64 bits.
-            begin: how many numbers to leave out.
-            count: how many to tell.
         """
         places = np.arange(begin + 1, begin + 1 + count, dtype=np.uint64)
         drawn = mix(places * GAMMA + np.uint64(state)) >> self._shift

@@ -16,14 +16,7 @@ Span = tuple[int, int]
 
 
 class QueueNotes:
-    """What was noted of one queue.
-
-    Args:
-        queue: which.
-        holds: of it, in the order in which it was taken.
-        record: the notes of all.
-        end_us: where the time axis ends.
-    """
+    """What was noted of one queue."""
 
     def __init__(self, queue: MessageQueue, holds: Sequence[Hold], record: Record, end_us: int) -> None:
         self.queue = queue

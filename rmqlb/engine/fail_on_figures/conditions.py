@@ -34,7 +34,6 @@ class Figures(Struct, frozen=True):
     """What a kind of result can be asked about.
 
     Attributes:
-        names: figures of the whole result.
         of_subject: figures of one thing in it, such as a broker, whose name stands in brackets.
         shares: those that also make sense as a percentage.
     """
@@ -48,12 +47,8 @@ class Condition(Struct, frozen=True):
     """A parsed condition.
 
     Attributes:
-        text: as typed.
-        name: the figure.
         subject: of what, or None for the whole result.
-        compare: the comparison.
         limit: what it is compared with; a percentage when `percent`.
-        percent: the figure is taken as a share of its whole.
     """
 
     text: str
@@ -67,7 +62,6 @@ class Condition(Struct, frozen=True):
         """Whether the condition is there; unknown when its figure is.
 
         Args:
-            value: the figure, or None when it is unknown.
             whole: what a percentage is taken of.
         """
         if self.percent:

@@ -53,8 +53,6 @@ def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary
     """Whether the condition is there in a plan, or in any order of the ids that are not known yet.
 
     Args:
-        condition: what is asked.
-        summary: the plan's.
         places: those of the orders that were tried.
 
     Returns:

@@ -67,8 +67,6 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
     """Whether the condition is there in the mean of many trials; of the longest send, in the worst of them.
 
     Args:
-        condition: what is asked.
-        trials: what came of all trials.
         report: what came of the first, which knows the brokers.
 
     Raises:

@@ -21,7 +21,6 @@ class NewBroker(Struct, frozen=True):
     """A broker to add.
 
     Attributes:
-        name: its broker name.
         read_queue_nums: None is as many as most of the topic's other brokers have.
         write_queue_nums: None is as many as read queues were given, else as most other brokers have.
     """
@@ -50,11 +49,6 @@ class Changes(Struct, frozen=True):
         add: client ids to add, or how many made-up ones.
         remove: client ids to remove, or how many, taken from the end of the sorted members.
         replace: (old, new) client ids, as after a restart.
-        to_strategy: the strategy afterwards, or None.
-        add_brokers: brokers that get queues of the topic.
-        remove_brokers: names of brokers that lose theirs.
-        read_queues: new numbers of read queues.
-        write_queues: new numbers of write queues.
     """
 
     add: tuple[str | int, ...] = ()

@@ -24,13 +24,6 @@ def over_places(
     """The plan with what else may come of it, over the places where the new members may sort.
 
     Where the ids themselves decide (CONSISTENT_HASH, zones, hosts) that is not known.
-
-    Args:
-        plan: of this change.
-        before: the group before.
-        after: the group afterwards, made-up members included.
-        made_up: their ids.
-        states: what was observed of each queue.
     """
     if not made_up or plan.broadcasting:
         return plan

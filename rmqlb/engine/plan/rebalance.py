@@ -52,13 +52,7 @@ def plan_rebalance(
     """What happens to each queue when the group goes from one side to the other and has settled.
 
     Args:
-        group: the group's name, or None.
         before: members and routes before; both sides hold the same topics in the same order.
-        after: likewise afterwards.
-        states: what was observed of each queue.
-        changes: the change in words.
-        made_up: client ids that were invented.
-        explain: give a reason for each queue on both sides.
 
     Raises:
         AllocationError: every client throws on one of the sides.

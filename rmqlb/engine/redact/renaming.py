@@ -29,13 +29,8 @@ class Found(Struct, frozen=True):
     """The names in a snapshot, by kind.
 
     Attributes:
-        topics: full names.
         groups: consumer groups; those inside `%RETRY%` and `%DLQ%` topics are found by the renaming.
-        client_ids: of members and owners.
         broker_names: of broker groups, logical ones of static topics too.
-        scopes: of static topics.
-        clusters: names.
-        zones: names.
         addresses: of brokers, members and sources; files too.
         strategy_classes: those that are not RocketMQ's.
     """
@@ -161,7 +156,6 @@ def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str])
     Whatever sorts between two of them begins as they do. A name without `@` has a number of its own.
 
     Args:
-        names: the old ones.
         word: what a new head begins with.
         tail: what follows the head, from the old name and the number of the new one.
     """

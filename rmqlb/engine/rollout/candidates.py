@@ -31,7 +31,6 @@ class Way(Struct, frozen=True):
     Attributes:
         order: client ids in the order in which they go down.
         name: how the order came about.
-        at_once: how many go down together.
         pause_us: from one going down to the next.
         asked: it may be the best; one that was not asked for is only there to be compared with.
     """
@@ -57,13 +56,8 @@ def ways_to_roll(
     """What to try.
 
     Args:
-        rollout: what it does to the group.
-        routes: the topics.
         known: the stages of a change of strategy; None of a mere restart.
         least: number at once → the order with the least overlap, where one was found.
-        down_us: how long each is away.
-        pauses_us: from one going down to the next.
-        at_once: how many go down together.
         order: client ids, the user's own order.
     """
     number = len(rollout.client_ids)

@@ -25,9 +25,6 @@ def rollout_findings(
     """The warnings of a plan.
 
     Args:
-        plan: it, without them.
-        rollout: what it does to the group.
-        scenario: how clients and servers are configured.
         known: the stages of a change of strategy; None of a mere restart.
         least: the order with the least overlap that was found, as many members at once as in the best choice.
         anyway: queues that a mere restart finds and leaves with two owners or none.

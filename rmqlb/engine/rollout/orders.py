@@ -52,7 +52,6 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
 
     Args:
         cost_of: what every stage costs, by its bit mask.
-        at_once: how many members change together.
 
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]

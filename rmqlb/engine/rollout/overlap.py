@@ -57,11 +57,9 @@ class Overlaps(Struct, frozen=True):
     """What is known of the stages of a change of strategy.
 
     Attributes:
-        client_ids: the members that change.
         counts: bit mask → the stage.
         pairs: what the stages cost by pairs of members; None when more than two have to do with one another.
         work: queues or kinds of handover that one call of `counts` looks at.
-        moved: queues with another owner afterwards than before.
         anyway: queues with two owners or none in every stage, because no restarted member gains or loses them; 0 where
             that is not known.
         bound: no order, one member at a time, has less overlap than this in all.
@@ -80,9 +78,7 @@ class LeastOverlap(Struct, frozen=True):
     """The order with the least overlap that was found.
 
     Attributes:
-        order: client ids.
         total: queues with two owners or none, summed over its mixed stages.
-        is_least: no order has less.
     """
 
     order: tuple[str, ...]
@@ -94,7 +90,6 @@ def overlaps(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: 
     """What is to know of the stages of this change of strategy.
 
     Args:
-        rollout: the change.
         routes: the topics; their queues add up.
         orderly: the broker's lock keeps a second owner out, so that no queue has several.
 
@@ -144,10 +139,6 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
 
     All orders are searched up to 18 members when no more than two have to do with any queue, else as long as it takes
     half a second or so.
-
-    Args:
-        known: of the stages.
-        at_once: how many members change together.
 
     Returns:
         What was found; None when there are too many orders to search and nothing to search them by.

@@ -56,9 +56,6 @@ def plan_rollout(
     the best.
 
     Args:
-        group: its name, or None.
-        members: the group before.
-        routes: the topics.
         scenario: how clients and servers are configured; its events, end and beginning are the rollout's.
         restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
         to_strategy: name of the strategy that they come back with; None for a mere restart.
@@ -67,8 +64,6 @@ def plan_rollout(
         at_once: how many go down together, each to be tried.
         order: client ids, an order to be tried beside the others.
         becomes: client id → the id afterwards, of those whose id changes.
-        trials: how often each choice is simulated.
-        states: what was observed of each queue.
         progress: is told how many simulations are done, and of how many.
 
     Raises:

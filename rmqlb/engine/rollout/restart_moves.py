@@ -26,11 +26,6 @@ def fewest_moves(
 ) -> tuple[tuple[str, ...], int] | None:
     """The order in which queues change owners least often, and how often that is.
 
-    Args:
-        rollout: the restart.
-        routes: the topics.
-        at_once: how many go down together.
-
     Returns:
         It, found among all orders; None when there are too many.
 
@@ -57,12 +52,7 @@ def fewest_moves(
 
 
 class Moves:
-    """How often queues change owners, each list of members assigned once.
-
-    Args:
-        rollout: the restart.
-        routes: the topics.
-    """
+    """How often queues change owners, each list of members assigned once."""
 
     def __init__(self, rollout: Restarting, routes: Sequence[TopicRouteData]) -> None:
         @cache

@@ -48,10 +48,7 @@ def restarting(
     """The rollout, when it can be done.
 
     Args:
-        members: the group before.
         restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
-        to_strategy: name of the new strategy, or None.
-        becomes: client id → the id afterwards, where it changes.
 
     Raises:
         DataError: the group has no members, or processes that cannot be told apart.
@@ -70,7 +67,6 @@ def members_when(rollout: Restarting, changed: Set[str], away: Set[str] = frozen
     """The members while some are back already and others are away.
 
     Args:
-        rollout: what it does to the group.
         changed: those that are back, by their ids of before.
         away: those that are down, likewise; they need not be apart from the changed ones.
     """
@@ -110,7 +106,6 @@ def badly_owned(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderl
     """Queues with two owners or none before a mere restart and after it: it is not the restart that does that.
 
     Args:
-        rollout: the restart.
         routes: the topics; their queues add up.
         orderly: the broker's lock keeps a second owner out, so that no queue has several.
 
@@ -133,11 +128,7 @@ def events_of(
     """The restarts of the members in that order, from the start on; each comes back with the strategy it is to run.
 
     Args:
-        rollout: what it does to the group.
-        order: client ids.
-        at_once: how many go down together.
         pause_us: from one going down to the next.
-        down_us: how long each is away.
     """
     return restarts(
         order,

@@ -92,7 +92,6 @@ def entry_hashes(client_ids: Sequence[bytes], processes: Ints, virtual_nodes: in
         client_ids: as UTF-8; n of them.
         processes: how many members with the same id stand before it in its group, whose entries come first, as by
             `first_processes`; shape (n,).
-        virtual_nodes: entries a member.
 
     Returns:
         Shape (n, virtual_nodes).
@@ -138,7 +137,6 @@ def exact_ring(client_ids: Sequence[bytes], virtual_nodes: int) -> tuple[Hashes,
 
     Args:
         client_ids: a group's members as UTF-8, in the clients' order.
-        virtual_nodes: entries a member.
 
     Returns:
         The positions, ascending, and the index of each entry's id, that of its first process; both of shape (n,).
@@ -163,7 +161,6 @@ def owners_on(rings: Rings, groups: Ints, queues: Ints, hashes: Hashes) -> Ints:
     """Who stands at or next after each queue's hash, else first on the ring (`ConsistentHashRouter.routeNode`).
 
     Args:
-        rings: the rings.
         groups: each pair's member list; shape (pairs,).
         queues: how many queues each pair has; shape (pairs,).
         hashes: of the queues; shape (sum(queues),).

@@ -82,7 +82,6 @@ def without_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> Bools:
     """Which pairs have a queue or a member whose zone is unknown: there every client throws and keeps its queues.
 
     Args:
-        pairs: groups on topics.
         queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
         member_zones: likewise; shape (members of the batch,).
 
@@ -102,7 +101,6 @@ def by_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> tuple[Pairs,
     out.
 
     Args:
-        pairs: groups on topics.
         queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
         member_zones: likewise; shape (members of the batch,).
 
@@ -138,7 +136,6 @@ def among(pairs: Pairs, chosen: Bools) -> Pairs:
     Processes that share an id are to be chosen together.
 
     Args:
-        pairs: groups on topics.
         chosen: shape (members of the batch,).
     """
     keep = chosen[pairs.places]
@@ -152,7 +149,6 @@ def in_pairs(pairs: Pairs, places: Ints) -> Ints:
     That is an index into arrays of shape (sum(members[groups]),), which have a value for each member of each pair.
 
     Args:
-        pairs: groups on topics.
         places: the owners; shape (sum(queues),).
 
     Returns:
@@ -169,7 +165,6 @@ def counts(pairs: Pairs, places: Ints) -> Ints:
     """How many queues each member of each pair gets.
 
     Args:
-        pairs: groups on topics.
         places: the owners; shape (sum(queues),).
 
     Returns:

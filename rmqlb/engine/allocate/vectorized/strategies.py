@@ -53,7 +53,6 @@ def machine_room(pairs: Pairs, inside: Bools) -> Ints:
     [0, 0, 1, 1, 0, -1]
 
     Args:
-        pairs: groups on topics.
         inside: whether the queue's broker is in a listed room; shape (queues of the batch,).
     """
     listed = inside[pairs.rows]
@@ -72,8 +71,6 @@ def consistent_hash(pairs: Pairs, rings: Rings, hashes: Hashes) -> Ints:
     """CONSISTENT_HASH (`AllocateMessageQueueConsistentHash`): each queue goes to the next member on the ring.
 
     Args:
-        pairs: groups on topics.
-        rings: of these pairs' member lists.
         hashes: of the queues' texts; shape (queues of the batch,).
     """
     return owners_on(rings, pairs.groups, pairs.queues, hashes[pairs.rows])
@@ -87,10 +84,8 @@ def machine_room_nearby(pairs: Pairs, queue_zones: Ints, member_zones: Ints, inn
     [0, 0, 0, 1]
 
     Args:
-        pairs: groups on topics.
         queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
         member_zones: likewise; shape (members of the batch,).
-        inner: the strategy inside.
 
     Returns:
         Shape (sum(queues),); −1 all over a pair that is `without_zone`.
@@ -108,9 +103,7 @@ def pin(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
     [1, 2]
 
     Args:
-        pairs: groups on topics.
         chosen: whether the member runs on a chosen machine; shape (members of the batch,).
-        inner: the strategy inside.
     """
     return inner(among(pairs, chosen))
 
@@ -122,9 +115,7 @@ def pin_over_all(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
     [-1, 1, 2]
 
     Args:
-        pairs: groups on topics.
         chosen: whether the member runs on a chosen machine; shape (members of the batch,).
-        inner: the strategy inside.
     """
     places = inner(pairs)
     return np.where((places >= 0) & np.append(chosen, values=False)[places], places, -1)
@@ -139,7 +130,6 @@ def _of_places(pairs: Pairs, indexes: Ints) -> Ints:
     """Indexes in each pair's member list → places in the batch; −1 for the second process with an id, or no members.
 
     Args:
-        pairs: groups on topics.
         indexes: shape (sum(queues),); 0 where the pair has no members; changed.
     """
     takers = np.append(pairs.places, -1)
