@@ -21,35 +21,13 @@ _BROKERS, _SERVERS = 1 << 20, 1 << 21
 """Members draw from the streams below these numbers, brokers and what else there is from those above."""
 
 
+# fmt: off
 _WAYS = (
-    *(7, 19, 25, 29, 34, 38, 42, 45, 49, 53, 57, 60, 64, 67, 71, 75, 79, 83, 87, 91, 95, 99, 103),
-    *(
-        108,
-        112,
-        117,
-        122,
-        127,
-        132,
-        137,
-        143,
-        148,
-        154,
-        160,
-        167,
-        173,
-        180,
-        187,
-        195,
-        203,
-        212,
-        221,
-        230,
-        240,
-        251,
-        262,
-    ),
-    *(274, 287, 301, 317, 333, 352, 372, 395, 420, 449, 483, 522, 569, 628, 703, 806, 963, 1258, 3208),
+    7, 19, 25, 29, 34, 38, 42, 45, 49, 53, 57, 60, 64, 67, 71, 75, 79, 83, 87, 91, 95, 99, 103,
+    108, 112, 117, 122, 127, 132, 137, 143, 148, 154, 160, 167, 173, 180, 187, 195, 203, 212, 221, 230, 240, 251, 262,
+    274, 287, 301, 317, 333, 352, 372, 395, 420, 449, 483, 522, 569, 628, 703, 806, 963, 1258, 3208,
 )
+# fmt: on
 """Log-normal factors with σ 1, in 1/256, evenly likely in between, whose mean is 1: how answers of real brokers varied
 under load on one machine. Most messages are faster than the average, and a few take many times that."""
 _DRAWN = (len(_WAYS) - 1) << 8

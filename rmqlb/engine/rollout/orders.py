@@ -58,7 +58,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     """
     full = len(cost_of) - 1
     least = [0] * len(cost_of)
-    for stage in range(1, full + 1):
+    for stage in range(1, full):
         rest, bit = stage & (stage - 1), stage & -stage
         smallest = least[stage ^ bit]
         while rest:
@@ -94,7 +94,7 @@ def improved_order(start: Sequence[int], costs: PairCosts) -> list[int]:
     """
     order = list(start)
     gains = _gains(order, costs)
-    rounds = max(2, min(_ROUNDS, _STEPS // (len(order) ** 2 or 1)))
+    rounds = max(2, min(_ROUNDS, _STEPS // len(order) ** 2))
     for _ in range(rounds):
         if not sum(_put_best(member, order, gains, costs) for member in range(len(order))):
             break

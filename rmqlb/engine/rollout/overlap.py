@@ -69,7 +69,6 @@ class Overlaps(Struct, frozen=True):
     counts: Callable[[int], Counts]
     pairs: PairCosts | None
     work: int
-    moved: int
     anyway: int
     bound: int
 
@@ -110,7 +109,6 @@ def overlaps(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: 
         lambda changed: _counts(kinds, changed, orderly=orderly),
         _pair_costs(kinds, len(rollout.client_ids), orderly=orderly),
         work=len(kinds),
-        moved=sum(kinds.values()) - sum(unmoved.values()),
         anyway=anyway,
         bound=anyway * (len(rollout.client_ids) - 1) + (0 if orderly else handed),
     )
@@ -231,16 +229,10 @@ def _by_assigning(rollout: Restarting, routes: Sequence[TopicRouteData], orderly
     """Ids that change put the members in another order at each stage, so each is assigned on its own."""
     queues = [(index, queue) for index, route in enumerate(routes) for queue in route.subscribe_queues()]
 
-    def owners(changed: int) -> list[tuple[str, ...]]:
+    def counts(changed: int) -> Counts:
         names = {client_id for index, client_id in enumerate(rollout.client_ids) if changed >> index & 1}
         assignments = assigned(routes, members_when(rollout, names))
-        return [assignments[index].owners[queue] for index, queue in queues]
-
-    def counts(changed: int) -> Counts:
-        numbers = [len(its_owners) for its_owners in owners(changed)]
+        numbers = [len(assignments[index].owners[queue]) for index, queue in queues]
         return Counts(0 if orderly else sum(number > 1 for number in numbers), numbers.count(0))
 
-    after = owners((1 << len(rollout.client_ids)) - 1)
-    before = [tuple(rollout.becomes.get(name, name) for name in its_owners) for its_owners in owners(0)]
-    moved = sum(set(was) != set(becomes) for was, becomes in zip(before, after, strict=True))
-    return Overlaps(rollout.client_ids, counts, None, work=len(queues), moved=moved, anyway=0, bound=0)
+    return Overlaps(rollout.client_ids, counts, None, work=len(queues), anyway=0, bound=0)
