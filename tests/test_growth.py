@@ -13,7 +13,7 @@ import pytest
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
@@ -115,15 +115,15 @@ def test_twice_the_owners_of_a_queue_one_after_the_other_take_twice_the_instruct
     queue = MessageQueue("T", "a", 0)
 
     def read(size: Size) -> int:
-        record = Record(explain=False)
-        record.exist([queue], 0, there=True)
+        log = EventLog(explain=False)
+        log.exist([queue], 0, there=True)
         for at in range(size.consumers):
             hold = Hold(queue, f"c{at}", at * SECOND_US, lambda at_us: at_us)
             hold.reads_from_us = hold.from_us
-            record.take(hold)
-            record.drop(hold, hold.from_us + SECOND_US, persisted=True)
+            log.take(hold)
+            log.drop(hold, hold.from_us + SECOND_US, persisted=True)
         scenario = GroupScenario(broadcasting=broadcasting)
-        return bytecodes(lambda: timelines(record, scenario, {}, size.consumers * SECOND_US))
+        return bytecodes(lambda: timelines(log, scenario, {}, size.consumers * SECOND_US))
 
     assert grows_in_proportion(read, Size(consumers=20), "consumers")
 

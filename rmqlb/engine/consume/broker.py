@@ -43,27 +43,6 @@ class Broker:
         silent: its machine is lost: requests end in a timeout.
     """
 
-    __slots__ = (
-        "_beats",
-        "_changed",
-        "_clock",
-        "_draws",
-        "_ids",
-        "_list_of",
-        "_locks",
-        "_members",
-        "_one_way",
-        "_processes",
-        "_say",
-        "_tells",
-        "_timers",
-        "_unsent",
-        "broker_id",
-        "name",
-        "silent",
-        "up",
-    )
-
     def __init__(
         self,
         name: str,

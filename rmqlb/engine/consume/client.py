@@ -193,7 +193,7 @@ class Client:
     def notice(self, broker: Broker) -> None:
         """`ClientRemotingProcessor.notifyConsumerIdsChanged`."""
         if self.alive:
-            if self.env.record.explain and not self.frozen:
+            if self.env.log.explain and not self.frozen:
                 self.env.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
             self.rebalance_immediately()
 
@@ -207,7 +207,7 @@ class Client:
         if broker is None or not broker.up:
             return
         paused = self.queues.paused(name)
-        self.env.record.resuming.update(paused)
+        self.env.log.resuming.update(paused)
         self._do(self._pull_again(broker, paused), self.draws.below(_PULL_RETRY_US))
 
     def calls(self) -> Collection[Broker]:
@@ -296,7 +296,7 @@ class Client:
     def _rebalance(self) -> Generator[int, None, bool]:
         """`RebalanceImpl.doRebalance`."""
         env = self.env
-        env.record.rebalances += 1
+        env.log.rebalances += 1
         self.settled = None
         balanced = True
         for topic in self.allocates:
@@ -337,7 +337,7 @@ class Client:
         """A topic without a route any more keeps the one that is known."""
         view = self.env.name_server.views.get(topic)
         if view is not None and self.views.get(topic) is not view:
-            if self.env.record.explain and topic in self.views:
+            if self.env.log.explain and topic in self.views:
                 text = f"learns the new route of {topic}: {len(view.queues)} queues on {', '.join(view.brokers)}"
                 self.env.say(self.client_id, "route", text)
             self._learn(view)
@@ -353,7 +353,7 @@ class Client:
 
     def _pull_again(self, broker: Broker, paused: list[Hold]) -> Steps:
         arrived = yield from self.connections.request(broker)
-        self.env.record.resuming.difference_update(paused)
+        self.env.log.resuming.difference_update(paused)
         if arrived:
             self.queues.resume(paused)
 

@@ -26,20 +26,6 @@ class Connections:
         lost: that connection, and those like it.
     """
 
-    __slots__ = (
-        "_addresses",
-        "_channel",
-        "_draws",
-        "_env",
-        "_ids",
-        "_opened",
-        "_views",
-        "beating",
-        "connected",
-        "lost",
-        "twice",
-    )
-
     def __init__(
         self,
         channel: Channel,
@@ -196,8 +182,6 @@ class LostConnection:
 
     The broker names the client twice until the connection has been idle for too long.
     """
-
-    __slots__ = ("_broker", "_channel", "_env", "_heard_us", "client_id")
 
     def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:
         self.client_id = channel.client_id

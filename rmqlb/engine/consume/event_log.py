@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from msgspec import Struct
+
 from rmqlb.model.group_report import Step
 from rmqlb.model.message_queue import MessageQueue
 
 
-class Hold:
+class Hold(Struct, eq=False):
     """A queue in a member's process-queue table, from taking it to dropping it.
 
     Attributes:
@@ -21,39 +23,17 @@ class Hold:
         committed_before: a time at which an offset is stored → up to when that covers what was delivered.
     """
 
-    __slots__ = (
-        "client_id",
-        "committed_before",
-        "freezes",
-        "from_us",
-        "pauses",
-        "persisted",
-        "persisted_before",
-        "queue",
-        "reads_from_us",
-        "stalled_us",
-        "to_us",
-    )
-
-    def __init__(
-        self,
-        queue: MessageQueue,
-        client_id: str,
-        from_us: int,
-        persisted_before: Callable[[int], int | None],
-        committed_before: Callable[[int], int] = lambda at_us: at_us,
-    ) -> None:
-        self.queue = queue
-        self.client_id = client_id
-        self.from_us = from_us
-        self.reads_from_us: int | None = None
-        self.stalled_us: int | None = None
-        self.pauses: list[tuple[int, int | None]] = []
-        self.freezes: list[tuple[int, int | None]] = []
-        self.to_us: int | None = None
-        self.persisted = False
-        self.persisted_before = persisted_before
-        self.committed_before = committed_before
+    queue: MessageQueue
+    client_id: str
+    from_us: int
+    persisted_before: Callable[[int], int | None]
+    committed_before: Callable[[int], int] = lambda at_us: at_us
+    reads_from_us: int | None = None
+    stalled_us: int | None = None
+    pauses: list[tuple[int, int | None]] = []
+    freezes: list[tuple[int, int | None]] = []
+    to_us: int | None = None
+    persisted: bool = False
 
     @property
     def is_paused(self) -> bool:
@@ -148,7 +128,7 @@ def _without(begin: int, end: int | None, breaks: Iterable[tuple[int, int | None
         yield begin, end
 
 
-class Record:
+class EventLog(Struct, eq=False):
     """The notes of one simulation.
 
     Attributes:
@@ -162,28 +142,15 @@ class Record:
         resuming: holds whose broker answers again, and whose next pull is still to come.
     """
 
-    __slots__ = (
-        "explain",
-        "holds",
-        "last_change_us",
-        "rebalances",
-        "resuming",
-        "served",
-        "steps",
-        "there",
-        "waiting_pulls",
-    )
-
-    def __init__(self, *, explain: bool) -> None:
-        self.explain = explain
-        self.holds: list[Hold] = []
-        self.there: dict[MessageQueue, list[tuple[int, bool]]] = {}
-        self.served: dict[MessageQueue, list[tuple[int, bool]]] = {}
-        self.steps: list[Step] = []
-        self.last_change_us = -1
-        self.rebalances = 0
-        self.waiting_pulls = 0
-        self.resuming: set[Hold] = set()
+    explain: bool
+    holds: list[Hold] = []
+    there: dict[MessageQueue, list[tuple[int, bool]]] = {}
+    served: dict[MessageQueue, list[tuple[int, bool]]] = {}
+    steps: list[Step] = []
+    last_change_us: int = -1
+    rebalances: int = 0
+    waiting_pulls: int = 0
+    resuming: set[Hold] = set()
 
     def take(self, hold: Hold) -> None:
         """A queue is taken; before the start that is no change."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Clock
-from rmqlb.engine.consume.event_log import Record
+from rmqlb.engine.consume.event_log import EventLog
 from rmqlb.engine.consume.member import Member, ids_of
 from rmqlb.engine.consume.name_server import NameServer
 from rmqlb.engine.consume.profile import consumer_profile_of
@@ -59,7 +59,7 @@ class GroupEnvironment:
     ) -> None:
         profile, timers = consumer_profile_of(scenario.client_version), scenario.timers
         self.clock = Clock()
-        self.record = Record(explain=explain)
+        self.log = EventLog(explain=explain)
         self.timers = timers
         self.profile = profile
         self.shares = shares
@@ -91,7 +91,7 @@ class GroupEnvironment:
                 self._add_broker(broker.broker_name, process_ids(broker))
             for data in route.queue_datas:
                 self._add_broker(data.broker_name, [MASTER_ID])
-        self.record.exist(self.name_server.queues(), 0, there=True)
+        self.log.exist(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
         """The random numbers of the member that came as number so-and-so."""
@@ -115,7 +115,7 @@ class GroupEnvironment:
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         """Note what somebody does now."""
-        self.record.say(self.clock.now, who, what, text, queues)
+        self.log.say(self.clock.now, who, what, text, queues)
 
     def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
         """The processes with these ids of these broker names, masters first in each (`brokerAddrTable`)."""
@@ -165,8 +165,8 @@ class GroupEnvironment:
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
         its_queues = self._queues_of(name)
-        self.record.exist([queue for queue in its_queues if not self.record.is_there(queue)], now, there=True)
-        self.record.serve([queue for queue in its_queues if not self.record.is_served(queue)], now, served=True)
+        self.log.exist([queue for queue in its_queues if not self.log.is_there(queue)], now, there=True)
+        self.log.serve([queue for queue in its_queues if not self.log.is_served(queue)], now, served=True)
         for client in self.clients:
             if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
                 client.pulls_again(name)
@@ -182,9 +182,9 @@ class GroupEnvironment:
             for client in self.clients:
                 client.lose_broker(broker)
         if event.for_good:
-            self.record.exist(self._queues_of(name), now, there=False)
+            self.log.exist(self._queues_of(name), now, there=False)
         elif not self._runs(name):
-            self.record.serve(self._queues_of(name), now, served=False)
+            self.log.serve(self._queues_of(name), now, served=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
         self.truth_changed()
 
@@ -194,11 +194,11 @@ class GroupEnvironment:
         self.name_server.change(event)
         after = self.name_server.queues()
         now, new = self.clock.now, sort_queues(after - before)
-        self.record.exist(new, now, there=True)
-        self.record.exist(sort_queues(before - after), now, there=False)
+        self.log.exist(new, now, there=True)
+        self.log.exist(sort_queues(before - after), now, there=False)
         for queue in new:
-            if self.record.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
-                self.record.serve([queue], now, served=runs)
+            if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
+                self.log.serve([queue], now, served=runs)
         self.truth_changed()
 
     def truth_changed(self) -> None:
@@ -246,7 +246,7 @@ class GroupEnvironment:
 
     def is_at_rest(self) -> bool:
         """Until the next event nothing changes an owner, or whether a queue can be read."""
-        waiting = self.record.waiting_pulls or self.record.resuming
+        waiting = self.log.waiting_pulls or self.log.resuming
         return not self._unsettled and not waiting and self._brokers_agree()
 
     def _brokers_agree(self) -> bool:
@@ -287,7 +287,7 @@ class GroupEnvironment:
                 one_way=self.one_way,
                 list_of=self.shares.members,
                 changed=self.note_change,
-                say=self._say_broker if self.record.explain else None,
+                say=self._say_broker if self.log.explain else None,
             )
             broker.run()
             known.append(broker)

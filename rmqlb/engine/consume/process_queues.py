@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import Steps
 from rmqlb.engine.consume.connections import Connections
@@ -20,7 +22,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
 
-class ProcessQueue:
+class ProcessQueue(Struct, eq=False):
     """One queue that the member has taken (`ProcessQueue`).
 
     Attributes:
@@ -29,14 +31,11 @@ class ProcessQueue:
         busy_until_us: orderly: until when the listener holds on to it once it is given up.
     """
 
-    __slots__ = ("busy_until_us", "dropped", "hold", "queue", "renewed_us")
-
-    def __init__(self, queue: MessageQueue, hold: Hold, now: int) -> None:
-        self.queue = queue
-        self.hold = hold
-        self.dropped = False
-        self.renewed_us = now
-        self.busy_until_us = now
+    queue: MessageQueue
+    hold: Hold
+    renewed_us: int
+    dropped: bool = False
+    busy_until_us: int = 0
 
 
 _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
@@ -44,8 +43,6 @@ _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
 
 class ProcessQueues:
     """The table of one member, also by topic: a rebalance goes through one topic, and there may be thousands."""
-
-    __slots__ = ("_by_topic", "_client", "_connections", "_env", "_late", "_table")
 
     def __init__(self, client: Member, connections: Connections, env: GroupEnvironment) -> None:
         self._client = client
@@ -66,7 +63,7 @@ class ProcessQueues:
             held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
             held.hold.reads_from_us = since_us
             self._put(held)
-            self._env.record.take(held.hold)
+            self._env.log.take(held.hold)
             if self._env.locks:
                 broker = self._env.master(queue)
                 if broker is not None:
@@ -74,11 +71,11 @@ class ProcessQueues:
 
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
         """The member ends; the queues that it had."""
-        now, record = self._env.clock.now, self._env.record
+        now, log = self._env.clock.now, self._env.log
         had = list(self._table)
         for held in self._table.values():
             if not held.dropped:
-                record.drop(held.hold, now, persisted=persisted)
+                log.drop(held.hold, now, persisted=persisted)
         self._table.clear()
         self._by_topic.clear()
         return had
@@ -109,16 +106,16 @@ class ProcessQueues:
         again = [hold for hold in holds if hold.is_paused and hold.to_us is None]
         for hold in again:
             hold.resume(self._env.clock.now)
-        if again and self._env.record.explain:
+        if again and self._env.log.explain:
             self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
 
     def freeze(self) -> None:
         """The process does nothing from now on."""
-        self._env.record.freeze(self._owned(), self._env.clock.now)
+        self._env.log.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
         """It goes on, with pulls that are sent late and locks that are given back late."""
-        self._env.record.unfreeze(self._owned(), self._env.clock.now)
+        self._env.log.unfreeze(self._owned(), self._env.clock.now)
         late, self._late = self._late, []
         for action, argument in late:
             action(argument)
@@ -150,13 +147,13 @@ class ProcessQueues:
             return True
         broker, members = yield from self._connections.member_ids(view)
         if members is None:
-            if env.record.explain:
+            if env.log.explain:
                 self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
             return True
         share = env.shares.share(view, client.strategy, members, client.client_id)
-        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if env.record.explain else ""
+        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if env.log.explain else ""
         if share is None:
-            if env.record.explain:
+            if env.log.explain:
                 self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
             return False
         return (yield from self._become(topic, share, why))
@@ -210,9 +207,9 @@ class ProcessQueues:
             if (yield from self._ask_offset(queue)):
                 held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
                 self._put(held)
-                env.record.take(held.hold)
+                env.log.take(held.hold)
                 taken.append(held)
-        if taken and env.record.explain:
+        if taken and env.log.explain:
             self._say("take", f"takes {_queues(taken)} of {topic}: {why}", [held.queue for held in taken])
         if not all_locked and env.profile.retries_locks:
             clock.call(env.timers.lock_retry_us, self._client.rebalance_immediately)
@@ -240,9 +237,9 @@ class ProcessQueues:
             if not held.dropped:
                 held.dropped = True
                 held.busy_until_us = env.clock.now + self._listener_us(held.queue)
-                env.record.drop(held.hold, env.clock.now, persisted=True)
+                env.log.drop(held.hold, env.clock.now, persisted=True)
                 dropped.append(held)
-        if dropped and env.record.explain:
+        if dropped and env.log.explain:
             self._say("drop", f"drops {_queues(dropped)}: {why}", [held.queue for held in dropped])
         changed = False
         for held in going:
@@ -261,14 +258,14 @@ class ProcessQueues:
             busy = 0
         if busy > longest:
             yield longest
-            if env.record.explain:
+            if env.log.explain:
                 self._say("unlock", f"cannot give up {_queues([held])} yet: its listener holds it", [held.queue])
             return False
         if busy:
             yield busy
         cached = busy > 0 or held.queue in env.lagging
         delay = env.timers.unlock_delay_us if cached and not write_lock else 0
-        if env.record.explain:
+        if env.log.explain:
             text = f"unlocks {_queues([held])}" + (" in a while: messages are cached" if delay else "")
             self._say("unlock", text, [held.queue])
         env.clock.call(delay + env.one_way(self._client.draws), self._unlock, held.queue)
@@ -289,7 +286,7 @@ class ProcessQueues:
         if broker is None or not (yield from self._connections.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
-        if not got and self._env.record.explain:
+        if not got and self._env.log.explain:
             text = f"cannot lock {queue.broker_name}:{queue.queue_id}: {broker.lock_of(queue)} holds it"
             self._say("lock", text, [queue])
         yield self._connections.answer()
@@ -307,7 +304,7 @@ class ProcessQueues:
             yield 2 * self._env.one_way(self._client.draws)
             return True
         if not (yield from self._connections.request(broker)):
-            if self._env.record.explain:
+            if self._env.log.explain:
                 self._say("keep", f"cannot take {queue.broker_name}:{queue.queue_id}: no offset from {broker}", [queue])
             return False
         yield self._connections.answer()
@@ -319,14 +316,14 @@ class ProcessQueues:
         The listener of a lite pull consumer starts to pull at once (`updatePullTask`), and so may a pull consumer's.
         """
         env = self._env
-        env.record.waiting_pulls += len(taken)
+        env.log.waiting_pulls += len(taken)
         delay_us = env.pull_delay_us if self._client.type == "push" else 0
         env.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[ProcessQueue]) -> None:
         """The pull requests of the queues that one pass has taken, as far as they are still owned."""
         env = self._env
-        env.record.waiting_pulls -= len(taken)
+        env.log.waiting_pulls -= len(taken)
         self._pull(taken)
 
     def _pull(self, taken: list[ProcessQueue]) -> None:
@@ -340,7 +337,7 @@ class ProcessQueues:
             broker = self._connections.pulled_from(env.broker_name(held.queue))
             if broker is not None and not broker.up:
                 held.hold.pause(env.clock.now)
-        if pulled and env.record.explain:
+        if pulled and env.log.explain:
             self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
 
     def _listener_us(self, queue: MessageQueue) -> int:

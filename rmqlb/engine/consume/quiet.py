@@ -88,7 +88,7 @@ class QuietTime:
             wakes.append((timer.over_us, process, timer.due_us))
             if name == "loop":
                 client.has_rested(timer.over_us)
-                self._env.record.rebalances += timer.done
+                self._env.log.rebalances += timer.done
             elif name == "beats":
                 for broker, at in zip(client.calls(), timer.ends(ways)[::2], strict=True):
                     broker.beat(client, at_us=at)
@@ -189,7 +189,7 @@ def _kept(env: GroupEnvironment, client: Client, view: TopicView) -> bool | None
     kept = set()
     for members in answers:
         share = None if members is None else env.shares.share(view, client.strategy, members, client.client_id)
-        if share is None and env.record.explain:
+        if share is None and env.log.explain:
             return None
         if not client.queues.is_settled({view.topic: share}):
             return None

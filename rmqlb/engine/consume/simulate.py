@@ -84,7 +84,7 @@ class GroupSimulation:
         population.begin(all_new=scenario.all_new)
         population.expect(self._events)
         end = _run(env, QuietTime(env, population.clients), scenario, self._events)
-        lines = timelines(env.record, scenario, self._states, end, self._routes)
+        lines = timelines(env.log, scenario, self._states, end, self._routes)
         settled = env.has_settled()
         return GroupReport(
             group=self._group,
@@ -96,10 +96,10 @@ class GroupSimulation:
             members=tuple(sort_client_ids(dict.fromkeys(client.client_id for client in env.clients))),
             end_us=end,
             timelines=lines,
-            steps=tuple(env.record.steps),
+            steps=tuple(env.log.steps),
             figures=figures(
                 lines,
-                env.record,
+                env.log,
                 self._events[0].at_us if self._events else 0,
                 settled=settled,
                 broadcasting=scenario.broadcasting,

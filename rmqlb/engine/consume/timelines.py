@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.engine.consume.starts import new_queues
 from rmqlb.engine.consume.stored import Earlier, persisted
@@ -28,7 +28,7 @@ _COUNTED: tuple[OwnerState, ...] = ("none", "several", "outage")
 
 
 def timelines(
-    record: Record, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
+    log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
     """One line for each queue that was there at any time, in the clients' order.
 
@@ -48,16 +48,16 @@ def timelines(
         return start_of(states.get(queue), scenario.consume_from, topic=queue.topic, is_new=new)
 
     holds: dict[MessageQueue, list[Hold]] = {}
-    for hold in record.holds:
+    for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
     return tuple(
-        _timeline(QueueNotes(queue, holds.get(queue, []), record, end_us), scenario, partial(start, queue))
-        for queue in sort_queues(record.there.keys() | holds.keys())
+        _timeline(QueueNotes(queue, holds.get(queue, []), log, end_us), scenario, partial(start, queue))
+        for queue in sort_queues(log.there.keys() | holds.keys())
     )
 
 
 def figures(
-    lines: Sequence[QueueTimeline], record: Record, first_us: int, *, settled: bool, broadcasting: bool = False
+    lines: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
 ) -> GroupFigures:
     """A simulation in numbers.
 
@@ -68,7 +68,7 @@ def figures(
     again = [line.again for line in lines]
     at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
     return GroupFigures(
-        settled_us=max(record.last_change_us - first_us, 0) if settled else None,
+        settled_us=max(log.last_change_us - first_us, 0) if settled else None,
         longest_none_us=max((line.longest_none_us for line in lines), default=0),
         none_us=sum(line.none_us for line in lines),
         longest_several_us=max((line.longest_several_us for line in lines), default=0),
@@ -85,7 +85,7 @@ def figures(
         queues_outage_at_end=at_end["outage"],
         queues_unread_at_end=sum(1 for line in lines if line.unread_at_end),
         taken=sum(len(line.takeovers) for line in lines),
-        rebalances=record.rebalances,
+        rebalances=log.rebalances,
     )
 
 

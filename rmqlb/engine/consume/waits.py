@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.model.message_queue import MessageQueue
 
 Span = tuple[int, int]
@@ -18,11 +18,11 @@ Span = tuple[int, int]
 class QueueNotes:
     """What was noted of one queue."""
 
-    def __init__(self, queue: MessageQueue, holds: Sequence[Hold], record: Record, end_us: int) -> None:
+    def __init__(self, queue: MessageQueue, holds: Sequence[Hold], log: EventLog, end_us: int) -> None:
         self.queue = queue
         self.holds = holds
-        self.there = tuple(record.there.get(queue, ()))
-        self.served = tuple(record.served.get(queue, ()))
+        self.there = tuple(log.there.get(queue, ()))
+        self.served = tuple(log.served.get(queue, ()))
         self.end_us = end_us
 
 

@@ -15,7 +15,7 @@ from rmqlb.engine.rollout.overlap import (
     total_overlap,
 )
 from rmqlb.engine.rollout.restart_moves import fewest_moves
-from rmqlb.engine.rollout.rollout_model import Restarting
+from rmqlb.engine.rollout.rollout_model import RolloutModel
 from rmqlb.errors import UsageError
 from rmqlb.model.rollout import MixedStage, RolloutChoice
 from rmqlb.model.route import TopicRouteData
@@ -25,7 +25,7 @@ MOST_COMBINATIONS = 12
 ALL_AT_ONCE = "all at once"
 
 
-class Way(Struct, frozen=True):
+class Candidate(Struct, frozen=True):
     """A choice before it is tried.
 
     Attributes:
@@ -42,8 +42,8 @@ class Way(Struct, frozen=True):
     asked: bool = True
 
 
-def ways_to_roll(
-    rollout: Restarting,
+def all_candidates(
+    rollout: RolloutModel,
     routes: Sequence[TopicRouteData],
     known: Overlaps | None,
     least: Mapping[int, LeastOverlap],
@@ -52,7 +52,7 @@ def ways_to_roll(
     pauses_us: Sequence[int],
     at_once: Sequence[int],
     order: Sequence[str] | None,
-) -> list[Way]:
+) -> list[Candidate]:
     """What to try.
 
     Args:
@@ -61,43 +61,48 @@ def ways_to_roll(
         order: client ids, the user's own order.
     """
     number = len(rollout.client_ids)
-    ways = []
+    found = []
     for together in together_of(rollout, at_once):
         if together == number:
-            ways.append(Way(rollout.client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
+            found.append(Candidate(rollout.client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
             continue
         names: dict[tuple[str, ...], list[str]] = {}
-        for name, candidate in _orders(rollout, routes, known, least.get(together), together, order):
-            names.setdefault(candidate, []).append(name)
-        ways += [
-            Way(candidate, ", ".join(its_names), together, pause_us)
+        for name, its_order in _orders(rollout, routes, known, least.get(together), together, order):
+            names.setdefault(its_order, []).append(name)
+        found += [
+            Candidate(its_order, ", ".join(its_names), together, pause_us)
             for pause_us in sorted(set(pauses_us))
-            for candidate, its_names in names.items()
+            for its_order, its_names in names.items()
         ]
-    if known is not None and all(added_overlap(known, stages_of(known, way, down_us)) for way in ways):
-        ways.append(Way(rollout.client_ids, ALL_AT_ONCE, number, 0, asked=False))
-    return ways
+    if known is not None and all(added_overlap(known, stages_of(known, each, down_us)) for each in found):
+        found.append(Candidate(rollout.client_ids, ALL_AT_ONCE, number, 0, asked=False))
+    return found
 
 
-def stages_of(known: Overlaps, way: Way | RolloutChoice, down_us: int) -> tuple[MixedStage, ...]:
+def stages_of(known: Overlaps, choice: Candidate | RolloutChoice, down_us: int) -> tuple[MixedStage, ...]:
     """The mixed stages of a change of strategy; none when the last is down before the first is back."""
-    last_down_us = (len(way.order) - 1) // way.at_once * way.pause_us
-    return () if last_down_us < down_us else mixed_stages(known, way.order, way.at_once)
+    last_down_us = (len(choice.order) - 1) // choice.at_once * choice.pause_us
+    return () if last_down_us < down_us else mixed_stages(known, choice.order, choice.at_once)
 
 
-def least_overlaps(rollout: Restarting, known: Overlaps, at_once: Sequence[int]) -> dict[int, LeastOverlap]:
+def least_overlaps(rollout: RolloutModel, known: Overlaps, at_once: Sequence[int]) -> dict[int, LeastOverlap]:
     """Number at once → the order with the least overlap, where one can be looked for."""
     found = {together: least_overlap(known, together) for together in together_of(rollout, at_once)}
     return {together: least for together, least in found.items() if least is not None}
 
 
-def together_of(rollout: Restarting, at_once: Sequence[int]) -> list[int]:
+def together_of(rollout: RolloutModel, at_once: Sequence[int]) -> list[int]:
     """The numbers at once, no larger than the number of members."""
     return sorted({min(each, len(rollout.client_ids)) for each in at_once})
 
 
-def check_ways(
-    rollout: Restarting, *, down_us: int, pauses_us: Sequence[int], at_once: Sequence[int], order: Sequence[str] | None
+def check_candidates(
+    rollout: RolloutModel,
+    *,
+    down_us: int,
+    pauses_us: Sequence[int],
+    at_once: Sequence[int],
+    order: Sequence[str] | None,
 ) -> None:
     """Refuse what cannot be tried.
 
@@ -135,7 +140,7 @@ def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
 
 
 def _orders(
-    rollout: Restarting,
+    rollout: RolloutModel,
     routes: Sequence[TopicRouteData],
     known: Overlaps | None,
     least: LeastOverlap | None,

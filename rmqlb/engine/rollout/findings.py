@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.engine.assignment.consumers import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
 from rmqlb.engine.rollout.ranking import hurt_us
-from rmqlb.engine.rollout.rollout_model import Restarting
+from rmqlb.engine.rollout.rollout_model import RolloutModel
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.rollout import Rollout, RolloutChoice
@@ -16,7 +16,7 @@ from rmqlb.model.words import counted
 
 def rollout_findings(
     plan: Rollout,
-    rollout: Restarting,
+    rollout: RolloutModel,
     scenario: GroupScenario,
     known: Overlaps | None,
     least: LeastOverlap | None,
@@ -97,7 +97,7 @@ def _all_at_once(plan: Rollout) -> Iterator[Finding]:
             )
 
 
-def _mixed_end(rollout: Restarting, known: Overlaps) -> Iterator[Finding]:
+def _mixed_end(rollout: RolloutModel, known: Overlaps) -> Iterator[Finding]:
     others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
     end = known.counts((1 << len(rollout.client_ids)) - 1)
     if end.overlap > known.anyway:

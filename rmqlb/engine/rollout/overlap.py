@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, inserted_order, least_order
-from rmqlb.engine.rollout.rollout_model import Restarting, assigned, members_when
+from rmqlb.engine.rollout.rollout_model import RolloutModel, assigned, members_when
 from rmqlb.model.rollout import MixedStage
 from rmqlb.model.route import TopicRouteData
 
@@ -85,7 +85,7 @@ class LeastOverlap(Struct, frozen=True):
     is_least: bool
 
 
-def overlaps(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: bool) -> Overlaps:
+def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> Overlaps:
     """What is to know of the stages of this change of strategy.
 
     Args:
@@ -114,7 +114,7 @@ def overlaps(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: 
     )
 
 
-def handovers(rollout: Restarting, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
+def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
     """How queues change owners, of members whose ids stay → how many do so.
 
     Raises:
@@ -153,10 +153,10 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
     """The stages between the first change and the last, in this order of client ids.
 
     >>> from rmqlb.engine.assignment.assign import Members
-    >>> from rmqlb.engine.rollout.rollout_model import restarting
+    >>> from rmqlb.engine.rollout.rollout_model import rollout_model
     >>> from rmqlb.model.route import BrokerData, QueueData
     >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
-    >>> change = restarting(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None)
+    >>> change = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None)
     >>> mixed_stages(overlaps(change, [route], orderly=False), ("x", "y"), 1)
     (MixedStage(changed=1, next_id='y', several=1, none=1),)
 
@@ -225,7 +225,7 @@ def _pair_costs(kinds: Mapping[Handover, int], members: int, *, orderly: bool) -
     return PairCosts(constant, single, pair)
 
 
-def _by_assigning(rollout: Restarting, routes: Sequence[TopicRouteData], orderly: bool) -> Overlaps:
+def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], orderly: bool) -> Overlaps:
     """Ids that change put the members in another order at each stage, so each is assigned on its own."""
     queues = [(index, queue) for index, route in enumerate(routes) for queue in route.subscribe_queues()]
 

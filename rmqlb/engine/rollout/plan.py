@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.trials import simulate_group_trials
-from rmqlb.engine.rollout.candidates import Way, check_ways, least_overlaps, stages_of, ways_to_roll
+from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps, stages_of
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, overlaps, total_overlap
 from rmqlb.engine.rollout.ranking import ranked
-from rmqlb.engine.rollout.rollout_model import Restarting, badly_owned, events_of, restarting
+from rmqlb.engine.rollout.rollout_model import RolloutModel, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupTrials
@@ -76,27 +76,27 @@ def plan_rollout(
             "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
             hint="restart its members in any order",
         )
-    rollout = restarting(members, restart, to_strategy, becomes)
-    check_ways(rollout, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order)
+    rollout = rollout_model(members, restart, to_strategy, becomes)
+    check_candidates(rollout, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order)
     anyway = badly_owned(rollout, routes, orderly=scenario.orderly)
     known = None if to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
     least = {} if known is None else least_overlaps(rollout, known, at_once)
-    ways = ways_to_roll(
+    candidates = all_candidates(
         rollout, routes, known, least, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order
     )
     asked: list[RolloutChoice] = []
     compared: list[RolloutChoice] = []
-    for number, way in enumerate(ways):
+    for number, candidate in enumerate(candidates):
         found = simulate_group_trials(
             group,
             rollout.members,
             routes,
-            _scenario(rollout, scenario, way, down_us),
+            _scenario(rollout, scenario, candidate, down_us),
             trials,
             states=states,
-            progress=_told(progress, number * trials, len(ways) * trials),
+            progress=_told(progress, number * trials, len(candidates) * trials),
         )
-        (asked if way.asked else compared).append(_choice(way, down_us, found))
+        (asked if candidate.asked else compared).append(_choice(candidate, down_us, found))
     choices = ranked(asked)
     best = choices[0]
     stages = () if known is None else stages_of(known, best, down_us)
@@ -114,8 +114,10 @@ def plan_rollout(
     return replace(plan, findings=tuple(findings))
 
 
-def _scenario(rollout: Restarting, scenario: GroupScenario, way: Way, down_us: int) -> GroupScenario:
-    events = events_of(rollout, way.order, at_once=way.at_once, pause_us=way.pause_us, down_us=down_us)
+def _scenario(rollout: RolloutModel, scenario: GroupScenario, candidate: Candidate, down_us: int) -> GroupScenario:
+    events = events_of(
+        rollout, candidate.order, at_once=candidate.at_once, pause_us=candidate.pause_us, down_us=down_us
+    )
     return replace(scenario, events=events, until_us=None, all_new=False)
 
 
@@ -123,14 +125,14 @@ def _told(progress: Callable[[int, int], None] | None, before: int, total: int) 
     return None if progress is None else lambda done: progress(before + done, total)
 
 
-def _choice(way: Way, down_us: int, trials: GroupTrials) -> RolloutChoice:
-    back_us = (len(way.order) - 1) // way.at_once * way.pause_us + down_us
+def _choice(candidate: Candidate, down_us: int, trials: GroupTrials) -> RolloutChoice:
+    back_us = (len(candidate.order) - 1) // candidate.at_once * candidate.pause_us + down_us
     takes = max(back_us, int(trials.spreads["settled_us"].p95)) if trials.settled == trials.trials else None
     return RolloutChoice(
-        order=way.order,
-        order_name=way.name,
-        at_once=way.at_once,
-        pause_us=way.pause_us,
+        order=candidate.order,
+        order_name=candidate.name,
+        at_once=candidate.at_once,
+        pause_us=candidate.pause_us,
         down_us=down_us,
         takes_us=takes,
         trials=trials,

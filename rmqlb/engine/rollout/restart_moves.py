@@ -12,7 +12,7 @@ from functools import cache
 from itertools import combinations
 from math import comb
 
-from rmqlb.engine.rollout.rollout_model import Restarting, assigned, members_when
+from rmqlb.engine.rollout.rollout_model import RolloutModel, assigned, members_when
 from rmqlb.model.route import TopicRouteData
 
 EXACT_WORK = 60_000
@@ -22,7 +22,7 @@ _Owners = list[tuple[str, ...]]
 
 
 def fewest_moves(
-    rollout: Restarting, routes: Sequence[TopicRouteData], at_once: int
+    rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
 ) -> tuple[tuple[str, ...], int] | None:
     """The order in which queues change owners least often, and how often that is.
 
@@ -54,7 +54,7 @@ def fewest_moves(
 class Moves:
     """How often queues change owners, each list of members assigned once."""
 
-    def __init__(self, rollout: Restarting, routes: Sequence[TopicRouteData]) -> None:
+    def __init__(self, rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> None:
         @cache
         def owners(changed: frozenset[str], away: frozenset[str]) -> _Owners:
             assignments = assigned(routes, members_when(rollout, changed, away))

@@ -19,7 +19,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
 
 
-class Restarting(Struct, frozen=True):
+class RolloutModel(Struct, frozen=True):
     """What a rollout does to a group.
 
     Attributes:
@@ -42,9 +42,9 @@ class Restarting(Struct, frozen=True):
         return full_name(self.to_strategy, self.members.settings)
 
 
-def restarting(
+def rollout_model(
     members: Members, restart: Sequence[str] | None, to_strategy: str | None, becomes: Mapping[str, str] | None
-) -> Restarting:
+) -> RolloutModel:
     """The rollout, when it can be done.
 
     Args:
@@ -60,10 +60,10 @@ def restarting(
     _check_shared(chosen, Counter(members.client_ids))
     changes = {old: new for old, new in (becomes or {}).items() if new != old and old in chosen}
     _check_becomes(changes, becomes or {}, members)
-    return Restarting(_with_ids_to_come(members, changes), tuple(sort_client_ids(chosen)), changes, to_strategy)
+    return RolloutModel(_with_ids_to_come(members, changes), tuple(sort_client_ids(chosen)), changes, to_strategy)
 
 
-def members_when(rollout: Restarting, changed: Set[str], away: Set[str] = frozenset()) -> Members:
+def members_when(rollout: RolloutModel, changed: Set[str], away: Set[str] = frozenset()) -> Members:
     """The members while some are back already and others are away.
 
     Args:
@@ -102,7 +102,7 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
     return assignments
 
 
-def badly_owned(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderly: bool) -> int:
+def badly_owned(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> int:
     """Queues with two owners or none before a mere restart and after it: it is not the restart that does that.
 
     Args:
@@ -123,7 +123,7 @@ def badly_owned(rollout: Restarting, routes: Sequence[TopicRouteData], *, orderl
 
 
 def events_of(
-    rollout: Restarting, order: Sequence[str], *, at_once: int, pause_us: int, down_us: int
+    rollout: RolloutModel, order: Sequence[str], *, at_once: int, pause_us: int, down_us: int
 ) -> tuple[Event, ...]:
     """The restarts of the members in that order, from the start on; each comes back with the strategy it is to run.
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqlb.engine.consume.consumer_types import consumer_types
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, Seen
@@ -94,10 +94,10 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
         old.reads_from_us, old.to_us, old.persisted = -500, to_us, persisted
         new = Hold(queue, "c2", 230, lambda at_us: at_us // 50 * 50)
         new.reads_from_us = 230
-        record = Record(explain=False)
-        record.holds, record.there[queue] = [old, new], [(0, True)]
+        log = EventLog(explain=False)
+        log.holds, log.there[queue] = [old, new], [(0, True)]
         scenario = GroupScenario(latency_us=0, rates={queue: 1e6})
-        return [takeover.again for takeover in timelines(record, scenario, {}, 1000)[0].takeovers]
+        return [takeover.again for takeover in timelines(log, scenario, {}, 1000)[0].takeovers]
 
     assert again(180, 220, persisted=False) == [40]
     assert again(210, 220, persisted=True) == [10]

@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.clock import Clock, Process, Steps
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.errors import UsageError
@@ -209,10 +209,10 @@ def hold(client_id: str, from_us: int, to_us: int | None, *freezes: tuple[int, i
 
 
 def again(*holds: Hold) -> list[int | None]:
-    record = Record(explain=False)
-    record.holds = list(holds)
-    record.there[QUEUE] = [(0, True)]
-    (found,) = timelines(record, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, 1000)
+    log = EventLog(explain=False)
+    log.holds = list(holds)
+    log.there[QUEUE] = [(0, True)]
+    (found,) = timelines(log, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, 1000)
     return [takeover.again for takeover in found.takeovers]
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.model.group_report import GroupFigures, QueueTimeline
@@ -192,11 +192,11 @@ def test_trials_have_the_same_figures() -> None:
 def read(
     *holds: Hold, served: tuple[tuple[int, bool], ...] = (), there: tuple[tuple[int, bool], ...] = ((0, True),)
 ) -> QueueTimeline:
-    record = Record(explain=False)
-    record.holds = list(holds)
-    record.there[QUEUE] = list(there)
-    record.served[QUEUE] = list(served)
-    return timelines(record, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, 1000)[0]
+    log = EventLog(explain=False)
+    log.holds = list(holds)
+    log.there[QUEUE] = list(there)
+    log.served[QUEUE] = list(served)
+    return timelines(log, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, 1000)[0]
 
 
 def hold(
@@ -253,6 +253,6 @@ def test_a_queue_that_is_removed_ends_its_wait() -> None:
 def test_the_figures_are_sums_and_maxima(settled: bool) -> None:
     one = read(hold("c1", -5, pauses=((200, 420),)), served=((200, False), (400, True)))
     other = read(hold("c1", -5, pauses=((700, None),)), served=((700, False),))
-    f = figures([one, other], Record(explain=False), 0, settled=settled)
+    f = figures([one, other], EventLog(explain=False), 0, settled=settled)
     assert (f.longest_outage_us, f.total_outage_us) == (300, 520)
     assert (f.queues_outage, f.queues_outage_at_end, f.queues_unread_at_end) == (2, 1, 1)

@@ -52,14 +52,14 @@ class Ran:
 
     def all_of_it(self) -> tuple[object, ...]:
         """Owners, times, rebalances, what brokers heard when, and every member's next random number."""
-        record = self.env.record
+        log = self.env.log
         drawn = [client.draws.below(1 << 40) for client in self._population.clients]
         heard = [
             (broker.name, [(channel.client_id, broker.last_beat_us(channel)) for channel in broker.channels])
             for broker in self.env.brokers()
         ]
-        lines: tuple[QueueTimeline, ...] = timelines(record, self._scenario, {}, self._end_us)
-        return lines, record.rebalances, record.steps, heard, drawn
+        lines: tuple[QueueTimeline, ...] = timelines(log, self._scenario, {}, self._end_us)
+        return lines, log.rebalances, log.steps, heard, drawn
 
 
 def both(

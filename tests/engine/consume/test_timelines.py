@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.event_log import Hold, Record
+from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.model.group_report import Interval, OwnerState, QueueTimeline
 from rmqlb.model.group_scenario import GroupScenario
@@ -31,11 +31,11 @@ def read(
     latency_us: int = 0,
     broadcasting: bool = False,
 ) -> QueueTimeline:
-    record = Record(explain=False)
-    record.holds = list(holds)
-    record.there[QUEUE] = list(there)
+    log = EventLog(explain=False)
+    log.holds = list(holds)
+    log.there[QUEUE] = list(there)
     lines = timelines(
-        record, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}, broadcasting=broadcasting), {}, end_us
+        log, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}, broadcasting=broadcasting), {}, end_us
     )
     assert len(lines) == 1
     return lines[0]
@@ -131,8 +131,8 @@ def test_stretches_are_counted_over_changing_owners() -> None:
     """Three owners, then two, then one: one stretch with several."""
     line = read(hold("c1", -500, 300), hold("c2", 200, 400), hold("c3", 250, None))
     assert (line.several_us, line.longest_several_us) == (200, 200)
-    record = Record(explain=False)
-    assert figures([line], record, 0, settled=True).queues_several == 1
+    log = EventLog(explain=False)
+    assert figures([line], log, 0, settled=True).queues_several == 1
 
 
 def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
@@ -146,22 +146,22 @@ def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() ->
         QueueTimeline(QUEUE, interval("outage"), (), 0, 0, 8, 8, 90, 0, 120, 100, unread_at_end=True),
         QueueTimeline(QUEUE, interval("one"), (), 1, 1, 0, 0, 2, 0, 30, 25),
     ]
-    found = figures(lines, Record(explain=False), 0, settled=True)
+    found = figures(lines, EventLog(explain=False), 0, settled=True)
     assert (found.queues_none, found.longest_none_us, found.none_us) == (3, 40, 71)
     assert (found.queues_several, found.longest_several_us, found.several_us) == (3, 60, 87)
     assert (found.queues_outage, found.longest_outage_us, found.total_outage_us) == (2, 100, 150)
     assert (found.queues_none_at_end, found.queues_several_at_end, found.queues_outage_at_end) == (1, 2, 1)
     assert (found.unread_us, found.queues_unread_at_end, found.again) == (90, 2, 7)
-    assert figures(lines, Record(explain=False), 0, settled=True, broadcasting=True).queues_several_at_end == 0
+    assert figures(lines, EventLog(explain=False), 0, settled=True, broadcasting=True).queues_several_at_end == 0
     unknown = [*lines, replace(lines[0], again=None)]
-    assert figures(unknown, Record(explain=False), 0, settled=True).again is None
-    none = figures([], Record(explain=False), 0, settled=True)
+    assert figures(unknown, EventLog(explain=False), 0, settled=True).again is None
+    none = figures([], EventLog(explain=False), 0, settled=True)
     assert (none.longest_none_us, none.longest_several_us, none.longest_outage_us, none.unread_us) == (0, 0, 0, 0)
 
 
 def test_a_group_that_did_not_settle_has_no_time_for_it() -> None:
-    record = Record(explain=False)
-    record.last_change_us = 500
-    assert figures([], record, 200, settled=True).settled_us == 300
-    assert figures([], record, 200, settled=False).settled_us is None
-    assert figures([], record, 700, settled=True).settled_us == 0
+    log = EventLog(explain=False)
+    log.last_change_us = 500
+    assert figures([], log, 200, settled=True).settled_us == 300
+    assert figures([], log, 200, settled=False).settled_us is None
+    assert figures([], log, 700, settled=True).settled_us == 0

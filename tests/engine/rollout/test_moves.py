@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
-from rmqlb.engine.rollout.rollout_model import Restarting, restarting
+from rmqlb.engine.rollout.rollout_model import RolloutModel, rollout_model
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 
 
-def moves_of(rollout: Restarting, routes: Sequence[TopicRouteData], order: Sequence[str], at_once: int) -> int:
+def moves_of(rollout: RolloutModel, routes: Sequence[TopicRouteData], order: Sequence[str], at_once: int) -> int:
     """How often queues change owners in all when the members restart in this order."""
     moves = Moves(rollout, routes)
     batches = [order[start : start + at_once] for start in range(0, len(order), at_once)]
@@ -27,7 +27,7 @@ def test_no_order_moves_fewer_queues(members: int, at_once: int, queues: int, da
     ids = tuple("abcde"[:members])
     becomes = {i: f"{data.draw(st.sampled_from('ace'))}{i}" for i in ids if data.draw(st.booleans())}
     strategy = data.draw(st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]))
-    rollout, routes = restarting(Members(ids, strategy), None, None, becomes), [route(a=queues)]
+    rollout, routes = rollout_model(Members(ids, strategy), None, None, becomes), [route(a=queues)]
     found = fewest_moves(rollout, routes, at_once)
     assert found is not None
     order, moves = found
@@ -36,18 +36,18 @@ def test_no_order_moves_fewer_queues(members: int, at_once: int, queues: int, da
 
 
 def test_a_member_that_is_away_moves_its_queues_and_those_behind_it_there_and_back() -> None:
-    rollout = restarting(Members(("a", "b"), "AVG"), None, None, None)
+    rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, None)
     assert moves_of(rollout, [route(a=4)], ["a", "b"], 1) == 2 * 2 + 2 * 2
     assert moves_of(rollout, [route(a=4)], ["a", "b"], 2) == 2 * 4
 
 
 def test_without_new_ids_every_order_moves_as_many() -> None:
-    rollout = restarting(Members(("a", "b", "c"), "AVG"), None, None, None)
+    rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, None, None)
     assert len({moves_of(rollout, [route(a=7)], order, 1) for order in permutations("abc")}) == 1
 
 
 def test_members_whose_new_ids_stand_elsewhere_make_the_order_matter() -> None:
-    rollout, routes = restarting(Members(("a", "b", "c"), "AVG"), None, None, {"a": "x"}), [route(a=6)]
+    rollout, routes = rollout_model(Members(("a", "b", "c"), "AVG"), None, None, {"a": "x"}), [route(a=6)]
     moves = {order: moves_of(rollout, routes, order, 1) for order in permutations("abc")}
     assert len(set(moves.values())) > 1
     found = fewest_moves(rollout, routes, 1)
@@ -56,5 +56,5 @@ def test_members_whose_new_ids_stand_elsewhere_make_the_order_matter() -> None:
 
 
 def test_too_many_orders_are_not_searched() -> None:
-    rollout = restarting(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
+    rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
     assert fewest_moves(rollout, [route(a=16)], 1) is None

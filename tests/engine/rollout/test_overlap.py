@@ -19,7 +19,7 @@ from rmqlb.engine.rollout.overlap import (
     overlaps,
     total_overlap,
 )
-from rmqlb.engine.rollout.rollout_model import Restarting, members_when, restarting
+from rmqlb.engine.rollout.rollout_model import RolloutModel, members_when, rollout_model
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 
@@ -27,7 +27,7 @@ AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")
 
 
 @st.composite
-def changes(draw: st.DrawFn, most: int = 6, *, new_ids: bool = False) -> tuple[Restarting, list[TopicRouteData]]:
+def changes(draw: st.DrawFn, most: int = 6, *, new_ids: bool = False) -> tuple[RolloutModel, list[TopicRouteData]]:
     """A change of strategy of some members, on one or two topics; an id that is not restarted may be shared."""
     ids = draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=most, unique=True))
     routes = [
@@ -43,10 +43,10 @@ def changes(draw: st.DrawFn, most: int = 6, *, new_ids: bool = False) -> tuple[R
     subscribed = {i: {"T"} for i in ids if not draw(st.integers(0, 5))}
     members = Members((*ids, *shared), before, Settings(config=config, hosts=hosts), subscribed=subscribed)
     becomes = {i: f"{draw(st.sampled_from('ax'))}{i}" for i in restarted if draw(st.booleans())} if new_ids else {}
-    return restarting(members, restarted, after, becomes), routes
+    return rollout_model(members, restarted, after, becomes), routes
 
 
-def at_rest(rollout: Restarting, routes: list[TopicRouteData], changed: int, *, orderly: bool) -> tuple[int, int]:
+def at_rest(rollout: RolloutModel, routes: list[TopicRouteData], changed: int, *, orderly: bool) -> tuple[int, int]:
     """Queues with several owners and with none, as each member allocates by itself."""
     names = {name for index, name in enumerate(rollout.client_ids) if changed >> index & 1}
     members = members_when(rollout, names)
@@ -65,7 +65,7 @@ def test_each_stage_is_what_its_members_allocate(new_ids: bool | None, data: st.
 
 
 @given(changes(), st.booleans())
-def test_pairs_cost_what_their_stages_count(change: tuple[Restarting, list[TopicRouteData]], orderly: bool) -> None:
+def test_pairs_cost_what_their_stages_count(change: tuple[RolloutModel, list[TopicRouteData]], orderly: bool) -> None:
     known = overlaps(*change, orderly=orderly)
     if known.pairs is not None:
         counted = [known.counts(changed).overlap for changed in range(1 << len(known.client_ids))]
@@ -86,7 +86,7 @@ def test_no_order_has_less_overlap_than_the_least(orderly: bool, at_once: int, d
 
 
 @given(changes(most=7))
-def test_the_least_is_the_least_of_all_orders_of_seven(change: tuple[Restarting, list[TopicRouteData]]) -> None:
+def test_the_least_is_the_least_of_all_orders_of_seven(change: tuple[RolloutModel, list[TopicRouteData]]) -> None:
     known = overlaps(*change, orderly=False)
     if known.pairs is None:
         return
@@ -100,8 +100,8 @@ def test_the_least_is_the_least_of_all_orders_of_seven(change: tuple[Restarting,
     assert least.total == brute
 
 
-def circle(client_ids: str, **brokers: int) -> tuple[Restarting, list[TopicRouteData]]:
-    return restarting(Members(tuple(client_ids.split()), "AVG"), None, "AVG_BY_CIRCLE", None), [
+def circle(client_ids: str, **brokers: int) -> tuple[RolloutModel, list[TopicRouteData]]:
+    return rollout_model(Members(tuple(client_ids.split()), "AVG"), None, "AVG_BY_CIRCLE", None), [
         route("T", 6, True, **brokers)
     ]
 
@@ -115,7 +115,7 @@ def test_two_members_that_swap_one_queue_have_one_stage_with_two_owners_and_none
 
 def test_a_queue_that_goes_over_has_two_owners_when_its_new_owner_comes_first_and_none_when_its_old_one_does() -> None:
     config = {"x": [], "y": [MessageQueue("T", "a", 0)]}
-    rollout = restarting(Members(("x", "y"), "AVG", Settings(config=config)), None, "CONFIG", None)
+    rollout = rollout_model(Members(("x", "y"), "AVG", Settings(config=config)), None, "CONFIG", None)
     known = overlaps(rollout, [route(a=1)], orderly=False)
     assert [(s.several, s.none) for s in mixed_stages(known, ("y", "x"), 1)] == [(1, 0)]
     assert [(s.several, s.none) for s in mixed_stages(known, ("x", "y"), 1)] == [(0, 1)]
@@ -123,7 +123,7 @@ def test_a_queue_that_goes_over_has_two_owners_when_its_new_owner_comes_first_an
 
 def test_locks_let_an_orderly_group_change_without_overlap_when_new_owners_come_first() -> None:
     config = {"x": [], "y": [MessageQueue("T", "a", 0)], "z": [MessageQueue("T", "a", 1), MessageQueue("T", "a", 2)]}
-    rollout = restarting(Members(("x", "y", "z"), "AVG", Settings(config=config)), None, "CONFIG", None)
+    rollout = rollout_model(Members(("x", "y", "z"), "AVG", Settings(config=config)), None, "CONFIG", None)
     known = overlaps(rollout, [route(a=3)], orderly=True)
     least = least_overlap(known, 1)
     assert least is not None
@@ -140,10 +140,10 @@ def test_members_that_change_together_have_no_stage_between_them() -> None:
 
 def test_queues_that_nobody_restarted_gains_or_loses_count_in_each_stage_but_are_not_added() -> None:
     members = Members(("a", "a", "b", "c"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"})
-    rollout = restarting(members, ["b"], "AVG", None)
+    rollout = rollout_model(members, ["b"], "AVG", None)
     known = overlaps(rollout, [route(a=4)], orderly=False)
     assert known.anyway == 1  # the block of a's second process, whoever b is
-    rollout = restarting(
+    rollout = rollout_model(
         Members(("a", "a", "b", "c"), "AVG", Settings(hosts=frozenset("abc"))), ["b", "c"], "PIN", None
     )
     known = overlaps(rollout, [route(a=4)], orderly=False)
@@ -167,7 +167,7 @@ def test_the_least_is_known_without_a_search_when_it_meets_its_bound() -> None:
     queues = [MessageQueue("T", "a", i) for i in range(30)]
     config = {name: [queue] for name, queue in zip(ids, queues, strict=True)}
     config["c03"], config["c20"] = config["c20"], config["c03"]
-    rollout = restarting(Members(tuple(ids), "AVG", Settings(config=config)), None, "CONFIG", None)
+    rollout = rollout_model(Members(tuple(ids), "AVG", Settings(config=config)), None, "CONFIG", None)
     least = least_overlap(overlaps(rollout, [route(a=30)], orderly=False), 1)
     assert least is not None
     assert (least.total, least.is_least) == (2, True)
@@ -177,18 +177,18 @@ def test_too_many_orders_with_nothing_to_search_them_by_give_none() -> None:
     """Ids that change make each stage an assignment of its own."""
     small, large = (Members(tuple(f"c{i:02}" for i in range(number)), "AVG") for number in (3, 15))
     for members, found in ((small, True), (large, False)):
-        rollout = restarting(members, None, "AVG_BY_CIRCLE", {"c01": "z"})
+        rollout = rollout_model(members, None, "AVG_BY_CIRCLE", {"c01": "z"})
         assert (least_overlap(overlaps(rollout, [route(a=40)], orderly=False), 1) is not None) is found
 
 
 def test_a_strategy_that_throws_for_one_member_cannot_be_planned() -> None:
     settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"near": "z", "far": "y"})
-    rollout = restarting(Members(("near", "far"), "AVG", settings), None, "MACHINE_ROOM_NEARBY", None)
+    rollout = rollout_model(Members(("near", "far"), "AVG", settings), None, "MACHINE_ROOM_NEARBY", None)
     with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near throws"):
         overlaps(rollout, [route(a=1)], orderly=False)
 
 
 def test_a_strategy_that_throws_for_all_cannot_be_planned() -> None:
-    rollout = restarting(Members(("x", "y"), "AVG", Settings(broker_zones={})), None, "MACHINE_ROOM_NEARBY", None)
+    rollout = rollout_model(Members(("x", "y"), "AVG", Settings(broker_zones={})), None, "MACHINE_ROOM_NEARBY", None)
     with pytest.raises(AllocationError, match="Machine room is null"):
         overlaps(rollout, [route(a=1)], orderly=False)

@@ -14,7 +14,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_us, ranked
-from rmqlb.engine.rollout.rollout_model import events_of, restarting
+from rmqlb.engine.rollout.rollout_model import events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_report import FigureSpread, GroupTrials
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
@@ -123,14 +123,14 @@ def test_ids_that_change_are_joined_under_their_new_names_and_an_order_with_fewe
 
 def test_a_restarted_member_keeps_its_own_strategy_and_topics_under_its_new_id() -> None:
     members = Members(("a", "b"), "AVG", strategy_of={"a": "AVG_BY_CIRCLE"}, subscribed={"a": {"T"}})
-    rollout = restarting(members, None, None, {"a": "x"})
+    rollout = rollout_model(members, None, None, {"a": "x"})
     assert rollout.members.strategy_of["x"] == "AVG_BY_CIRCLE"
     assert rollout.members.subscribed["x"] == {"T"}
     assert rollout.members.client_ids == ("a", "b")
 
 
 def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
-    rollout = restarting(Members(("a", "b", "c"), "AVG"), None, "AVG_BY_CIRCLE", {"b": "x"})
+    rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, "AVG_BY_CIRCLE", {"b": "x"})
     events = events_of(rollout, ["c", "b", "a"], at_once=2, pause_us=60, down_us=15)
     assert [(e.at_us, e.kind, e.subject, e.strategy) for e in events] == [
         (0, "leave", "c", None),
@@ -372,7 +372,7 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
 @pytest.mark.parametrize(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
 def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, unsettled: int) -> None:
     plan = replace(rolled("a b"), choices=(choice("a", settled=settled), choice("b", settled=0)))
-    rollout = restarting(Members(("a", "b"), "AVG"), None, None, None)
+    rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, None)
     (finding,) = rollout_findings(plan, rollout, GroupScenario(), None, None, 0)
     assert (finding.code, finding.message) == (
         "not-settled",
