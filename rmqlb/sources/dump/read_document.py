@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -36,37 +35,20 @@ class Document:
     """What a document says.
 
     Attributes:
+        kind: `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say.
         snapshot: all of it.
         snapshots: how many whole snapshots it holds.
+        cluster: the names of the RocketMQ clusters that its brokers are in, sorted; None when none is named.
+        taken_at: of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells.
         pieces: its routes and answers, for `merge`; None when it is one snapshot in strict JSON.
     """
 
+    kind: Literal["snapshot", "pieces"]
     snapshot: ClusterSnapshot
-    snapshots: int = 1
-    pieces: Pieces | None = None
-
-    @property
-    def kind(self) -> str:
-        """`snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say."""
-        return "snapshot" if self.snapshots else "pieces"
-
-    @property
-    def cluster(self) -> str | None:
-        """The names of the RocketMQ clusters that its brokers are in, sorted; None when none is named."""
-        routes = (sighting.route for sighting in self.snapshot.routes.values())
-        return ",".join(sorted({broker.cluster for route in routes for broker in route.broker_datas} - {""})) or None
-
-    @cached_property
-    def taken_at(self) -> datetime | None:
-        """When a snapshot was taken, UTC: as it says, else when the last of its parts was seen; None of pieces."""
-        if not self.snapshots:
-            return None
-        if self.snapshot.taken_at is not None:
-            return _utc(self.snapshot.taken_at)
-        seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]
-        for group in self.snapshot.groups.values():
-            seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
-        return max((_utc(at) for at in seen if at is not None), default=None)
+    snapshots: int
+    cluster: str | None
+    taken_at: datetime | None
+    pieces: Pieces | None
 
 
 def read_document(
@@ -99,15 +81,14 @@ def read_document(
     require_few_values(body, where, limit)
     heading = snapshot_file.heading(body)
     if heading is not None:
-        return Document(snapshot_file.read_body(body, heading, where, wanted))
+        return _document(snapshot_file.read_body(body, heading, where, wanted))
     # What may be anything is built whole, keys and all, and takes twice the memory of a snapshot.
     if len(body) > limit // 2:
         raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
     require_few_values(body, where, limit // 2)
     from rmqlb.sources.dump.recognise import read_pieces
 
-    pieces = read_pieces(body, where, wanted, topic, group)
-    return Document(pieces.snapshot(), len(pieces.snapshots), pieces)
+    return _of_pieces(read_pieces(body, where, wanted, topic, group))
 
 
 def merge(documents: Iterable[Document], where: str) -> Document:
@@ -118,7 +99,7 @@ def merge(documents: Iterable[Document], where: str) -> Document:
     for document in documents:
         if document.pieces is not None:
             whole.merge(document.pieces)
-    return Document(whole.snapshot(), len(whole.snapshots), whole)
+    return _of_pieces(whole)
 
 
 def split_documents(content: bytes, where: str) -> list[bytes]:
@@ -138,6 +119,27 @@ def split_documents(content: bytes, where: str) -> list[bytes]:
         if any(_is_whole(line) or line[:1] in _OPENS for line in lines):
             return list(_documents(lines))
     return [body.strip()]
+
+
+def _of_pieces(pieces: Pieces) -> Document:
+    return _document(pieces.snapshot(), len(pieces.snapshots), pieces)
+
+
+def _document(snapshot: ClusterSnapshot, snapshots: int = 1, pieces: Pieces | None = None) -> Document:
+    routes = (sighting.route for sighting in snapshot.routes.values())
+    clusters = {broker.cluster for route in routes for broker in route.broker_datas} - {""}
+    taken_at = _taken_at(snapshot) if snapshots else None
+    kind: Literal["snapshot", "pieces"] = "snapshot" if snapshots else "pieces"
+    return Document(kind, snapshot, snapshots, ",".join(sorted(clusters)) or None, taken_at, pieces)
+
+
+def _taken_at(snapshot: ClusterSnapshot) -> datetime | None:
+    if snapshot.taken_at is not None:
+        return _utc(snapshot.taken_at)
+    seen = [sighting.seen.at for sighting in snapshot.routes.values()]
+    for group in snapshot.groups.values():
+        seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
+    return max((_utc(at) for at in seen if at is not None), default=None)
 
 
 def _utc(at: datetime) -> datetime:
