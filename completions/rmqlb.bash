@@ -181,7 +181,7 @@ _rmqlb_at_simulate_send() {
         --selector) _rmqlb_beginnings hash random machine-room 'expr:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
-        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts extra-attempts failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'avoided-ms[' 'isolations['; return ;;
+        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
 }

@@ -391,7 +391,7 @@ complete -c rmqlb -n '__rmqlb_at simulate-send' -l compare -d 'Latency fault off
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l compare-clients -d 'Every stretch of client versions'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l trials -r -f -d 'Run N times with other random parts; confidence intervals'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l precision -r -f -d 'Stop the trials when each interval is ±P: 0.1%'
-complete -c rmqlb -n '__rmqlb_at simulate-send' -l fail-on -r -f -a 'lost stored not-store-ok duplicated retried attempts failed-attempts extra-attempts failing-ms longest-send-ms \'share[\' \'picks[\' \'failed[\' \'avoided-ms[\' \'isolations[\'' -d 'Exit 3 when it is met: \'lost>0\', \'share[broker-a]>60%\'; repeatable'
+complete -c rmqlb -n '__rmqlb_at simulate-send' -l fail-on -r -f -a 'lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms \'share[\' \'picks[\' \'failed[\' \'isolated-ms[\' \'isolations[\'' -d 'Exit 3 when it is met: \'lost>0\', \'share[broker-a]>60%\'; repeatable'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at check' -s s -l source -r -F -d 'rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin'
 complete -c rmqlb -n '__rmqlb_at check' -l context -r -f -a '(__rmqlb_contexts)' -d 'The context whose source is read, instead of the active one; see rmqlb context'

@@ -38,7 +38,7 @@ from rmqlb.views.group import data as group_data
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.plan import data as plan_data
 from rmqlb.views.report import FORMATS, Report
-from rmqlb.views.send import data as send_data
+from rmqlb.views.send.result import send_result
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
 from tests.support.any_value import any_of
@@ -198,9 +198,9 @@ def test_any_owners_fit(report: OwnersReport) -> None:
 def test_any_simulation_of_sends_fits(
     report: SendReport, trials: TrialsReport, keys: KeySpread, tried: TriedCondition
 ) -> None:
-    data = send_data.send_data(report, (report, report), (report,), trials, (tried,), keys)
+    data = send_result(report, (report, report), (report,), trials, (tried,), keys)
     must_print("rmqlb/send", data, "simulate-send")
-    must_print("rmqlb/send", send_data.send_data(report, (report,), (), None, (), None), "simulate-send")
+    must_print("rmqlb/send", send_result(report, (report,), (), None, (), None), "simulate-send")
 
 
 @FEW

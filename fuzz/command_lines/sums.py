@@ -185,8 +185,8 @@ def send_adds_up(data: Json) -> Iterator[str]:
     if stored:
         yield from differ("shares", 1.0, sum(each["share"] for each in data["brokers"]))
     for each in data["brokers"]:
-        if each["avoidedMs"] > totals["lastedMs"] + 0.001:
-            yield f"{each['brokerName']} is avoided for {each['avoidedMs']} of {totals['lastedMs']} ms"
+        if each["isolatedMs"] > totals["lastedMs"] + 0.001:
+            yield f"{each['brokerName']} is isolated for {each['isolatedMs']} of {totals['lastedMs']} ms"
     yield from _slices_add_up(data)
     yield from _attempts_add_up(data)
 
@@ -197,8 +197,8 @@ def _slices_add_up(data: Json) -> Iterator[str]:
         yield from differ("slices go on", following["fromMs"], one["toMs"])
     for one in slices:
         for broker in one["brokers"]:
-            if broker["avoidedMs"] > one["toMs"] - one["fromMs"] + 0.001:
-                yield f"a slice from {one['fromMs']} to {one['toMs']} ms has {broker['avoidedMs']} ms avoided"
+            if broker["isolatedMs"] > one["toMs"] - one["fromMs"] + 0.001:
+                yield f"a slice from {one['fromMs']} to {one['toMs']} ms has {broker['isolatedMs']} ms isolated"
     if slices:
         yield from differ("lost by slices", data["totals"]["lost"], sum(one["lost"] for one in slices))
         told = sum(broker["attempts"] for one in slices for broker in one["brokers"])

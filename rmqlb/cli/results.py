@@ -8,6 +8,7 @@ from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.json_schema import Result
 from rmqlb.views.route_view import Routes
 from rmqlb.views.row_changes import ChangeLine
+from rmqlb.views.send.result import SendResult
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
 from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
@@ -16,7 +17,6 @@ from rmqlb.views.shapes.owners import OwnersData, OwnersOfGroupsData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
 from rmqlb.views.shapes.plan import PlanData, PlansData
 from rmqlb.views.shapes.rollout import RolloutData
-from rmqlb.views.shapes.send import SendData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
@@ -46,7 +46,7 @@ RESULTS = (
     ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupData),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
-    Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendData),
+    Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
     Result(
         "rmqlb/lost-message",

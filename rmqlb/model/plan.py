@@ -353,14 +353,14 @@ class OwnersReport(Struct, frozen=True):
 
 
 class TriedCondition(Struct, frozen=True):
-    """One `--fail-on` condition and what it found.
+    """A `--fail-on` condition.
 
     Attributes:
         text: as typed.
-        value: the figure it looked at; None when unknown, or met because it has no end.
-        met: the condition that the user asked to be told about is there; None when the figure is unknown.
+        value: the figure that it looked at; null when it is unknown, or without end.
+        met: it is met; null when the figure is unknown.
     """
 
-    text: str
+    text: str = field(name="condition")
     value: float | None
     met: bool | None

@@ -1,18 +1,22 @@
 """What came of simulated sends.
 
-Rule of this file: times are milliseconds (`_ms`), for reading, where they are not said to be microseconds (`_us`).
-Message, attempt and thread numbers start at 1.
+Rules of this file:
+- Times are milliseconds, from the start of the simulation where they are moments. Message, attempt and thread numbers
+  start at 1.
+- A Struct that has more than the JSON, for Python alone, inherits from the one that is the JSON's shape.
+- What ends a Struct as `name = property(…)` is the former name of a field, for those who use it from Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import Failure, SendScenario
+from rmqlb.model.send_scenario import Failure, ReactionKind, SendScenario
 
 
 class Attempt(Struct, frozen=True, rename="camel"):
@@ -76,53 +80,76 @@ class LostMessage(Struct, frozen=True, rename="camel"):
     exception: MessageException | None
 
 
-class ExceptionTally(Struct, frozen=True):
+class ExceptionKind(Struct, frozen=True, rename="camel"):
     """Messages that ended with exceptions of one kind: of one class, code and cause, after the same brokers.
 
     Attributes:
         messages: how many.
-        brokers_sent: the brokers of their attempts, in order; None for all kinds together that came after the first
-            hundred.
-        first: the first of the messages.
-        exception: its exception; the other ones' texts may name other times.
+        exception_class: simple name of the class that the application gets, thrown or in its callback.
+        response_code: of an MQClientException or MQBrokerException; null of other classes.
+        cause: simple name of the class of its cause; null without.
+        brokers_sent: the brokers of the attempts, in order; null for all kinds together after the first hundred.
+        first_message: number of the first of these messages.
+        text: that message's text; other ones may name other times; null where it holds what only a broker knows.
     """
 
     messages: int
+    exception_class: str
+    response_code: int | None
+    cause: str | None
     brokers_sent: tuple[str, ...] | None
+    first_message: int
+    text: str | None
+
+
+class ExceptionTally(ExceptionKind, frozen=True, kw_only=True):
+    """Such messages, with the first of them."""
+
     first: LostMessage
     exception: MessageException
 
 
-class QueueTally(Struct, frozen=True):
+class QueueCounts(Struct, frozen=True, rename="camel"):
     """What one queue saw.
 
     Attributes:
-        queue: which.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
         picks: how often the producer chose it.
-        attempts: picks that led to a request; a pick after the deadline does not.
+        attempts: picks that led to a request; one after the deadline does not.
         failed: attempts that failed.
-        stored: messages that were stored, SEND_OK or with a lesser status.
+        stored: messages stored, with whatever status; one that a retry stored again counts twice.
+        share: of all stored messages; null when none was.
     """
 
-    queue: MessageQueue
+    broker_name: str
+    queue_id: int
     picks: int
     attempts: int
     failed: int
     stored: int
+    share: float | None
 
 
-class BrokerTally(Struct, frozen=True):
+class QueueTally(QueueCounts, frozen=True, kw_only=True):
+    """What one queue saw, and which it is."""
+
+    queue: MessageQueue
+
+
+class BrokerTally(Struct, frozen=True, rename="camel"):
     """What one broker saw.
 
     Attributes:
-        broker_name: which.
+        broker_name: its name.
         queues: how many of its queues the producer saw at the start.
-        picks: as for queues.
-        attempts: likewise.
-        failed: likewise.
-        stored: likewise.
-        avoided_ms: how long it was isolated or not in the producer's list.
+        picks: how often the producer chose it.
+        attempts: picks that led to a request; one after the deadline does not.
+        failed: attempts that failed.
+        stored: messages stored, with whatever status; one that a retry stored again counts twice.
+        share: of all stored messages; null when none was.
         isolations: how often a slow or failed attempt isolated it.
+        isolated_ms: for how long it was isolated or not in the producer's list.
     """
 
     broker_name: str
@@ -131,71 +158,114 @@ class BrokerTally(Struct, frozen=True):
     attempts: int
     failed: int
     stored: int
-    avoided_ms: float
+    share: float | None
     isolations: int
+    isolated_ms: float
+
+    avoided_ms = property(attrgetter("isolated_ms"))
 
 
-class FailureReport(Struct, frozen=True):
-    """How the producer took one failure.
+class FailureTaken(Struct, frozen=True, rename="camel"):
+    """A failure, and how the producer took it; times count from the start, in milliseconds.
 
     Attributes:
-        failure: which.
-        began_ms: when it began; None when no message came to it.
-        ended_ms: when it ended; None when the simulation ended before.
-        failed: attempts that failed at the broker while it lasted.
+        broker_name: who failed.
+        kind: refused, timeout, slow, read-only, status or code.
+        name: RocketMQ's name of a store status or code, otherwise the kind.
+        code: the response code, where it is one.
+        nameserver_notices_ms: after which the NameServer drops the broker; null when it never does.
+        began_ms: when it began; null when the simulation did not come to it.
+        ended_ms: when it ended; null when it did not.
+        failed: attempts that failed by it while it lasted.
         first_failed_ms: when the first of them began.
-        avoided_ms: when the broker was first isolated or gone from the list after the failure began.
-        avoided_by: `isolation` or `route`.
-        used_again_ms: when the first attempt after its end succeeded.
+        isolated_ms: when the broker was first isolated or gone from the producer's list.
+        isolated_after_ms: how long after the begin that was.
+        isolated_by: isolation or route.
+        used_again_ms: when the first attempt after the end succeeded.
+        used_again_after_ms: how long after the end that was.
     """
 
+    broker_name: str
+    kind: ReactionKind
+    name: str
+    code: int | None
+    nameserver_notices_ms: float | None
+    began_ms: float | None
+    ended_ms: float | None
+    failed: int
+    first_failed_ms: float | None
+    isolated_ms: float | None
+    isolated_after_ms: float | None
+    isolated_by: str | None
+    used_again_ms: float | None
+    used_again_after_ms: float | None
+
+    avoided_ms = property(attrgetter("isolated_ms"))
+    avoided_by = property(attrgetter("isolated_by"))
+
+
+class FailureReport(FailureTaken, frozen=True, kw_only=True):
+    """How the producer took a failure, and what was asked."""
+
     failure: Failure
-    began_ms: float | None = None
-    ended_ms: float | None = None
-    failed: int = 0
-    first_failed_ms: float | None = None
-    avoided_ms: float | None = None
-    avoided_by: str | None = None
-    used_again_ms: float | None = None
 
 
-class Slice(Struct, frozen=True):
-    """A stretch of the simulated time.
+class BrokerSlice(Struct, frozen=True, rename="camel"):
+    """What a broker saw in a slice of time.
 
     Attributes:
-        from_ms: its start.
-        to_ms: its end.
-        attempts: broker name → attempts that began in it.
-        failed: broker name → attempts that failed in it.
-        avoided_ms: broker name → how much of it the broker was avoided.
+        broker_name: its name.
+        attempts: requests that began in it.
+        failed: attempts that failed in it.
+        isolated_ms: for how long it was isolated or not in the producer's list.
+    """
+
+    broker_name: str
+    attempts: int
+    failed: int
+    isolated_ms: float
+
+
+class Slice(Struct, frozen=True, rename="camel"):
+    """A slice of the simulated time.
+
+    Attributes:
+        from_ms: its begin, in milliseconds from the start.
+        to_ms: its end, which belongs to the next one.
         lost: messages lost in it.
+        brokers: broker by broker.
     """
 
     from_ms: float
     to_ms: float
-    attempts: Mapping[str, int]
-    failed: Mapping[str, int]
-    avoided_ms: Mapping[str, float]
     lost: int
+    brokers: tuple[BrokerSlice, ...]
+
+    attempts = property(lambda self: {each.broker_name: each.attempts for each in self.brokers})
+    failed = property(lambda self: {each.broker_name: each.failed for each in self.brokers})
+    avoided_ms = property(lambda self: {each.broker_name: each.isolated_ms for each in self.brokers})
 
 
-class SendTotals(Struct, frozen=True):
-    """All messages together.
+class SendTotals(Struct, frozen=True, rename="camel"):
+    """The simulation in numbers.
 
     Attributes:
-        messages: how many were sent.
-        stored: stored, with whatever status.
+        messages: that were sent.
+        stored: with whatever status.
         not_store_ok: of these, with another status than SEND_OK.
         duplicated: of these, stored more than once by retries, as far as the producer knows.
         lost: not stored after all attempts, as far as the producer knows.
-        lost_by: reason → messages.
+        lost_by: reason → messages lost by it.
+        retried: messages that needed more than one attempt.
         attempts: requests.
         failed_attempts: of these, failed.
-        extra_attempts: beyond each message's first.
-        retried: messages that needed more than one attempt.
-        failing_ms: time spent in failed attempts.
-        longest_send_ms: the longest that one message with an attempt took; None when there was no attempt.
+        retries: attempts beyond each message's first.
+        failing_ms: time in failed attempts, over all threads.
+        longest_send_ms: the longest that one message with an attempt took; null when there was no attempt.
         lasted_ms: when the last message was done.
+        until_isolated_ms: the longest time until a failed broker was isolated or gone from the producer's list; null
+            when none was.
+        until_used_again_ms: the longest time until one that was back was used again; null when none was.
     """
 
     messages: int
@@ -204,36 +274,42 @@ class SendTotals(Struct, frozen=True):
     duplicated: int
     lost: int
     lost_by: Mapping[str, int]
+    retried: int
     attempts: int
     failed_attempts: int
-    extra_attempts: int
-    retried: int
+    retries: int
     failing_ms: float
     longest_send_ms: float | None
     lasted_ms: float
+    until_isolated_ms: float | None
+    until_used_again_ms: float | None
+
+    extra_attempts = property(attrgetter("retries"))
 
 
-class HotKey(Struct, frozen=True):
-    """A message key that many messages have.
+class HotKey(Struct, frozen=True, rename="camel"):
+    """A message key that many messages have, and its queue while the queue list is whole.
 
     Attributes:
         key: the key.
-        messages: how many have it.
-        queue: where the selector sends them while the queue list is whole; None when it sends them nowhere.
+        messages: with it.
+        broker_name: the broker of its queue; null when the selector throws, or returns none.
+        queue_id: its queue's number there; null when the selector throws, or returns none.
     """
 
     key: str
     messages: int
-    queue: MessageQueue | None
+    broker_name: str | None
+    queue_id: int | None
 
 
-class KeySpread(Struct, frozen=True):
+class KeySpread(Struct, frozen=True, rename="camel"):
     """The keys that a selector was given.
 
     Attributes:
-        distinct: how many different ones.
-        messages: how many in all.
-        hottest: the most frequent, first.
+        distinct: different keys.
+        messages: keys in all.
+        hottest: the most frequent ones.
     """
 
     distinct: int
@@ -254,9 +330,9 @@ class SendReport(Struct, frozen=True):
         first_poll_ms: when the client first asked for the route again.
         publish_queues: the producer's list at the start.
         queues: a tally for each queue, in the list's order.
-        brokers: likewise, by name.
+        brokers: a tally for each broker, by name.
         totals: all messages together.
-        failures: how each failure was taken.
+        failures: how each failure was taken, in the scenario's order.
         slices: the time line.
         exceptions: what the application gets of lost messages, the most frequent first.
         attempts: each attempt where they were kept, else None.
@@ -284,12 +360,12 @@ class SendReport(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """A mean over trials and how sure it is.
+    """A mean over trials with its interval of 95 %.
 
     Attributes:
         mean: over the trials.
-        low: the lower end of the 95 % confidence interval.
-        high: the upper end.
+        low: lower end of the interval.
+        high: upper end.
     """
 
     mean: float
@@ -297,17 +373,14 @@ class Estimate(Struct, frozen=True):
     high: float
 
 
-_NONE = Estimate(0.0, 0.0, 0.0)
-
-
-class TimeSpread(Struct, frozen=True):
+class TimeSpread(Struct, frozen=True, rename="camel"):
     """How a time is spread over trials, in milliseconds.
 
     Attributes:
         mean_ms: over the trials.
-        p50_ms: half of the trials have no more.
-        p95_ms: 95 of 100 trials have no more.
-        max_ms: the most in any trial.
+        p50_ms: half of them have no more.
+        p95_ms: 95 of 100 have no more.
+        max_ms: the most in any.
     """
 
     mean_ms: float
@@ -316,76 +389,113 @@ class TimeSpread(Struct, frozen=True):
     max_ms: float
 
 
-class FailureTrials(Struct, frozen=True):
-    """How the producers of many trials took one failure.
+class LongestSend(Estimate, frozen=True, rename="camel"):
+    """The longest that one message takes in a trial: its mean with the interval, and how single trials are spread.
 
     Attributes:
-        failure: which.
-        began: in how many trials a message came to it.
-        avoided: in how many of these its broker was isolated or left the producer's list while it lasted.
-        until_avoided: over these, how long after the failure began that was; None when there are none.
+        mean_ms: over the trials.
+        p50_ms: half of them have no more.
+        p95_ms: 95 of 100 have no more.
+        max_ms: the most in any.
     """
 
-    failure: Failure
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    max_ms: float
+
+
+class FailureInTrials(Struct, frozen=True, rename="camel"):
+    """How the producers of many trials took a failure.
+
+    Attributes:
+        broker_name: who failed.
+        began: in how many trials a message came to it.
+        isolated: in how many of these the broker was isolated or left the producer's list while it lasted.
+        until_isolated: over these, how long after the begin that was; null when there are none.
+    """
+
+    broker_name: str
     began: int
-    avoided: int
-    until_avoided: TimeSpread | None = None
+    isolated: int
+    until_isolated: TimeSpread | None = field(name="untilIsolatedMs")
+
+    avoided = property(attrgetter("isolated"))
+    until_avoided = property(attrgetter("until_isolated"))
 
 
-class TrialsReport(Struct, frozen=True):
-    """What came of many trials of one scenario.
+class FailureTrials(FailureInTrials, frozen=True, kw_only=True):
+    """How the producers of many trials took a failure, and what was asked."""
+
+    failure: Failure
+
+
+class SendTrials(Struct, frozen=True, rename="camel"):
+    """What many trials of a scenario say.
 
     An interval is that of the mean over trials, by Student's t. What a trial cannot say is left out of a mean: a trial
     that stores nothing has no shares.
 
     Attributes:
-        topic: to which topic.
-        scenario: what was simulated.
-        profile: the client's rules by name.
-        trials: how many trials were run.
+        trials: how many were run.
         wanted: how many were asked for.
         stopped_early: the wanted precision was reached before all of them.
-        messages: messages sent in a trial.
-        shares: broker name → messages stored there, as a share of all stored ones; empty when no trial stored any.
+        messages: sent in a trial.
+        shares: broker name → its share of the stored messages; empty when no trial stored any.
         attempts: requests for each message.
-        lost: share of messages lost. When no trial lost any, the upper end is 3 / trials (the rule of three: were a
-            trial more likely than that to lose a message, one would have, in 95 of 100 cases).
+        lost_messages: messages of a trial that no attempt stored. When no trial lost any, the upper end is that of
+            lostShare, in messages.
+        lost_share: share of messages lost, 0 to 1. When no trial lost any, the upper end is 3 / trials (the rule of
+            three: were a trial more likely than that to lose a message, one would have, in 95 of 100 cases).
         losing_trials: share of trials that lost a message, with Wilson's interval.
-        extra_attempts: requests of a trial beyond each message's first.
+        retries: attempts of a trial beyond each message's first.
         failing_ms: time of a trial in failed attempts, over all threads.
-        longest_send_ms: the longest that one message took in a trial; None when no trial made an attempt.
-        longest_send: how that is spread over trials; likewise.
-        isolations: broker name → how often a trial isolated it.
-        attempts_at: broker name → requests of a trial to it.
-        failed_at: broker name → of these, failed.
-        lost_messages: messages of a trial that no attempt stored: a number, where `lost` is a share. When no trial lost
-            any, the upper end is that of the share, in messages.
-        failures: how each failure was taken, in the scenario's order.
         not_store_ok: messages of a trial stored with another status than SEND_OK.
         duplicated: messages of a trial stored more than once.
         retried: messages of a trial that needed more than one attempt.
+        longest_send_ms: the longest that one message took in a trial; null when no trial made an attempt.
+        isolations: broker name → how often a trial isolated it.
+        failures: how each failure was taken, in the scenario's order.
+    """
+
+    trials: int
+    wanted: int
+    stopped_early: bool
+    messages: Estimate
+    shares: Mapping[str, Estimate] = field(name="share")
+    attempts: Estimate = field(name="attemptsPerMessage")
+    lost_messages: Estimate = field(name="lost")
+    lost_share: Estimate
+    losing_trials: Estimate
+    retries: Estimate
+    failing_ms: Estimate
+    not_store_ok: Estimate
+    duplicated: Estimate
+    retried: Estimate
+    longest_send_ms: LongestSend | None
+    isolations: Mapping[str, Estimate]
+    failures: tuple[FailureInTrials, ...]
+
+
+class TrialsReport(SendTrials, frozen=True, kw_only=True):
+    """What came of many trials of one scenario.
+
+    Attributes:
+        topic: to which topic.
+        scenario: what was simulated.
+        profile: the client's rules by name.
+        attempts_at: broker name → requests of a trial to it.
+        failed_at: broker name → of these, failed.
+        failures: how each failure was taken, in the scenario's order.
     """
 
     topic: str
     scenario: SendScenario
     profile: str
-    trials: int
-    wanted: int
-    stopped_early: bool
-    messages: Estimate
-    shares: Mapping[str, Estimate]
-    attempts: Estimate
-    lost: Estimate
-    losing_trials: Estimate
-    extra_attempts: Estimate
-    failing_ms: Estimate
-    longest_send_ms: Estimate | None
-    longest_send: TimeSpread | None
-    isolations: Mapping[str, Estimate]
     attempts_at: Mapping[str, Estimate]
     failed_at: Mapping[str, Estimate]
-    lost_messages: Estimate
-    failures: tuple[FailureTrials, ...] = ()
-    not_store_ok: Estimate = _NONE
-    duplicated: Estimate = _NONE
-    retried: Estimate = _NONE
+    failures: tuple[FailureTrials, ...]
+
+    lost = property(attrgetter("lost_share"))
+    extra_attempts = property(attrgetter("retries"))
+    longest_send = property(attrgetter("longest_send_ms"))

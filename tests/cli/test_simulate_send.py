@@ -406,14 +406,14 @@ def test_trials_give_intervals_and_the_same_bytes() -> None:
     assert run(*BASE, *args, "-o", "json").stdout == run(*BASE, *args, "-o", "json").stdout
     shown = run(*BASE, *args, "-o", "plain", "--section", "trials", "--section", "spreads")
     assert "share of broker-a" in shown.stdout
-    assert "broker-b avoided after" in shown.stdout
+    assert "broker-b isolated after" in shown.stdout
 
 
 def test_trials_with_random_route_polls_spread_the_time_until_the_route_helps() -> None:
     args = ("--fail", "broker-b@40s-", "--rate", "10", "--for", "80s", "--trials", "60")
-    fixed = data(*args)["trials"]["failures"][0]["untilAvoidedMs"]
+    fixed = data(*args)["trials"]["failures"][0]["untilIsolatedMs"]
     assert (fixed["p50Ms"], fixed["maxMs"]) == (20_000, 20_000)
-    found = data(*args, "--first-poll", "random")["trials"]["failures"][0]["untilAvoidedMs"]
+    found = data(*args, "--first-poll", "random")["trials"]["failures"][0]["untilIsolatedMs"]
     assert 10_000 < found["p50Ms"] < 20_000
     assert 25_000 < found["maxMs"] <= 30_000
 
@@ -428,7 +428,7 @@ def test_conditions_look_at_all_trials() -> None:
     assert run(*args, "--fail-on", "lost>0").code == ExitCode.CONDITION
     assert run(*args, "--fail-on", "share[broker-a]>=100%").code == ExitCode.CONDITION
     assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
-    unknown = run(*args, "--fail-on", "avoided-ms[broker-b]>0")
+    unknown = run(*args, "--fail-on", "isolated-ms[broker-b]>0")
     assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
     assert "hint: trials do not count it" in unknown.stderr
 

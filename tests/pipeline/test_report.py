@@ -473,7 +473,7 @@ def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSess
         write_sends(frame, SendSchedule(trials=5), writing, partitions=2)
     shown = {one.name: one for one in sections(figures(Tables(spark, warehouse), 20, ()))}["producers"]
     one, two = (told_of(each, "a@30s-", 5)["trials"] for each in routes)
-    assert (one["messages"]["mean"], one["lostMessages"]["mean"], two["lostMessages"]["mean"]) == (1200, 900, 0)
+    assert (one["messages"]["mean"], one["lost"]["mean"], two["lost"]["mean"]) == (1200, 900, 0)
     # Broker a of both topics, then broker b of the other one, all with the same load.
     assert shown.seen[0] == "Of 3,600 simulated messages 900.00 are lost on average over the trials."
     named: list[list[dict[str, Any]]] = [
@@ -484,11 +484,9 @@ def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSess
         ("a", 2400, 900, 900 / 2400),
         ("b", 1200, 0, 0),
     ]
-    assert by_scenario[0]["extra attempts"] == pytest.approx(
-        one["extraAttempts"]["mean"] + two["extraAttempts"]["mean"]
-    )
+    assert by_scenario[0]["extra attempts"] == pytest.approx(one["retries"]["mean"] + two["retries"]["mean"])
     assert [(row["topic"], row["messages"], row["lost"], row["low"], row["high"]) for row in losing] == [
-        ("One", 1200, *(one["lostMessages"][name] for name in ("mean", "low", "high")))
+        ("One", 1200, *(one["lost"][name] for name in ("mean", "low", "high")))
     ]
     failed = {(row["broker"], row["scenario"]): row["failed"] for row in by_broker}
     # No attempt fails elsewhere, and one that fails is a retry or a lost message.

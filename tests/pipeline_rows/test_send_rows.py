@@ -88,7 +88,7 @@ def test_a_row_is_what_simulate_trials_says() -> None:
     failure = Failure("b", TIMEOUT, Moment(us=10_000))
     schedule = SendSchedule(SHORT, (failure,), in_turn=False, name="b is silent", trials=20)
     report = simulate_trials(topic, replace(SHORT, failures=(failure,)), 20)
-    assert report.lost.mean > 0
+    assert report.lost_share.mean > 0
     assert report.failed_at["b"].mean > report.failed_at["a"].mean
     assert outcome_of(written(topic), "b is silent", schedule) == {
         "shape": written(topic),
@@ -98,11 +98,11 @@ def test_a_row_is_what_simulate_trials_says() -> None:
         "messages": 40.0,
         "attempts": report.attempts_at["a"].mean + report.attempts_at["b"].mean,
         "attemptsPerMessage": report.attempts.mean,
-        "extraAttempts": report.extra_attempts.mean,
+        "extraAttempts": report.retries.mean,
         "lost": report.lost_messages.mean,
         "lostLow": report.lost_messages.low,
         "lostHigh": report.lost_messages.high,
-        "lostShare": report.lost.mean,
+        "lostShare": report.lost_share.mean,
         "anyLost": 1.0,
         "longestMs": report.longest_send_ms and report.longest_send_ms.mean,
         "shares": [
@@ -164,14 +164,14 @@ def test_a_row_counts_what_simulate_send_counts(kind: str, brokers: dict[str, An
     named = {
         "messages": "messages",
         "attemptsPerMessage": "attemptsPerMessage",
-        "extraAttempts": "extraAttempts",
-        "lost": "lostMessages",
+        "extraAttempts": "retries",
+        "lost": "lost",
         "lostShare": "lostShare",
         "anyLost": "losingTrials",
         "longestMs": "longestSendMs",
     }
     assert {column: row[column] for column in named} == {name: trials[key]["mean"] for name, key in named.items()}
-    assert (row["lostLow"], row["lostHigh"]) == (trials["lostMessages"]["low"], trials["lostMessages"]["high"])
+    assert (row["lostLow"], row["lostHigh"]) == (trials["lost"]["low"], trials["lost"]["high"])
     assert row["attempts"] == pytest.approx(row["messages"] + row["extraAttempts"])
     if len(brokers) == 1 and kind == "refused":  # nothing is random: one run counts what all of them do
         assert (row["lost"], row["attempts"]) == (told["totals"]["lost"], told["totals"]["attempts"])

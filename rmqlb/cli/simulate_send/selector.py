@@ -83,11 +83,15 @@ class _Keys:
     def spread(self, queues: Sequence[MessageQueue], select: Callable[[str | int], MessageQueue | None]) -> KeySpread:
         """The most frequent keys and their queues."""
         hottest = tuple(
-            HotKey(text, number, select(self._known[text]))
+            HotKey(text, number, *_place(select(self._known[text])))
             for text, number in Counter(self._texts).most_common(_HOT_KEYS)
             if queues
         )
         return KeySpread(len(self._known), len(self._texts), hottest)
+
+
+def _place(queue: MessageQueue | None) -> tuple[str | None, int | None]:
+    return (None, None) if queue is None else (queue.broker_name, queue.queue_id)
 
 
 def _written(text: str, load: LoadOptions) -> SelectorFunction | None:

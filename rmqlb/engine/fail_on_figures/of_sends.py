@@ -19,7 +19,7 @@ _TOTALS: dict[str, Callable[[SendTotals], float | None]] = {
     "retried": lambda t: t.retried,
     "attempts": lambda t: t.attempts,
     "failed-attempts": lambda t: t.failed_attempts,
-    "extra-attempts": lambda t: t.extra_attempts,
+    "retries": lambda t: t.retries,
     "failing-ms": lambda t: t.failing_ms,
     "longest-send-ms": lambda t: t.longest_send_ms,
 }
@@ -27,11 +27,11 @@ _BROKER: dict[str, Callable[[BrokerTally], float]] = {
     "share": lambda b: b.stored,
     "picks": lambda b: b.picks,
     "failed": lambda b: b.failed,
-    "avoided-ms": lambda b: b.avoided_ms,
+    "isolated-ms": lambda b: b.isolated_ms,
     "isolations": lambda b: b.isolations,
 }
 _OF_MESSAGES = ("lost", "stored", "not-store-ok", "duplicated", "retried")
-_OF_ATTEMPTS = ("failed-attempts", "extra-attempts")
+_OF_ATTEMPTS = ("failed-attempts", "retries")
 SEND_FIGURES = Figures(
     names=tuple(_TOTALS), of_subject=tuple(_BROKER), shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
 )
@@ -84,7 +84,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         of_brokers = {"isolations": trials.isolations, "picks": trials.attempts_at, "failed": trials.failed_at}
         times = of_brokers.get(name, {}).get(broker)
         return condition.try_on(times.mean if times else None, attempts)
-    longest = trials.longest_send
+    longest = trials.longest_send_ms
     values = {
         "lost": trials.lost_messages.mean,
         "stored": messages - trials.lost_messages.mean,
@@ -93,7 +93,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
         "retried": trials.retried.mean,
         "attempts": attempts,
         "failed-attempts": fsum(each.mean for each in trials.failed_at.values()),
-        "extra-attempts": trials.extra_attempts.mean,
+        "retries": trials.retries.mean,
         "failing-ms": trials.failing_ms.mean,
         "longest-send-ms": None if longest is None else longest.max_ms,
     }

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_report import LostMessage, Slice
+from rmqlb.model.send_report import BrokerSlice, LostMessage, Slice
 
 FIELDS = 4
 PICKS, ATTEMPTS, FAILED, STORED = range(FIELDS)
@@ -254,15 +255,20 @@ class Timeline:
                 counts[queue.broker_name] += _at(now[1].rows, row + field) - _at(then[1].rows, row + field)
             return counts
 
+        attempts, failed = by_broker(ATTEMPTS), by_broker(FAILED)
         return Slice(
             from_ms=then[0] / ticks_per_ms,
             to_ms=now[0] / ticks_per_ms,
-            attempts=by_broker(ATTEMPTS),
-            failed=by_broker(FAILED),
-            avoided_ms={
-                name: (ticks - then[1].avoided.get(name, 0)) / ticks_per_ms for name, ticks in now[1].avoided.items()
-            },
             lost=now[1].totals[Total.LOST] - then[1].totals[Total.LOST],
+            brokers=tuple(
+                BrokerSlice(
+                    broker_name=name,
+                    attempts=attempts[name],
+                    failed=failed[name],
+                    isolated_ms=(now[1].avoided.get(name, 0) - then[1].avoided.get(name, 0)) / ticks_per_ms,
+                )
+                for name in sorted(attempts, key=sort_key)
+            ),
         )
 
 

@@ -33,7 +33,7 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
         if failed.began_ms is None:
             yield Finding(
                 "failure-not-reached",
-                f"the failure of {failed.failure.broker_name} never begins: the last message is done after "
+                f"the failure of {failed.broker_name} never begins: the last message is done after "
                 f"{totals.lasted_ms / 1000:g} s",
             )
     if scenario.latency_fault and scenario.chosen_by is None:
@@ -72,7 +72,7 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
     for failed in report.failures:
         failure = failed.failure
         dropped = 0 if failure.reaction.kind == "read-only" else failure.notices_us
-        if failed.began_ms is None or failed.ended_ms is not None or dropped is None or failed.avoided_by == "route":
+        if failed.began_ms is None or failed.ended_ms is not None or dropped is None or failed.isolated_by == "route":
             continue
         known_ms = failed.began_ms + dropped / 1000
         polls = max(int((known_ms - report.first_poll_ms) // poll_ms) + 1, 0)
@@ -88,9 +88,9 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
 
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
     """At the deadline to the very millisecond the client makes attempts without any time, and blames their brokers."""
-    failing = {failure.failure.broker_name for failure in report.failures}
+    failing = {failure.broker_name for failure in report.failures}
     blamed = [b for b in report.brokers if b.isolations and b.broker_name not in failing]
-    timeouts = any(failure.failure.reaction.kind in ("timeout", "slow") for failure in report.failures)
+    timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
     if blamed and timeouts:
         names = ", ".join(f"{broker.broker_name} {broker.isolations} times" for broker in blamed)
         yield Finding(
@@ -103,7 +103,7 @@ def _skew(report: SendReport) -> Iterator[Finding]:
     """Clients before 5.1.4 scan on from the isolated broker's place, so that its neighbour takes its share."""
     if profile_of(report.scenario.client_version).strategy == "filter":
         return
-    healthy = {t.queue.broker_name for t in report.queues} - {f.failure.broker_name for f in report.failures}
+    healthy = {t.broker_name for t in report.queues} - {f.broker_name for f in report.failures}
     stored = {b.broker_name: b.stored / b.queues for b in report.brokers if b.queues and b.broker_name in healthy}
     if len(stored) > 1 and min(stored.values()) and max(stored.values()) > 1.2 * min(stored.values()):
         most = max(stored, key=lambda name: stored[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -19,10 +19,12 @@ from rmqlb.model.send_report import (
     ExceptionTally,
     FailureReport,
     LostMessage,
+    MessageException,
     QueueTally,
     SendReport,
     SendTotals,
 )
+from rmqlb.model.send_scenario import Failure
 
 
 def report_of(
@@ -32,7 +34,7 @@ def report_of(
     lost_messages: Sequence[LostMessage] | None,
 ) -> SendReport:
     """The report of a run that has come to its end."""
-    queues = _queues(run)
+    queues, failures = _queues(run), _failures(run)
     report = SendReport(
         topic=route.topic,
         scenario=run.scenario,
@@ -44,8 +46,8 @@ def report_of(
         publish_queues=run.publish_queues,
         queues=queues,
         brokers=_brokers(run, queues),
-        totals=_totals(run),
-        failures=_failures(run),
+        totals=_totals(run, failures),
+        failures=failures,
         slices=run.timeline.slices(run.ended, run.per_ms),
         exceptions=_exceptions(run),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
@@ -58,35 +60,51 @@ def _queues(run: Run) -> tuple[QueueTally, ...]:
     tally = run.tally
     listed = dict.fromkeys(run.publish_queues)
     others = sorted((queue for queue in tally.row_of if queue not in listed), key=queue_order)
-    return tuple(_tally(run, queue) for queue in (*listed, *others))
+    queues = (*listed, *others)
+    stored = sum(tally.rows[tally.row_of[queue] + STORED] for queue in queues)
+    return tuple(_tally(run, queue, stored) for queue in queues)
 
 
-def _tally(run: Run, queue: MessageQueue) -> QueueTally:
+def _tally(run: Run, queue: MessageQueue, stored: int) -> QueueTally:
     row, rows = run.tally.row_of[queue], run.tally.rows
-    return QueueTally(queue, rows[row + PICKS], rows[row + ATTEMPTS], rows[row + FAILED], rows[row + STORED])
+    return QueueTally(
+        broker_name=queue.broker_name,
+        queue_id=queue.queue_id,
+        picks=rows[row + PICKS],
+        attempts=rows[row + ATTEMPTS],
+        failed=rows[row + FAILED],
+        stored=rows[row + STORED],
+        share=rows[row + STORED] / stored if stored else None,
+        queue=queue,
+    )
 
 
 def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
     by_broker: dict[str, list[QueueTally]] = {name: [] for name in run.tally.avoided}
     for tally in queues:
-        by_broker.setdefault(tally.queue.broker_name, []).append(tally)
+        by_broker.setdefault(tally.broker_name, []).append(tally)
     listed = Counter(queue.broker_name for queue in run.publish_queues)
-    return tuple(
-        BrokerTally(
-            broker_name=name,
-            queues=listed[name],
-            picks=sum(tally.picks for tally in its_queues),
-            attempts=sum(tally.attempts for tally in its_queues),
-            failed=sum(tally.failed for tally in its_queues),
-            stored=sum(tally.stored for tally in its_queues),
-            avoided_ms=run.tally.avoided.get(name, 0) / run.per_ms,
-            isolations=run.tally.isolations.get(name, 0),
+    whole = sum(tally.stored for tally in queues)
+    brokers = []
+    for name, its_queues in sorted(by_broker.items(), key=lambda item: sort_key(item[0])):
+        stored = sum(tally.stored for tally in its_queues)
+        brokers.append(
+            BrokerTally(
+                broker_name=name,
+                queues=listed[name],
+                picks=sum(tally.picks for tally in its_queues),
+                attempts=sum(tally.attempts for tally in its_queues),
+                failed=sum(tally.failed for tally in its_queues),
+                stored=stored,
+                share=stored / whole if whole else None,
+                isolations=run.tally.isolations.get(name, 0),
+                isolated_ms=run.tally.avoided.get(name, 0) / run.per_ms,
+            )
         )
-        for name, its_queues in sorted(by_broker.items(), key=lambda item: sort_key(item[0]))
-    )
+    return tuple(brokers)
 
 
-def _totals(run: Run) -> SendTotals:
+def _totals(run: Run, failures: Sequence[FailureReport]) -> SendTotals:
     totals = run.tally.totals
     return SendTotals(
         messages=totals[Total.MESSAGES],
@@ -95,14 +113,20 @@ def _totals(run: Run) -> SendTotals:
         duplicated=totals[Total.DUPLICATED],
         lost=totals[Total.LOST],
         lost_by=dict(sorted(run.tally.lost_by.items())),
+        retried=totals[Total.RETRIED],
         attempts=totals[Total.ATTEMPTS],
         failed_attempts=totals[Total.FAILED],
-        extra_attempts=totals[Total.EXTRA],
-        retried=totals[Total.RETRIED],
+        retries=totals[Total.EXTRA],
         failing_ms=totals[Total.FAILING] / run.per_ms,
         longest_send_ms=run.tally.longest / run.per_ms if totals[Total.ATTEMPTS] else None,
         lasted_ms=run.last_done / run.per_ms,
+        until_isolated_ms=_longest(failure.isolated_after_ms for failure in failures),
+        until_used_again_ms=_longest(failure.used_again_after_ms for failure in failures),
     )
+
+
+def _longest(times: Iterable[float | None]) -> float | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _exceptions(run: Run) -> tuple[ExceptionTally, ...]:
@@ -110,24 +134,54 @@ def _exceptions(run: Run) -> tuple[ExceptionTally, ...]:
     for kind, messages in run.tally.exceptions.items():
         first = run.tally.first_lost[kind]
         if first.exception is not None:
-            tallies.append(ExceptionTally(messages, kind[3], first, first.exception))
+            tallies.append(_exception(messages, kind[3], first, first.exception))
     return tuple(sorted(tallies, key=lambda tally: (-tally.messages, tally.first.message)))
 
 
+def _exception(
+    messages: int, brokers_sent: tuple[str, ...] | None, first: LostMessage, exception: MessageException
+) -> ExceptionTally:
+    return ExceptionTally(
+        messages=messages,
+        exception_class=exception.exception_class,
+        response_code=exception.response_code,
+        cause=exception.cause,
+        brokers_sent=brokers_sent,
+        first_message=first.message,
+        text=exception.text,
+        first=first,
+        exception=exception,
+    )
+
+
 def _failures(run: Run) -> tuple[FailureReport, ...]:
+    return tuple(_failure(run, place, failure) for place, failure in enumerate(run.scenario.failures))
+
+
+def _failure(run: Run, place: int, failure: Failure) -> FailureReport:
     def ms(ticks: int | None) -> float | None:
         return None if ticks is None else ticks / run.per_ms
 
-    return tuple(
-        FailureReport(
-            failure,
-            began_ms=ms(run.cluster.began[i]),
-            ended_ms=ms(run.cluster.ended[i]),
-            failed=run.tally.by_failure[i],
-            first_failed_ms=ms(run.marks.first_failed[i]),
-            avoided_ms=ms(run.marks.avoided_at[i]),
-            avoided_by=run.marks.avoided_by[i],
-            used_again_ms=ms(run.marks.used_again[i]),
-        )
-        for i, failure in enumerate(run.scenario.failures)
+    began, ended = ms(run.cluster.began[place]), ms(run.cluster.ended[place])
+    isolated, used_again = ms(run.marks.avoided_at[place]), ms(run.marks.used_again[place])
+    return FailureReport(
+        broker_name=failure.broker_name,
+        kind=failure.reaction.kind,
+        name=failure.reaction.name,
+        code=failure.reaction.code or None,
+        nameserver_notices_ms=None if failure.notices_us is None else failure.notices_us / 1000,
+        began_ms=began,
+        ended_ms=ended,
+        failed=run.tally.by_failure[place],
+        first_failed_ms=ms(run.marks.first_failed[place]),
+        isolated_ms=isolated,
+        isolated_after_ms=_after(isolated, began),
+        isolated_by=run.marks.avoided_by[place],
+        used_again_ms=used_again,
+        used_again_after_ms=_after(used_again, ended),
+        failure=failure,
     )
+
+
+def _after(then: float | None, since: float | None) -> float | None:
+    return None if then is None or since is None else then - since

@@ -14,6 +14,7 @@ from math import fsum
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from rmqlb.engine.arguments import require
 from rmqlb.engine.send.estimates import Mean, quantile, wilson
@@ -23,7 +24,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_SEND_TRIALS
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Estimate, FailureTrials, TimeSpread, TrialsReport
+from rmqlb.model.send_report import Estimate, FailureTrials, LongestSend, TimeSpread, TrialsReport
 from rmqlb.model.send_scenario import SendScenario
 
 FIRST_BLOCK = 256
@@ -165,24 +166,35 @@ class _Summary:
             messages=self._messages.estimate(),
             shares={runner.broker_names[i]: self._shares[i].estimate() for i in places if self._shares[i].count},
             attempts=self._attempts.estimate(),
-            lost=self._lost_estimate(),
-            losing_trials=wilson(self._losing, self.trials),
-            extra_attempts=self._extra.estimate(),
-            failing_ms=self._failing.estimate(),
-            longest_send_ms=self._longest.estimate() if self._longest.count else None,
-            longest_send=self._spread(self._longest_counts) if self._longest_counts else None,
-            isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
-            attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
-            failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
             lost_messages=self._lost_messages_estimate(),
-            failures=tuple(
-                FailureTrials(failure, began, until.total(), self._spread(until) if until else None)
-                for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)
-            ),
+            lost_share=self._lost_estimate(),
+            losing_trials=wilson(self._losing, self.trials),
+            retries=self._extra.estimate(),
+            failing_ms=self._failing.estimate(),
             not_store_ok=self._not_store_ok.estimate(),
             duplicated=self._duplicated.estimate(),
             retried=self._retried.estimate(),
+            longest_send_ms=self._longest_send(),
+            isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
+            attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
+            failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
+            failures=tuple(
+                FailureTrials(
+                    broker_name=failure.broker_name,
+                    began=began,
+                    isolated=until.total(),
+                    until_isolated=self._spread(until) if until else None,
+                    failure=failure,
+                )
+                for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)
+            ),
         )
+
+    def _longest_send(self) -> LongestSend | None:
+        if not self._longest_counts:
+            return None
+        spread, mean = self._spread(self._longest_counts), self._longest.estimate()
+        return LongestSend(**asdict(mean), **asdict(spread))
 
     def _spread(self, counts: Counter[int]) -> TimeSpread:
         per_ms = self._runner.per_ms

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rmqlb.model.send_report import SendReport, Slice
 from rmqlb.views.report import Cell, Column, Section, duration
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.send import SliceData
-
 _WIDTH = 60
-_MEANING = "= well, x some failed, X all failed, - avoided, . none"
+_MEANING = "= well, x some failed, X all failed, - isolated, . none"
 _NOTHING = "."
 """Not a space: tables lose those at the ends of a cell."""
 
 
 def timeline_section(report: SendReport) -> Section:
-    """For people: which broker was used, failed or was avoided when; no wider than the terminal."""
+    """For people: which broker was used, failed or was isolated when; no wider than the terminal."""
     return replace(_drawn(report, _WIDTH), draw=lambda length: _drawn(report, min(length, _WIDTH)))
 
 
@@ -29,18 +25,19 @@ def _drawn(report: SendReport, length: int) -> Section:
     slices = _at_most(report.slices, max(length, 1))
     columns = (Column("broker", "brokerName"), Column(f"time ->  {_MEANING}", "strip", "strip"))
     rows: list[tuple[Cell, ...]] = [
-        (name, "".join(_character(each, name) for each in slices)) for name in _brokers(report)
+        (broker.broker_name, "".join(_character(each, place) for each in slices))
+        for place, broker in enumerate(report.brokers)
     ]
-    failed = [sum(each.failed.values()) for each in slices]
+    failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
     if any(failed):
-        rows.append((f"failed (9 is {max(failed)})", "".join(_digit(number, max(failed)) for number in failed)))
-    lost = [each.lost for each in slices]
+        rows.append((f"failed (9 is {max(failed)})", _digits(failed)))
+    lost = [sum(one.lost for one in each) for each in slices]
     if any(lost):
-        rows.append((f"lost (9 is {max(lost)})", "".join(_digit(number, max(lost)) for number in lost)))
+        rows.append((f"lost (9 is {max(lost)})", _digits(lost)))
     title = "timeline"
     if slices:
-        width = slices[0].to_ms - slices[0].from_ms
-        title += f" from {duration(slices[0].from_ms)} to {duration(slices[-1].to_ms)}, {duration(width)} a character"
+        begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
+        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} a character"
     return Section("timeline", title, columns, tuple(rows))
 
 
@@ -52,76 +49,35 @@ def slices_section(report: SendReport) -> Section:
         Column("broker", "brokerName"),
         Column("attempts", "attempts", "number"),
         Column("failed", "failed", "number"),
-        Column("avoided for", "avoidedMs", "ms"),
+        Column("isolated for", "isolatedMs", "ms"),
         Column("lost in all", "lost", "number"),
     )
     rows = tuple(
-        (
-            each.from_ms,
-            each.to_ms,
-            name,
-            each.attempts.get(name, 0),
-            each.failed.get(name, 0),
-            each.avoided_ms.get(name, 0),
-            each.lost,
-        )
+        (each.from_ms, each.to_ms, b.broker_name, b.attempts, b.failed, b.isolated_ms, each.lost)
         for each in report.slices
-        for name in _brokers(report)
+        for b in each.brokers
     )
     return Section("slices", "slices of the time line", columns, rows, heads=3, named_only=True)
 
 
-def timeline_data(report: SendReport) -> list[SliceData]:
-    """The slices for machines."""
-    return [
-        {
-            "fromMs": each.from_ms,
-            "toMs": each.to_ms,
-            "lost": each.lost,
-            "brokers": [
-                {
-                    "brokerName": name,
-                    "attempts": each.attempts.get(name, 0),
-                    "failed": each.failed.get(name, 0),
-                    "avoidedMs": each.avoided_ms.get(name, 0),
-                }
-                for name in _brokers(report)
-            ],
-        }
-        for each in report.slices
-    ]
-
-
-def _brokers(report: SendReport) -> list[str]:
-    return [broker.broker_name for broker in report.brokers]
-
-
-def _character(each: Slice, name: str) -> str:
-    attempts, failed = each.attempts.get(name, 0), each.failed.get(name, 0)
+def _character(slices: Sequence[Slice], place: int) -> str:
+    """What stands for a broker in some slices together."""
+    brokers = [each.brokers[place] for each in slices]
+    attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
     if failed:
         return "X" if failed >= attempts else "x"
     if attempts:
         return "="
-    return "-" if each.avoided_ms.get(name, 0) * 2 > each.to_ms - each.from_ms else _NOTHING
+    isolated = sum(broker.isolated_ms for broker in brokers)
+    return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
 
 
-def _digit(number: int, most: int) -> str:
-    return str(-(-9 * number // most)) if number else _NOTHING
+def _digits(counts: Sequence[int]) -> str:
+    """9 is the largest."""
+    return "".join(str(-(-9 * count // max(counts))) if count else _NOTHING for count in counts)
 
 
-def _at_most(slices: Sequence[Slice], most: int) -> list[Slice]:
+def _at_most(slices: Sequence[Slice], most: int) -> list[Sequence[Slice]]:
     """Neighbours put together until there are few enough."""
     step = -(-len(slices) // most) or 1
-    return [_together(slices[i : i + step]) for i in range(0, len(slices), step)]
-
-
-def _together(slices: Sequence[Slice]) -> Slice:
-    names = dict.fromkeys(name for each in slices for name in (*each.attempts, *each.avoided_ms))
-    return Slice(
-        from_ms=slices[0].from_ms,
-        to_ms=slices[-1].to_ms,
-        attempts={name: sum(each.attempts.get(name, 0) for each in slices) for name in names},
-        failed={name: sum(each.failed.get(name, 0) for each in slices) for name in names},
-        avoided_ms={name: sum(each.avoided_ms.get(name, 0) for each in slices) for name in names},
-        lost=sum(each.lost for each in slices),
-    )
+    return [slices[place : place + step] for place in range(0, len(slices), step)]

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rmqlb.model.send_report import Estimate, TimeSpread, TrialsReport
+from rmqlb.model.send_report import Estimate, LongestSend, TimeSpread, TrialsReport
 from rmqlb.views.report import Cell, Column, Section, duration
-
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.send_trials import EstimateData, TrialsData, TrialsSpreadData
 
 
 def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
@@ -26,9 +21,9 @@ def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
         *shares,
         ("attempts for a message", *_number(report.attempts)),
         ("lost messages", *_number(report.lost_messages)),
-        ("chance that a message is lost", *_percent(report.lost)),
+        ("chance that a message is lost", *_percent(report.lost_share)),
         ("chance that a trial loses any", *_percent(report.losing_trials)),
-        ("extra attempts", *_number(report.extra_attempts)),
+        ("retries", *_number(report.retries)),
         ("time in failed attempts", *_ms(report.failing_ms)),
         ("messages with a retry", *_number(report.retried)),
         *([("stored, not SEND_OK", *_number(report.not_store_ok))] if report.not_store_ok.high else []),
@@ -45,63 +40,19 @@ def _spreads(report: TrialsReport) -> Section:
         Column("", "figure"),
         Column("trials", "trials", "number"),
         Column("mean", "meanMs", "ms"),
-        Column("half below", "p50Ms", "ms"),
-        Column("95 % below", "p95Ms", "ms"),
-        Column("most", "maxMs", "ms"),
+        Column("p50", "p50Ms", "ms"),
+        Column("p95", "p95Ms", "ms"),
+        Column("max", "maxMs", "ms"),
     )
-    rows: list[tuple[Cell, ...]] = [("longest send", report.trials, *_spread(report.longest_send))]
+    rows: list[tuple[Cell, ...]] = [("longest send", report.trials, *_spread(report.longest_send_ms))]
     rows += [
-        (f"{failure.failure.broker_name} avoided after", failure.avoided, *_spread(failure.until_avoided))
+        (f"{failure.broker_name} isolated after", failure.isolated, *_spread(failure.until_isolated))
         for failure in report.failures
     ]
     return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
 
 
-def trials_data(report: TrialsReport) -> TrialsData:
-    """For machines."""
-    return {
-        "trials": report.trials,
-        "wanted": report.wanted,
-        "stoppedEarly": report.stopped_early,
-        "messages": _estimate(report.messages),
-        "share": {name: _estimate(share) for name, share in report.shares.items()},
-        "attemptsPerMessage": _estimate(report.attempts),
-        "lost": _estimate(report.lost),
-        "lostShare": _estimate(report.lost),
-        "lostMessages": _estimate(report.lost_messages),
-        "losingTrials": _estimate(report.losing_trials),
-        "extraAttempts": _estimate(report.extra_attempts),
-        "failingMs": _estimate(report.failing_ms),
-        "notStoreOk": _estimate(report.not_store_ok),
-        "duplicated": _estimate(report.duplicated),
-        "retried": _estimate(report.retried),
-        "longestSendMs": (
-            None
-            if report.longest_send_ms is None or report.longest_send is None
-            else {**_estimate(report.longest_send_ms), **_spread_data(report.longest_send)}
-        ),
-        "isolations": {name: _estimate(times) for name, times in report.isolations.items()},
-        "failures": [
-            {
-                "brokerName": failure.failure.broker_name,
-                "began": failure.began,
-                "avoided": failure.avoided,
-                "untilAvoidedMs": None if failure.until_avoided is None else _spread_data(failure.until_avoided),
-            }
-            for failure in report.failures
-        ],
-    }
-
-
-def _estimate(estimate: Estimate) -> EstimateData:
-    return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high}
-
-
-def _spread_data(spread: TimeSpread) -> TrialsSpreadData:
-    return {"meanMs": spread.mean_ms, "p50Ms": spread.p50_ms, "p95Ms": spread.p95_ms, "maxMs": spread.max_ms}
-
-
-def _spread(spread: TimeSpread | None) -> tuple[float | None, ...]:
+def _spread(spread: TimeSpread | LongestSend | None) -> tuple[float | None, ...]:
     if spread is None:
         return (None,) * 4
     return spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms

@@ -7,11 +7,19 @@ from fractions import Fraction
 from itertools import groupby
 
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.send_report import BrokerTally, KeySpread, MessageException, QueueTally, SendReport, TrialsReport
+from rmqlb.model.send_report import (
+    BrokerTally,
+    FailureTaken,
+    KeySpread,
+    MessageException,
+    QueueTally,
+    SendReport,
+    TrialsReport,
+)
 from rmqlb.model.send_scenario import Failure, Moment
 from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, duration
-from rmqlb.views.send.data import after, send_data, share, stored
+from rmqlb.views.send.result import send_result
 from rmqlb.views.send.timeline import slices_section, timeline_section
 from rmqlb.views.send.trials import trials_sections
 
@@ -32,7 +40,7 @@ _TOTALS: tuple[tuple[str, str], ...] = (
     ("messages with a retry", "retried"),
     ("attempts", "attempts"),
     ("failed attempts", "failed_attempts"),
-    ("extra attempts", "extra_attempts"),
+    ("retries", "retries"),
 )
 _MOST_FAILURES = 12
 _TIMES = (
@@ -55,11 +63,8 @@ def send_report(
     """The simulation for people and machines.
 
     Args:
-        report: what came of it.
         others: the same with latency fault the other way round.
         clients: the same under other client versions.
-        trials: what many trials say.
-        conditions: what the user asked to be told about.
         trace: people see each attempt.
         keys: what the selector was given.
     """
@@ -78,7 +83,7 @@ def send_report(
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
     ]
-    data = send_data(report, compared, clients, trials, conditions, keys)
+    data = send_result(report, compared, clients, trials, conditions, keys)
     facts = _facts(report)
     if trials is not None:
         facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
@@ -105,7 +110,7 @@ def _facts(report: SendReport) -> tuple[str, ...]:
             f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
         ),
         _client_fact(report),
-        *(_failure_fact(failure.failure) for failure in report.failures[:_MOST_FAILURES]),
+        *(_failure_fact(failure) for failure in report.scenario.failures[:_MOST_FAILURES]),
     ]
     if len(report.failures) > _MOST_FAILURES:
         facts.append(f"and {len(report.failures) - _MOST_FAILURES} failures more")
@@ -232,31 +237,28 @@ def _first_line(text: str | None) -> str | None:
 
 
 def _queues(report: SendReport) -> Section:
-    whole = stored(report)
     columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_COUNTS)
-    rows = tuple((tally.queue.broker_name, tally.queue.queue_id, *_counts(tally, whole)) for tally in report.queues)
+    rows = tuple((tally.broker_name, tally.queue_id, *_counts(tally)) for tally in report.queues)
     return Section("queues", "queues", columns, rows, heads=2)
 
 
 def _brokers(report: SendReport) -> Section:
-    whole = stored(report)
     columns = (
         Column("broker", "brokerName"),
         Column("queues", "queues", "number"),
         *_COUNTS,
-        Column("isolated", "isolations", "number", shown=report.scenario.latency_fault),
-        Column("avoided for", "avoidedMs", "ms", shown=any(b.avoided_ms for b in report.brokers)),
+        Column("isolations", "isolations", "number", shown=report.scenario.latency_fault),
+        Column("isolated for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
     )
     rows = tuple(
-        (tally.broker_name, tally.queues, *_counts(tally, whole), tally.isolations, tally.avoided_ms)
+        (tally.broker_name, tally.queues, *_counts(tally), tally.isolations, tally.isolated_ms)
         for tally in report.brokers
     )
     return Section("brokers", "brokers", columns, rows, heads=1)
 
 
-def _counts(tally: QueueTally | BrokerTally, whole: int) -> tuple[Cell, ...]:
-    part = share(tally.stored, whole)
-    return tally.picks, tally.attempts, tally.failed, tally.stored, part, part
+def _counts(tally: QueueTally | BrokerTally) -> tuple[Cell, ...]:
+    return tally.picks, tally.attempts, tally.failed, tally.stored, tally.share, tally.share
 
 
 def _keys(keys: KeySpread) -> Section:
@@ -268,14 +270,7 @@ def _keys(keys: KeySpread) -> Section:
         Column("queue", "queueId", "number"),
     )
     rows = tuple(
-        (
-            hot.key,
-            hot.messages,
-            hot.messages / keys.messages,
-            None if hot.queue is None else hot.queue.broker_name,
-            None if hot.queue is None else hot.queue.queue_id,
-        )
-        for hot in keys.hottest
+        (hot.key, hot.messages, hot.messages / keys.messages, hot.broker_name, hot.queue_id) for hot in keys.hottest
     )
     return Section("keys", f"hottest of {keys.distinct} keys", columns, rows, heads=1)
 
@@ -288,21 +283,21 @@ def _failures(report: SendReport) -> Section:
         Column("to", "endedMs", "ms"),
         Column("failed", "failed", "number"),
         Column("first after", "firstFailedAfterMs", "ms"),
-        Column("avoided after", "avoidedAfterMs", "ms"),
-        Column("by", "avoidedBy"),
+        Column("isolated after", "isolatedAfterMs", "ms"),
+        Column("by", "isolatedBy"),
         Column("used again after", "usedAgainAfterMs", "ms"),
     )
     rows = tuple(
         (
-            f.failure.broker_name,
+            f.broker_name,
             _kind(f.failure),
             f.began_ms,
             f.ended_ms,
             f.failed,
-            after(f.first_failed_ms, f.began_ms),
-            after(f.avoided_ms, f.began_ms),
-            f.avoided_by or ("never" if f.began_ms is not None else None),
-            after(f.used_again_ms, f.ended_ms),
+            None if f.first_failed_ms is None or f.began_ms is None else f.first_failed_ms - f.began_ms,
+            f.isolated_after_ms,
+            f.isolated_by or ("never" if f.began_ms is not None else None),
+            f.used_again_after_ms,
         )
         for f in report.failures
     )
@@ -323,10 +318,10 @@ def _totals(compared: Sequence[SendReport]) -> Section:
         names = dict.fromkeys(b.broker_name for each in compared for b in each.brokers)
         rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
     for i, failure in enumerate(compared[0].failures[:_MOST_FAILURES]):
-        name = failure.failure.broker_name
-        rows.append((f"{name} avoided after", *(_avoided(each, i) for each in compared)))
+        name = failure.broker_name
+        rows.append((f"{name} isolated after", *(_isolated(each.failures[i]) for each in compared)))
         if any(each.failures[i].ended_ms is not None for each in compared):
-            rows.append((f"{name} used again after", *(_used_again(each, i) for each in compared)))
+            rows.append((f"{name} used again after", *(_used_again(each.failures[i]) for each in compared)))
     rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
 
@@ -335,20 +330,22 @@ def _time(ms: float | None) -> str | None:
     return None if ms is None else duration(ms)
 
 
+def _share_of(report: SendReport, broker_name: str) -> float | None:
+    return next((broker.share for broker in report.brokers if broker.broker_name == broker_name), None)
+
+
 def _stored_at(report: SendReport, broker_name: str) -> int:
     return sum(broker.stored for broker in report.brokers if broker.broker_name == broker_name)
 
 
-def _used_again(report: SendReport, index: int) -> str:
-    failure = report.failures[index]
-    waited = after(failure.used_again_ms, failure.ended_ms)
+def _used_again(failure: FailureTaken) -> str:
+    waited = failure.used_again_after_ms
     return "never" if waited is None else duration(waited)
 
 
-def _avoided(report: SendReport, index: int) -> str:
-    failure = report.failures[index]
-    waited = after(failure.avoided_ms, failure.began_ms)
-    return "never" if waited is None else f"{duration(waited)} ({failure.avoided_by})"
+def _isolated(failure: FailureTaken) -> str:
+    waited = failure.isolated_after_ms
+    return "never" if waited is None else f"{duration(waited)} ({failure.isolated_by})"
 
 
 def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
@@ -359,9 +356,9 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
         Column("stored", "stored", "number"),
         Column("lost", "lost", "number"),
         Column("failed", "failedAttempts", "number"),
-        Column("extra", "extraAttempts", "number"),
+        Column("retries", "retries", "number"),
         Column("longest send", "longestSendMs", "ms"),
-        Column("avoided after", "avoidedAfterMs", "ms", shown=bool(chosen.failures)),
+        Column("isolated after", "isolatedAfterMs", "ms", shown=bool(chosen.failures)),
         *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4) for name in names),
         Column("", "chosen"),
     )
@@ -372,10 +369,10 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
             each.totals.stored,
             each.totals.lost,
             each.totals.failed_attempts,
-            each.totals.extra_attempts,
+            each.totals.retries,
             each.totals.longest_send_ms,
-            after(each.failures[0].avoided_ms, each.failures[0].began_ms) if each.failures else None,
-            *(share(_stored_at(each, name), stored(each)) for name in names),
+            each.failures[0].isolated_after_ms if each.failures else None,
+            *(_share_of(each, name) for name in names),
             "<- this one" if each.profile == chosen.profile else "",
         )
         for each in clients

@@ -80,7 +80,7 @@ def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str, isol
 def test_the_hand_over_of_4_9_clears_the_isolation_that_a_refusal_made() -> None:
     old = sent(REFUSED, "async", client_version="4.9.7", latency_fault=True)
     new = sent(REFUSED, "async", client_version="5.5.0", latency_fault=True)
-    assert (old.brokers[0].avoided_ms, old.failures[0].avoided_by) == (0, "isolation")
+    assert (old.brokers[0].isolated_ms, old.failures[0].isolated_by) == (0, "isolation")
     assert new.brokers[0].isolations == 1
     assert (
         simulate_send(
@@ -96,7 +96,7 @@ def test_the_hand_over_of_4_9_clears_the_isolation_that_a_refusal_made() -> None
             ),
         )
         .brokers[0]
-        .avoided_ms
+        .isolated_ms
         > 9000
     )
 

@@ -140,8 +140,8 @@ def test_a_slow_broker_isolates_itself_by_the_table_of_the_version() -> None:
     old = sent(slow, latency_fault=True, rate=Fraction(10), messages=40, client_version="4.9.7")
     assert [b.isolations for b in new.brokers] == [2, 0, 0]
     assert [b.isolations for b in old.brokers] == [1, 0, 0]
-    assert new.brokers[0].avoided_ms == pytest.approx(2000 + 3901 - 3800, abs=1000)
-    assert old.failures[0].avoided_by == "isolation"
+    assert new.brokers[0].isolated_ms == pytest.approx(2000 + 3901 - 3800, abs=1000)
+    assert old.failures[0].isolated_by == "isolation"
 
 
 def test_thresholds_can_be_given() -> None:
@@ -165,18 +165,18 @@ def test_the_round_robin_starts_anew_after_a_retry_with_latency_fault() -> None:
 def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
     settings: dict[str, Any] = {"rate": Fraction(1), "messages": 100}
     at_once = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=0), **settings)
-    assert (at_once.failures[0].avoided_ms, at_once.failures[0].avoided_by) == (60_000, "route")
+    assert (at_once.failures[0].isolated_ms, at_once.failures[0].isolated_by) == (60_000, "route")
     later = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=40_000_000), **settings)
-    assert later.failures[0].avoided_ms == 90_000
+    assert later.failures[0].isolated_ms == 90_000
     never = sent(Failure("a", REFUSED, Moment(us=31_000_000), notices_us=None), **settings)
-    assert never.failures[0].avoided_ms is None
+    assert never.failures[0].isolated_ms is None
     sooner = sent(
         Failure("a", REFUSED, Moment(us=31_000_000), notices_us=0),
         first_poll_us=2_000_000,
         poll_us=5_000_000,
         **settings,
     )
-    assert sooner.failures[0].avoided_ms == 32_000
+    assert sooner.failures[0].isolated_ms == 32_000
 
 
 @pytest.mark.parametrize("began_s", [30, 60, 90])
@@ -184,7 +184,7 @@ def test_a_poll_at_the_very_moment_of_a_failure_comes_too_early(began_s: int) ->
     """Or a failure at a round time would hurt nobody."""
     failed = Failure("a", REFUSED, Moment(us=began_s * 1_000_000), notices_us=0)
     report = sent(failed, rate=Fraction(10), messages=2000)
-    assert report.failures[0].avoided_ms == (began_s + 30) * 1000
+    assert report.failures[0].isolated_ms == (began_s + 30) * 1000
     assert report.totals.failed_attempts > 0
 
 
@@ -214,24 +214,24 @@ def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
 def test_a_restarted_broker_is_used_again_after_the_next_poll() -> None:
     window = Failure("a", REFUSED, Moment(us=10_000_000), Moment(us=40_000_000), notices_us=0)
     report = sent(window, rate=Fraction(10), messages=1000)
-    assert report.failures[0].avoided_ms == 30_000
+    assert report.failures[0].isolated_ms == 30_000
     assert report.failures[0].used_again_ms is not None
     assert 60_000 <= report.failures[0].used_again_ms < 61_000
-    assert report.brokers[0].avoided_ms == 30_000
+    assert report.brokers[0].isolated_ms == 30_000
 
 
 def test_a_read_only_broker_stores_until_the_poll() -> None:
     report = sent(Failure("a", Reaction("read-only", "read-only"), Moment(us=1)), rate=Fraction(1), messages=60)
     assert report.totals.failed_attempts == 0
     assert report.brokers[0].stored == 10
-    assert report.failures[0].avoided_ms == 30_000
+    assert report.failures[0].isolated_ms == 30_000
 
 
 def test_when_every_broker_is_gone_the_client_keeps_its_list() -> None:
     everyone = [Failure(name, REFUSED, Moment(us=5_000_000), notices_us=0) for name in "abc"]
     report = sent(*everyone, rate=Fraction(1), messages=90)
     assert report.totals.lost == 85
-    assert all(failure.avoided_ms is None for failure in report.failures)
+    assert all(failure.isolated_ms is None for failure in report.failures)
 
 
 def test_when_every_broker_is_read_only_there_is_no_route() -> None:
@@ -331,7 +331,7 @@ def test_tallies_add_up() -> None:
         == totals.failed_attempts
         == sum(f.failed for f in report.failures) + sum(1 for a in attempts if a.took_ms == 0.1)
     )
-    assert totals.extra_attempts == sum(1 for a in attempts if a.attempt > 1)
+    assert totals.retries == sum(1 for a in attempts if a.attempt > 1)
     assert totals.lost == sum(totals.lost_by.values()) == sum(s.lost for s in report.slices)
     for name in "abc":
         assert sum(s.attempts[name] for s in report.slices) == sum(1 for a in attempts if a.broker_name == name)

@@ -97,13 +97,13 @@ def as_reported(covered: Lanes, report: SendReport) -> dict[str, Any]:
         "lost_by": totals.lost_by,
         "attempts": totals.attempts,
         "failed_attempts": totals.failed_attempts,
-        "extra_attempts": totals.extra_attempts,
+        "extra_attempts": totals.retries,
         "retried": totals.retried,
         "failing_ms": totals.failing_ms,
         "longest_send_ms": totals.longest_send_ms or 0,
         "lasted_ms": totals.lasted_ms,
-        "brokers": {b.broker_name: (b.stored, b.isolations, b.avoided_ms) for b in report.brokers},
-        "failures": [(failure.began_ms, failure.avoided_ms) for failure in report.failures],
+        "brokers": {b.broker_name: (b.stored, b.isolations, b.isolated_ms) for b in report.brokers},
+        "failures": [(failure.began_ms, failure.isolated_ms) for failure in report.failures],
     }
 
 
