@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rmqlb.pipeline.spark.driver import launch_command, launch_environ
-from rmqlb.pipeline.spark.java import find_java
+from rmqlb.pipeline.spark.session import launch_environ
 
 START_DEADLINE = 90.0
 POLL = 0.1
@@ -103,12 +102,13 @@ def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
     (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
-    environ = launch_environ({key: value for key, value in os.environ.items() if key != "PYTHONPATH"}) | {
+    ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environ = launch_environ(ours, str(folder)) | {
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
         "PYSPARK_PYTHON": sys.executable,
     }
-    command = launch_command(find_java(os.environ), program, environ)
+    command = [f"{environ['SPARK_HOME']}/bin/spark-class", *program]
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         guard = subprocess.Popen(

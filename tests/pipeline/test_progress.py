@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.spark.progress import StageProgress
+from rmqlb.pipeline.spark.progress import stage_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def slowly(seconds: float) -> Callable[[Iterator[object]], Iterator[object]]:
 def test_tasks_are_told_until_all_are_done(spark: SparkSession, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
 
-    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
+    with stage_progress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
         spark.range(6, numPartitions=6).mapInArrow(slowly(0.3), "id long").write.parquet(str(tmp_path / "table"))
     assert told[-1] == (6, 6)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -41,13 +41,13 @@ def test_tasks_are_told_until_all_are_done(spark: SparkSession, tmp_path: Path) 
 
 def test_without_a_job_nothing_is_told(spark: SparkSession) -> None:
     told: list[tuple[int, int]] = []
-    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.01):
+    with stage_progress(spark, lambda done, total: told.append((done, total)), seconds=0.01):
         pass
     assert told == []
 
 
 def test_an_error_in_the_block_is_not_held_back(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match="odd"), StageProgress(spark, lambda *_: None):
+    with pytest.raises(ValueError, match="odd"), stage_progress(spark, lambda *_: None):
         raise ValueError("odd")
 
 
@@ -61,7 +61,7 @@ def test_a_job_that_began_before_is_not_told(spark: SparkSession, tmp_path: Path
     tracker = spark.sparkContext.statusTracker()
     while not tracker.getActiveJobsIds():
         time.sleep(0.01)
-    with StageProgress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
+    with stage_progress(spark, lambda done, total: told.append((done, total)), seconds=0.05):
         earlier.join()
         spark.range(3, numPartitions=3).write.parquet(str(tmp_path / "table"))
     assert {total for _, total in told} == {3}

@@ -146,14 +146,6 @@ def test_memory_that_ran_out_is_said_with_sparks_reason(words: str) -> None:
     assert error.message == "Spark ran out of memory: Java heap space"
 
 
-def test_room_for_compiled_code_that_ran_out_is_said_with_its_option() -> None:
-    words = "Caused by: java.lang.VirtualMachineError: Out of space in CodeCache for adapters"
-    error = plain_error(PySparkRuntimeError(f"An error occurred.\n{words}\n\tat x.Y"), "spark.log")
-    assert error is not None
-    assert error.message == "Java ran out of room for compiled code"
-    assert "-XX:ReservedCodeCacheSize=" in (error.hint or "")
-
-
 def test_a_worker_that_dies_is_said(spark: SparkSession) -> None:
     assert failure(through(spark, dying).collect).message == "a Python process of Spark was killed or crashed"
 

