@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.engine.assignment.consumers import is_grpc, member_findings, reported_strategies
-from rmqlb.errors import DataError
-from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup
+from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.made_up.draw import draw_cluster
-from rmqlb.pipeline.made_up.faults import Fault
-from rmqlb.pipeline.made_up.generate import generate
-from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.pipeline.synthetic.draw import draw_cluster
+from rmqlb.pipeline.synthetic.faults import Fault
+from rmqlb.pipeline.synthetic.generate import generate
+from rmqlb.pipeline.synthetic.shape import FleetShape
+from tests.generate.faults import FAULTS, put_faults
 from tests.generate.reading import good, moves_of
 
-SHAPE = FleetShape(seed=3, groups=240, topics=60, days=2, churn=0)
+SHAPE = FleetShape(seed=3, groups=120, topics=40, days=2, churn=0)
 Seen = tuple[ClusterSnapshot, ConsumerGroup]
 
 
@@ -48,69 +47,11 @@ def has_idle_members(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     return len(group.client_ids or ()) > len(busy)
 
 
-def finds(code: str) -> Callable[[ClusterSnapshot, ConsumerGroup], bool]:
-    return lambda _, group: code in {finding.code for finding in member_findings(group)}
-
-
-def is_read_by_all(_: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return group.message_model == BROADCASTING and not group.queues
-
-
-def is_pop(_: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return group.consume_type == CONSUME_POP and all(state.owners == set() for state in group.queues.values())
-
-
-def is_empty(_: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return group.client_ids == () and all(state.owners == set() for state in group.queues.values())
-
-
-def is_unseen(_: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return group.views is None and all(state.owners is None for state in group.queues.values())
-
-
-def has_a_silent_member(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    silent = set(group.client_ids or ()) - group.reports.keys()
-    assert {f"member of group {group.group} {client_id}" for client_id in silent} <= {u.what for u in snapshot.unread}
-    return len(silent) == 1 and any(state.owners is None for state in group.queues.values())
-
-
-def runs_a_foreign_strategy(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    with pytest.raises(DataError, match="not one of RocketMQ's own"):
-        moves_of(snapshot, group)
-    return True
-
-
-def runs_different_strategies(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    assert all(move.observed == move.owners_before for move in moves_of(snapshot, group))
-    return len(set(reported_strategies(group).values())) > 1
-
-
-def is_of_grpc(_: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return all(map(is_grpc, group.client_ids or ())) and group.reports == {}
-
-
-def lost_a_topic(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    lost = set(group.topics or ()) - snapshot.routes.keys() - {f"%RETRY%{group.group}"}
-    return lost == {f"Retired-{group.group}"}
-
-
 SHOWS: dict[Fault, Callable[[ClusterSnapshot, ConsumerGroup], bool]] = {
     Fault.DRIFT: drifts,
     Fault.UNOWNED: is_unowned,
     Fault.TWO_OWNERS: has_two_owners,
     Fault.IDLE_MEMBERS: has_idle_members,
-    Fault.SHARED_ID: finds("shared-client-id"),
-    Fault.MISSING_SUBSCRIPTION: finds("mixed-subscriptions"),
-    Fault.SPLIT_VIEW: finds("split-view"),
-    Fault.MIXED_STRATEGIES: runs_different_strategies,
-    Fault.BROADCASTING: is_read_by_all,
-    Fault.POP: is_pop,
-    Fault.NO_MEMBERS: is_empty,
-    Fault.UNSEEN_MEMBERS: is_unseen,
-    Fault.SILENT_MEMBER: has_a_silent_member,
-    Fault.FOREIGN_STRATEGY: runs_a_foreign_strategy,
-    Fault.GRPC: is_of_grpc,
-    Fault.LOST_TOPIC: lost_a_topic,
 }
 
 
@@ -136,25 +77,13 @@ def test_a_flapping_groups_member_is_away_every_other_night(nights: list[list[Cl
     assert names
 
 
-def test_a_group_without_members_reads_nothing(nights: list[list[ClusterSnapshot]]) -> None:
-    for number, (first, second) in enumerate(nights):
-        for group in draw_cluster(SHAPE, number).groups:
-            if group.fault is Fault.NO_MEMBERS:
-                before, after = first.groups[group.name].queues, second.groups[group.name].queues
-                assert all(after[queue].consumer_offset == state.consumer_offset for queue, state in before.items())
-                assert any((after[queue].lag or 0) > (state.lag or 0) for queue, state in before.items())
-
-
-def test_topics_and_brokers_of_every_kind_are_there(nights: list[list[ClusterSnapshot]]) -> None:
-    sightings = [seen for snapshots in nights for snapshot in snapshots for seen in snapshot.routes.values()]
-    routes = [seen.route for seen in sightings]
-    datas = [data for route in routes for data in route.queue_datas]
-    assert any(route.is_order_topic and route.publish_queues() for route in routes)
-    assert any(route.is_static and len(route.subscribe_queues()) > 1 for route in routes)
-    assert any(route.differs_from(other.route) for seen in sightings for route in [seen.route] for other in seen.others)
-    assert any(data.readable and not data.writable for data in datas)
-    assert any(data.write_queue_nums < data.read_queue_nums for data in datas)
-    assert any(not broker.has_master for route in routes for broker in route.broker_datas)
+def test_the_tests_own_faults_can_be_read_again(tmp_path: Path) -> None:
+    generate(FleetShape(seed=3, groups=40, topics=20, clusters=1), str(tmp_path))
+    (healthy,) = good(tmp_path)
+    put_faults(tmp_path, every=2)
+    (ill,) = good(tmp_path)
+    assert len(FAULTS) <= sum(group != healthy.groups[name] for name, group in ill.groups.items()) <= 20
+    assert sum(seen != healthy.routes[name] for name, seen in ill.routes.items()) == 10
 
 
 def test_a_fleet_without_faults_has_none(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.made_up.damage import Damage
-from rmqlb.pipeline.made_up.generate import FleetSummary, generate
-from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.pipeline.synthetic.files import Damage
+from rmqlb.pipeline.synthetic.generate import FleetSummary, generate
+from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
 from tests.generate.reading import files, good, moves_of, read
 
-FEW = FleetShape(seed=7, groups=60, topics=24, days=4, odd_names=0.3, churn=0.5, faults=0.5)
+FEW = FleetShape(seed=7, groups=60, topics=24, days=4, odd_names=0.5, churn=0.5, faults=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.made_up.generate import generate
-from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.pipeline.synthetic.generate import generate
+from rmqlb.pipeline.synthetic.shape import FleetShape
 from tests.support.schemas import must_fit
 
 from .quick_java import QUICK_JAVA

@@ -19,12 +19,13 @@ from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.made_up.generate import generate
-from rmqlb.pipeline.made_up.shape import FleetShape
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.stages import STAGES, StageRun
+from rmqlb.pipeline.synthetic.generate import generate
+from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.dump.source import DumpSource
+from tests.generate.faults import put_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,7 @@ Owned = dict[tuple[str, str], dict[MessageQueue, set[str]]]
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fleet") / "dumps"
     generate(FleetShape(seed=11, groups=GROUPS, days=NIGHTS, odd_names=0.1, retry_queues=False), str(folder))
+    put_faults(folder, every=7)
     return folder
 
 

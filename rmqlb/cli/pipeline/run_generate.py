@@ -10,8 +10,8 @@ from rmqlb.cli.common import amounts
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.made_up.generate import generate
-from rmqlb.pipeline.made_up.shape import FleetShape
+from rmqlb.pipeline.synthetic.generate import generate
+from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.fleet_view import fleet_report
 
 

@@ -43,15 +43,13 @@ class Grid(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A part of the page.
+    """A part of the page; a grid without rows is left out.
 
     Attributes:
         name: its anchor, letters and hyphens.
-        title: its heading.
-        seen: what is seen, each made by `said`.
+        seen: each made by `said`.
         advice: what to do about it; empty when there is nothing to do.
         pictures: SVG.
-        grids: tables; one without rows is left out.
     """
 
     name: str
@@ -128,14 +126,7 @@ def _name(text: str) -> Markup:
 
 
 def page(title: str, subtitle: str, facts: Sequence[tuple[str, Value]], sections: Sequence[Section]) -> str:
-    """The whole page.
-
-    Args:
-        title: of the page.
-        subtitle: one line below it, made by `said`.
-        facts: the figures at its top, (what it is, the figure).
-        sections: its parts, in order.
-    """
+    """The whole page; `subtitle` is made by `said`, `facts` are the figures at its top: (what it is, the figure)."""
     return _template().render(title=title, subtitle=subtitle, facts=facts, sections=sections, policy=PAGE_POLICY)
 
 

@@ -38,8 +38,6 @@ def write_report(
     """Write `index.html`, `csv/`, `parquet/` and `report.json` into a folder, in place of an earlier report.
 
     Args:
-        spark: a session.
-        warehouse: what is reported.
         folder: of this machine, seen by all of Spark's machines; it is replaced as a whole.
         top: rows in each list of the page, from 1.
         most_rows: tables with more rows are written as Parquet only.

@@ -1,7 +1,7 @@
 """How far every queue has been written and read, night by night, for a whole cluster at once.
 
 Arrays are flat: `topic` arrays have a row for each queue of each topic, `pair` arrays one for each queue of each topic
-of each group, in the groups' order. Offsets never go back; a group without members reads nothing.
+of each group, in the groups' order. Offsets never go back.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rmqlb.pipeline.made_up.draw import FleetCluster
-from rmqlb.pipeline.made_up.faults import Fault
+from rmqlb.pipeline.synthetic.draw import FleetCluster
 
 _HOT = 0.004
 """Share of the queues whose readers have fallen behind."""
@@ -27,12 +26,7 @@ class NightOffsets(NamedTuple):
 
 
 class Offsets:
-    """A cluster's offsets.
-
-    Args:
-        cluster: whose.
-        counts: queues of each topic, shape (topics,).
-        seed: of the fleet.
+    """A cluster's offsets; `counts`: queues of each topic, shape (topics,).
 
     Attributes:
         topic_start: first row of each topic, shape (topics + 1,).
@@ -58,23 +52,15 @@ class Offsets:
             first += len(group.topics)
         self._hot = draw.random(len(self._row)) < _HOT
         self._consumer = np.zeros(len(self._row), np.int64)
-        still = np.array([group.fault is Fault.NO_MEMBERS for group in cluster.groups for _ in group.topics], np.bool_)
-        self._still = still.repeat(sizes[topics])
 
     def at(self, night: int, now_ms: int) -> NightOffsets:
-        """The figures of a night; nights come in order, from 0.
-
-        Args:
-            night: its number.
-            now_ms: when the snapshot is taken, ms since 1970.
-        """
+        """The figures of a night, taken at `now_ms` (ms since 1970); nights come in order, from 0."""
         draw = np.random.default_rng([*self._seed, 1, night])
         grown = np.floor(self._rate * (night + draw.random(len(self._rate)))).astype(np.int64)
         broker = self._base + grown
         written = broker[self._row]
         lag = draw.lognormal(1.5, 2.0, len(self._row)) * np.where(self._hot, 2000.0, 1.0)
-        reached = np.maximum(self._consumer, written - np.minimum(lag.astype(np.int64), written))
-        self._consumer = np.where(self._still, self._consumer, reached) if night else reached
+        self._consumer = np.maximum(self._consumer, written - np.minimum(lag.astype(np.int64), written))
         behind = (written - self._consumer) / np.maximum(self._rate[self._row], 1.0)
         last = now_ms - np.minimum(behind, 30.0) * _DAY_MS - draw.random(len(self._row)) * 1000
         return NightOffsets(broker.tolist(), self._consumer.tolist(), last.astype(np.int64).tolist())

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - Equal shapes give equal bytes: no clock, no machine's name, gzip without a time.
-- One snapshot is in memory at a time, and a file is there whole or not at all.
+- One snapshot is in memory at a time.
 - Damaged documents stand among the good ones and are listed in the summary.
 """
 
@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.made_up.draw import draw_cluster
-from rmqlb.pipeline.made_up.files import BadFile, FleetFiles
-from rmqlb.pipeline.made_up.nights import nights
-from rmqlb.pipeline.made_up.shape import FleetShape, sizes
+from rmqlb.pipeline.synthetic.draw import draw_cluster
+from rmqlb.pipeline.synthetic.files import BadFile, FleetFiles
+from rmqlb.pipeline.synthetic.nights import nights
+from rmqlb.pipeline.synthetic.shape import FleetShape, sizes
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
 from rmqlb.sources.source import Progress, no_progress
 
@@ -32,18 +32,14 @@ class FleetSummary(msgspec.Struct, frozen=True, rename="camel"):
     """What was written; all but clusters counts every night.
 
     Attributes:
-        folder: where.
-        clusters: clusters.
-        files: files, damaged ones included.
+        files: damaged ones included.
         snapshots: good documents.
-        topics: topics with a route.
-        groups: groups.
+        topics: those with a route.
         pairs: subscriptions of groups to topics with a route, `%RETRY%` topics left out.
         queues: (group, topic, queue) rows of these pairs.
         observed: queues of groups that have offsets in the files, `%RETRY%` ones included.
         bytes: of all files.
         faults: kind of fault → groups that have it, counted once.
-        bad_files: the damaged documents.
     """
 
     folder: str
@@ -63,10 +59,7 @@ class FleetSummary(msgspec.Struct, frozen=True, rename="camel"):
 def generate(shape: FleetShape, folder: str, progress: Progress = no_progress) -> FleetSummary:
     """Write a fleet into a folder that is empty or not there yet.
 
-    Args:
-        shape: the fleet.
-        folder: gets `cluster=NAME/date=YYYY-MM-DD/snapshot.json.gz`, or `cluster=NAME/snapshots.jsonl`.
-        progress: told of every snapshot.
+    It gets `cluster=NAME/date=YYYY-MM-DD/snapshot.json.gz`, or `cluster=NAME/snapshots.jsonl`.
 
     Raises:
         UsageError: the folder is not empty or cannot be written, or a snapshot becomes too large to be read.
@@ -83,17 +76,17 @@ def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
     clusters = sizes(shape).clusters
     total, done = clusters * shape.days, 0
     files = FleetFiles(folder, shape.layout)
-    counts: Counter[str] = Counter()
+    counts = Counter(topics=0, groups=0, pairs=0, queues=0, observed=0)
     faults: Counter[str] = Counter()
     for number in range(clusters):
         cluster = draw_cluster(shape, number)
         faults.update(str(group.fault) for group in cluster.groups if group.fault)
         with files.of(cluster.name):
             for day, snapshot in nights(shape, cluster):
-                files.add(day, _body(snapshot))
+                files.add(day, document(snapshot))
                 first = -(-done * shape.bad_files // total)
                 for bad in range(first, -(-(done + 1) * shape.bad_files // total)):
-                    files.add_damaged(day, _body(_part(snapshot)), bad)
+                    files.add_damaged(day, document(_part(snapshot)), bad)
                 counts.update(_counts(snapshot))
                 done += 1
                 progress("snapshots", done, total)
@@ -102,25 +95,25 @@ def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
         clusters=clusters,
         files=files.files,
         snapshots=total,
-        topics=counts["topics"],
-        groups=counts["groups"],
-        pairs=counts["pairs"],
-        queues=counts["queues"],
-        observed=counts["observed"],
         bytes=files.bytes,
         faults=dict(sorted(faults.items())),
         bad_files=tuple(files.bad),
+        **counts,
     )
 
 
-def _body(snapshot: ClusterSnapshot) -> bytes:
-    taken_at = snapshot.taken_at
+def document(snapshot: ClusterSnapshot) -> bytes:
+    """What `fetch-routes` would print of it, as JSON.
+
+    Raises:
+        UsageError: it is too large to be read.
+    """
     body = msgspec.json.encode(
         {
             "schema": SCHEMA,
             "formatVersion": FORMAT_VERSION,
             "command": "fetch-routes",
-            "source": {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": taken_at},
+            "source": {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": snapshot.taken_at},
             "data": to_document(snapshot),
             "warnings": [],
         }
@@ -139,7 +132,6 @@ def _part(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         snapshot,
         routes=dict(list(snapshot.routes.items())[:2]),
         groups=dict(list(snapshot.groups.items())[:2]),
-        unread=(),
     )
 
 

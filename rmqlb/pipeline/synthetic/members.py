@@ -7,54 +7,34 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.pipeline.made_up import names
-from rmqlb.pipeline.made_up.draw import FleetGroup
-from rmqlb.pipeline.made_up.faults import Fault
-from rmqlb.pipeline.made_up.shape import MOST_MEMBERS, STRATEGIES
+from rmqlb.pipeline.synthetic import names
+from rmqlb.pipeline.synthetic.draw import FleetGroup
+from rmqlb.pipeline.synthetic.faults import Fault
+from rmqlb.pipeline.synthetic.shape import MOST_MEMBERS
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 
 
 class FleetMember(msgspec.Struct, frozen=True):
-    """A process of a group.
-
-    Attributes:
-        client_id: its id.
-        ip: its machine.
-        port: of its connection.
-        strategy: the one it runs.
-        version: of its client.
-    """
+    """A process of a group: its client id, its machine, the port of its connection, the version of its client."""
 
     client_id: str
     ip: str
     port: int
-    strategy: str
     version: str
 
 
 def first_members(random: Random, group: FleetGroup, cluster: int) -> list[FleetMember]:
     """The members of the first night, the longest-serving first."""
     version = random.choice(_VERSIONS)
-    if group.fault is Fault.NO_MEMBERS:
-        return []
-    members = [_member(random, group, cluster, place, version) for place in range(group.size)]
-    return _with_fault(members, group)
+    return [_member(random, group, cluster, place, version) for place in range(group.size)]
 
 
 def next_members(
     random: Random, members: list[FleetMember], group: FleetGroup, cluster: int, churn: float
 ) -> list[FleetMember]:
-    """The members a night later.
-
-    Args:
-        random: the night's.
-        members: the night before.
-        group: the group.
-        cluster: its cluster's number.
-        churn: how likely it is that anything changes.
-    """
-    if not members or random.random() >= churn or group.fault is Fault.IDLE_MEMBERS:
+    """The members a night later; `churn` is how likely it is that anything changes."""
+    if random.random() >= churn or group.fault is Fault.IDLE_MEMBERS:
         return members
     event = random.choices(("restart", "join", "leave", "deploy"), (5, 2, 2, 1))[0]
     changed = list(members)
@@ -68,7 +48,7 @@ def next_members(
     else:
         place = random.randrange(len(changed))
         changed[place] = _restarted(random, changed[place], group)
-    return _with_fault(changed, group)
+    return changed
 
 
 def present(members: list[FleetMember], group: FleetGroup, night: int) -> list[FleetMember]:
@@ -78,14 +58,7 @@ def present(members: list[FleetMember], group: FleetGroup, night: int) -> list[F
 
 def _member(random: Random, group: FleetGroup, cluster: int, place: int, version: str) -> FleetMember:
     ip = names.address(random, "10.244" if group.id_kind == "container" else f"10.{100 + cluster % 100}")
-    mixed = group.fault is Fault.MIXED_STRATEGIES
-    return FleetMember(
-        client_id=_client_id(random, group, ip, place),
-        ip=ip,
-        port=random.randrange(32768, 61000),
-        strategy=[*STRATEGIES][place % len(STRATEGIES)] if mixed else group.strategy,
-        version=version,
-    )
+    return FleetMember(_client_id(random, group, ip, place), ip, random.randrange(32768, 61000), version)
 
 
 def _restarted(random: Random, member: FleetMember, group: FleetGroup) -> FleetMember:
@@ -101,12 +74,4 @@ def _client_id(random: Random, group: FleetGroup, ip: str, place: int) -> str:
         return f"10.1.1.1@{names.odd_name(place, place)}"
     if group.id_kind == "named":
         return f"{ip}@{group.name}-{place}"
-    if group.id_kind == "grpc":
-        return names.grpc_id(random, group.name)
     return (names.container_id if group.id_kind == "container" else names.process_id)(random, ip)
-
-
-def _with_fault(members: list[FleetMember], group: FleetGroup) -> list[FleetMember]:
-    if group.fault is Fault.SHARED_ID:
-        return [members[0], replace(members[1], client_id=members[0].client_id), *members[2:]]
-    return members

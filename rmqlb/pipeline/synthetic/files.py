@@ -7,24 +7,28 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from io import BytesIO
+from enum import StrEnum
 from typing import IO
 
 import msgspec
 
-from rmqlb.pipeline.made_up.damage import Damage, damage_of, damaged
+from rmqlb.model.format_version import FORMAT_VERSION
 
 _LEVEL = 4
 
 
-class BadFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A damaged document.
+class Damage(StrEnum):
+    """What is wrong with a document."""
 
-    Attributes:
-        file: below the fleet's folder.
-        position: the document's place in the file, from 1.
-        damage: what is wrong with it.
-    """
+    TRUNCATED_GZIP = "truncated-gzip"
+    BROKEN_JSON = "broken-json"
+    FUTURE_FORMAT = "future-format"
+    MISSING_FIELD = "missing-field"
+    EMPTY = "empty"
+
+
+class BadFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A damaged document: its file below the fleet's folder, and its place in the file, from 1."""
 
     file: str
     position: int
@@ -32,17 +36,7 @@ class BadFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FleetFiles:
-    """The files of a fleet.
-
-    Args:
-        folder: all of them are below it.
-        layout: as in `FleetShape`.
-
-    Attributes:
-        files: how many were written.
-        bytes: their size.
-        bad: the damaged documents.
-    """
+    """The files of a fleet, below a folder, in a layout of `FleetShape`; counts them, their bytes and the damaged."""
 
     def __init__(self, folder: str, layout: str) -> None:
         self._folder, self._layout = folder, layout
@@ -59,7 +53,7 @@ class FleetFiles:
         if self._layout != "jsonl":
             yield
             return
-        with self._opened(self._lines_path) as self._lines:
+        with self._new_file(self._lines_path) as self._lines:
             self._position = 0
             yield
 
@@ -68,19 +62,19 @@ class FleetFiles:
         if self._lines:
             self._add_line(self._lines, body)
         else:
-            packed = _packed(body) if self._layout == "json.gz" else body
-            self._put(f"{self._night(day)}/snapshot.{self._layout}", packed)
+            packed = gzip.compress(body, _LEVEL, mtime=0) if self._layout == "json.gz" else body
+            self._add_file(f"{self._night(day)}/snapshot.{self._layout}", packed)
 
     def add_damaged(self, day: date, body: bytes, number: int) -> None:
         """The so many-th damaged document, made of a good one: a line of its own where a line can be so damaged."""
-        damage = damage_of(number)
-        body, ending = damaged(body, damage)
+        damage = list(Damage)[number % len(Damage)]
+        body, ending = _damaged(body, damage)
         if self._lines and ending == "json" and body:
             self._add_line(self._lines, body)
             self.bad.append(BadFile(self._lines_path, self._position, damage))
             return
         path = f"{self._night(day)}/damaged-{number:04d}.{ending}"
-        self._put(path, body)
+        self._add_file(path, body)
         self.bad.append(BadFile(path, 1, damage))
 
     @property
@@ -91,32 +85,29 @@ class FleetFiles:
         return f"{self._cluster}/date={day.isoformat()}"
 
     def _add_line(self, lines: IO[bytes], body: bytes) -> None:
-        lines.write(body + b"\n")
+        self.bytes += lines.write(body + b"\n")
         self._position += 1
 
-    def _put(self, path: str, body: bytes) -> None:
-        with self._opened(path) as file:
-            file.write(body)
+    def _add_file(self, path: str, body: bytes) -> None:
+        with self._new_file(path) as file:
+            self.bytes += file.write(body)
 
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[IO[bytes]]:
-        """A file that appears when the block ends well."""
+    def _new_file(self, path: str) -> IO[bytes]:
         whole = os.path.join(self._folder, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
-        aside = f"{whole}.part"
-        try:
-            with open(aside, "wb") as file:
-                yield file
-            self.files += 1
-            self.bytes += os.path.getsize(aside)
-            os.replace(aside, whole)
-        finally:
-            if os.path.exists(aside):
-                os.unlink(aside)
+        self.files += 1
+        return open(whole, "wb")
 
 
-def _packed(body: bytes) -> bytes:
-    packed = BytesIO()
-    with gzip.GzipFile("", "wb", _LEVEL, packed, mtime=0) as file:
-        file.write(body)
-    return packed.getvalue()
+def _damaged(body: bytes, damage: Damage) -> tuple[bytes, str]:
+    """A snapshot's JSON without what makes it readable, and the ending of a file that holds it."""
+    if damage is Damage.EMPTY:
+        return b"", "json"
+    if damage is Damage.TRUNCATED_GZIP:
+        packed = gzip.compress(body, mtime=0)
+        return packed[: len(packed) // 2], "json.gz"
+    if damage is Damage.BROKEN_JSON:
+        return body[: len(body) * 2 // 3], "json"
+    if damage is Damage.FUTURE_FORMAT:
+        return body.replace(f'"formatVersion":"{FORMAT_VERSION}"'.encode(), b'"formatVersion":"99.0"', 1), "json"
+    return body.replace(b'"brokerName":', b'"broker":', 1), "json"

@@ -27,21 +27,19 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seed: equal seeds (and numpy versions) give equal bytes.
-        clusters: how many; None for 3, or as many as keep every snapshot readable.
-        brokers: broker groups in each cluster.
+        clusters: None for 3, or as many as keep every snapshot readable.
+        brokers: in each cluster.
         topics: in the whole fleet; None for a fifth of the pairs.
-        groups: consumer groups in the whole fleet; None for two in five pairs.
+        groups: in the whole fleet; None for two in five pairs.
         pairs: (group, topic) subscriptions in the whole fleet, `%RETRY%` topics not counted.
         queues: (group, topic, queue) rows a night, when all brokers are up; None for what the draw gives.
         members: of a group, on average; between 1 and 64 each.
         days: nights, one snapshot of each cluster a night.
-        first: the first night's date.
         faults: share of the groups with something wrong, 0 to 1; the kinds go round.
         odd_names: share of topics and groups with odd names, 0 to 1.
         churn: share of the groups whose members change in a night, 0 to 1.
         observed: owners and offsets too; False leaves them unknown.
         retry_queues: also the groups' `%RETRY%` queues, one on each broker.
-        bad_files: damaged documents among the good ones.
         layout: json.gz or json (a file a night), or jsonl (a file a cluster, a line a night).
 
     Raises:

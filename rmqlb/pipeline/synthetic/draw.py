@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rmqlb.engine.arrays.lanes import Ints
-from rmqlb.pipeline.made_up import names
-from rmqlb.pipeline.made_up.faults import MORE_THAN_ONE, Fault
-from rmqlb.pipeline.made_up.shape import (
+from rmqlb.pipeline.synthetic import names
+from rmqlb.pipeline.synthetic.faults import Fault
+from rmqlb.pipeline.synthetic.shape import (
     MOST_MEMBERS,
     MOST_QUEUES,
     STRATEGIES,
@@ -29,9 +29,6 @@ from rmqlb.pipeline.made_up.shape import (
 
 _POPULARITY = 0.7
 _MEDIAN_QUEUES = 8.0
-_MOST_IDLE_QUEUES = 60
-ORDER, STATIC, DISAGREED, SHRINKING = "order", "static", "disagreed", "shrinking"
-TOPIC_KINDS = (ORDER, STATIC, DISAGREED, SHRINKING)
 _ID_KINDS = ("process", "container", "named")
 
 
@@ -41,16 +38,13 @@ class FleetBroker(msgspec.Struct, frozen=True):
     name: str
     ip: str
     has_slave: bool
-    has_master: bool = True
-    read_only: bool = False
 
 
 class FleetTopic(msgspec.Struct, frozen=True):
-    """A topic: how many read queues it has on which brokers (by number), and what is special about it."""
+    """A topic: how many queues it has on which brokers (by number)."""
 
     name: str
     queues: tuple[tuple[int, int], ...]
-    kind: str | None = None
 
     @property
     def size(self) -> int:
@@ -106,16 +100,12 @@ def _part(total: int, weights: list[int], number: int) -> int:
 
 
 def _brokers(shape: FleetShape, random: Random, number: int) -> tuple[FleetBroker, ...]:
-    """Every other cluster has a broker without master, and one that only serves reads."""
-    last, ill = shape.brokers - 1, shape.faults > 0 and number % 2 == 0
     odd = shape.odd_names > 0 and number == 0 and shape.brokers > 2
     return tuple(
         FleetBroker(
-            name=names.broker_name(i, rooms=number % 3 == 1, odd=odd and i >= last - 1),
+            name=names.broker_name(i, rooms=number % 3 == 1, odd=odd and i >= shape.brokers - 2),
             ip=f"10.{number % 100}.{i}.1",
-            has_slave=random.random() < 0.5 or (ill and i == last),
-            has_master=not (ill and last > 0 and i == last),
-            read_only=ill and last > 1 and i == last - 1,
+            has_slave=random.random() < 0.5,
         )
         for i in range(shape.brokers)
     )
@@ -169,13 +159,15 @@ def _topics(shape: FleetShape, random: Random, readers: Ints, queues: int | None
         counts = tuple((broker, each + (place < more)) for place, broker in enumerate(brokers))
         odd = random.random() < shape.odd_names
         name = names.odd_name(next(odd_kinds), number) if odd else names.topic_name(number)
-        topics.append(FleetTopic(name, counts, _topic_kind(random, number)))
+        topics.append(FleetTopic(name, counts))
     return tuple(topics)
 
 
 def _sized(wish: npt.NDArray[np.float64], spans: Ints, readers: Ints, queues: int | None) -> tuple[Ints, Ints]:
     """Brokers of each topic, and queues on each of them; not more than asked for over all pairs, and not far below."""
 
+    # Sizes stay in the proportions that were drawn; only their common scale is searched for, by halving, because the
+    # rounding to whole queues on whole brokers has no inverse.
     def at(scale: float) -> tuple[Ints, Ints]:
         size = np.clip(wish * scale, 1, MOST_QUEUES)
         span = np.minimum(spans, size.astype(np.int64))
@@ -191,13 +183,6 @@ def _sized(wish: npt.NDArray[np.float64], spans: Ints, readers: Ints, queues: in
     return at(low)
 
 
-def _topic_kind(random: Random, number: int) -> str | None:
-    """The second to fifth topic of each cluster are of one kind each, later ones now and then."""
-    if 1 <= number <= len(TOPIC_KINDS):
-        return TOPIC_KINDS[number - 1]
-    return random.choice(TOPIC_KINDS) if random.random() < 0.03 else None
-
-
 def _groups(
     shape: FleetShape,
     random: Random,
@@ -209,19 +194,17 @@ def _groups(
     groups: list[FleetGroup] = []
     strategies, weights = zip(*STRATEGIES.items(), strict=True)
     odd_kinds = itertools.count(random.randrange(len(names.ODD)))
-    kinds = list(Fault)
     ill_before = math.ceil(before * shape.faults)
-    waiting = kinds[ill_before % len(kinds) :] + kinds[: ill_before % len(kinds)]
     count = math.ceil((before + len(subscriptions)) * shape.faults) - ill_before
     ill = set(random.sample(range(len(subscriptions)), count))
+    kinds = itertools.islice(itertools.cycle(Fault), ill_before % len(Fault), None)
     for number, its in enumerate(subscriptions):
-        largest = max(topics[topic].size for topic in its)
-        fault = next((kind for kind in waiting if _fits(kind, its, largest)), None) if number in ill else None
-        if fault is not None:
-            waiting.remove(fault)
-            waiting.append(fault)
+        fault = next(kinds) if number in ill else None
         size = min(max(round(random.lognormvariate(math.log(shape.members) - 0.5, 1.0)), 1), MOST_MEMBERS)
-        size = max(size, 3) if fault in MORE_THAN_ONE else largest + 2 if fault is Fault.IDLE_MEMBERS else size
+        if fault is not None:
+            size = max(size, 3)
+        if fault is Fault.IDLE_MEMBERS:
+            size = max(topics[topic].size for topic in its) + 2
         odd = random.random() < shape.odd_names
         groups.append(
             FleetGroup(
@@ -229,14 +212,8 @@ def _groups(
                 topics=its,
                 size=size,
                 strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(strategies, weights)[0],
-                id_kind="odd" if odd else "grpc" if fault is Fault.GRPC else random.choices(_ID_KINDS, (6, 3, 1))[0],
+                id_kind="odd" if odd else random.choices(_ID_KINDS, (6, 3, 1))[0],
                 fault=fault,
             )
         )
     return tuple(groups)
-
-
-def _fits(fault: Fault, topics: tuple[int, ...], largest: int) -> bool:
-    if fault is Fault.MISSING_SUBSCRIPTION:
-        return len(topics) > 1
-    return fault is not Fault.IDLE_MEMBERS or largest <= _MOST_IDLE_QUEUES

@@ -28,8 +28,6 @@ ODD = (
 """Above U+FFFF and above U+E000 (which Java sorts the other way round), and what CSV, HTML, SQL, shells and
 spreadsheets stumble over."""
 
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
 
 def letters(number: int) -> str:
     """A name for the so many-th thing.
@@ -81,9 +79,3 @@ def process_id(random: Random, ip: str) -> str:
 def container_id(random: Random, ip: str) -> str:
     """The same from a container, where the process is always the first."""
     return f"{ip}@1#{random.randrange(10**12, 10**16)}"
-
-
-def grpc_id(random: Random, host: str) -> str:
-    """`HOST@PID@INDEX@NANOS` in base 36, as gRPC clients have it."""
-    pod = "".join(random.choices(_DIGITS, k=5))
-    return f"{host}-{pod}@1@{random.randrange(4)}@" + "".join(random.choices(_DIGITS, k=10))

@@ -1,0 +1,193 @@
+"""A cluster night by night, as a source would have seen it: one `ClusterSnapshot` a night."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from random import Random
+
+import msgspec
+
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.model.group import (
+    CLUSTERING,
+    RETRY_PREFIX,
+    Connection,
+    ConsumerGroup,
+    MemberReport,
+    MemberView,
+    QueueState,
+    Seen,
+)
+from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.pipeline.synthetic.draw import FleetCluster, FleetTopic
+from rmqlb.pipeline.synthetic.faults import NOBODY, Owners, disturb
+from rmqlb.pipeline.synthetic.members import FleetMember, first_members, next_members, present
+from rmqlb.pipeline.synthetic.offsets import NightOffsets, Offsets
+from rmqlb.pipeline.synthetic.routes import BrokerState, broker_data, broker_states, retry_route, route
+from rmqlb.pipeline.synthetic.shape import FleetShape, chance
+
+_VIEWS = 2
+"""Brokers asked for a group's members: more of them make snapshots larger and say the same."""
+_CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
+_SETTINGS = Settings()
+
+
+def nights(shape: FleetShape, cluster: FleetCluster) -> Iterator[tuple[date, ClusterSnapshot]]:
+    """Every night's date and snapshot, in order."""
+    life = _Life(shape, cluster)
+    states = broker_states(chance(shape.seed, cluster.number, "brokers"), cluster, shape.days)
+    for number, state in enumerate(states):
+        yield shape.first + timedelta(days=number), life.night(number, state)
+
+
+class _Route(msgspec.Struct, frozen=True):
+    """A topic's route, its subscribe queues, and their places among the topic's queues when all brokers are up."""
+
+    data: TopicRouteData
+    queues: list[MessageQueue]
+    places: list[int]
+
+
+class _Night(msgspec.Struct, frozen=True):
+    number: int
+    seen: Seen
+    brokers: list[str]
+    offsets: NightOffsets | None
+    state: BrokerState
+
+
+class _Life:
+    """A cluster's state from one night to the next."""
+
+    def __init__(self, shape: FleetShape, cluster: FleetCluster) -> None:
+        self._shape, self._cluster = shape, cluster
+        self._address = f"rocketmq://10.{cluster.number % 100}.255.1:9876"
+        self._all_up = [_route(cluster, topic, BrokerState()) for topic in cluster.topics]
+        counts = [0 if each is None else len(each.queues) for each in self._all_up]
+        self._offsets = Offsets(cluster, counts, shape.seed) if shape.observed else None
+        random = self._random("members")
+        self._members = [first_members(random, group, cluster.number) for group in cluster.groups]
+        self._state: BrokerState | None = None
+        self._routes: list[_Route | None] = []
+        # Group by group, topic → owners: reckoned anew only when the members or the brokers have changed.
+        self._settled: list[dict[str, list[Owners]]] = []
+        self._client_ids: list[tuple[str, ...]] = [() for _ in cluster.groups]
+
+    def night(self, number: int, state: BrokerState) -> ClusterSnapshot:
+        """The snapshot of a night; nights come in order, from 0."""
+        cluster = self._cluster
+        if state != self._state:
+            self._state = state
+            pairs = zip(cluster.topics, self._all_up, strict=True)
+            self._routes = [whole and _route(cluster, topic, state, whole) for topic, whole in pairs]
+            self._settled = [{} for _ in cluster.groups]
+        if number:
+            random = self._random("members", number)
+            self._members = [
+                next_members(random, members, group, cluster.number, self._shape.churn)
+                for members, group in zip(self._members, cluster.groups, strict=True)
+            ]
+        night = self._night(number, state)
+        groups = [self._group(place, night) for place in range(len(cluster.groups))]
+        return ClusterSnapshot(
+            kind="nameserver",
+            endpoint=self._address,
+            taken_at=night.seen.at,
+            routes={its.data.topic: RouteSighting(its.data, night.seen) for its in self._routes if its},
+            groups={group.group: group for group in groups},
+        )
+
+    def _random(self, *purpose: object) -> Random:
+        return chance(self._shape.seed, self._cluster.number, *purpose)
+
+    def _night(self, number: int, state: BrokerState) -> _Night:
+        day = self._shape.first + timedelta(days=number)
+        taken_at = datetime.combine(day, time(2, self._cluster.number % 60, 7), UTC)
+        brokers = [broker_data(self._cluster, i, state) for i in range(self._shape.brokers) if i not in state.down]
+        addresses = [addr for broker in brokers for _, addr in sorted(broker.broker_addrs.items())]
+        offsets = self._offsets.at(number, int(taken_at.timestamp() * 1000)) if self._offsets else None
+        return _Night(number, Seen(self._address, taken_at), (addresses * _VIEWS)[:_VIEWS], offsets, state)
+
+    def _group(self, place: int, night: _Night) -> ConsumerGroup:
+        group = self._cluster.groups[place]
+        members = present(self._members[place], group, night.number)
+        client_ids = tuple(member.client_id for member in members)
+        if client_ids != self._client_ids[place]:
+            self._client_ids[place], self._settled[place] = client_ids, {}
+        topics = sorted([f"{RETRY_PREFIX}{group.name}", *(self._cluster.topics[topic].name for topic in group.topics)])
+        report = frozenset(topics), _CLASSES[group.strategy], True
+        return ConsumerGroup(
+            group=group.name,
+            seen=night.seen,
+            consume_type="CONSUME_PASSIVELY",
+            message_model=CLUSTERING,
+            consume_from_where=CONSUME_FROM_LAST_OFFSET,
+            views=_views(members, night),
+            topics=tuple(topics),
+            queues=self._queues(place, night, self._random(place, night.number)),
+            reports={client_id: MemberReport(client_id, *report) for client_id in client_ids},
+        )
+
+    def _queues(self, place: int, night: _Night, random: Random) -> dict[MessageQueue, QueueState]:
+        """What is seen of the queues of a group; nothing when nobody looks."""
+        states: dict[MessageQueue, QueueState] = {}
+        if night.offsets is None or self._offsets is None:
+            return states
+        group = self._cluster.groups[place]
+        for topic, first in zip(group.topics, self._offsets.pair_start[place], strict=True):
+            its = self._routes[topic]
+            if its is None:
+                continue
+            written = self._offsets.topic_start[topic]
+            for queue, at, owners in zip(its.queues, its.places, self._owners(place, its, random), strict=True):
+                states[queue] = QueueState(
+                    owners,
+                    night.offsets.broker[written + at],
+                    night.offsets.consumer[first + at],
+                    night.offsets.last_timestamp[first + at],
+                )
+        if self._shape.retry_queues:
+            data = retry_route(self._cluster, group.name, night.state)
+            retry = _Route(data, data.subscribe_queues(), [])
+            pairs = zip(retry.queues, self._owners(place, retry, random), strict=True)
+            states.update((queue, QueueState(owners, 0, 0, 0)) for queue, owners in pairs)
+        return states
+
+    def _owners(self, place: int, its: _Route, random: Random) -> list[Owners]:
+        """Who is seen to hold each queue of a topic."""
+        group, client_ids, settled = self._cluster.groups[place], self._client_ids[place], self._settled[place]
+        if its.data.topic not in settled:
+            settled[its.data.topic] = _dealt(group.strategy, its.queues, client_ids)
+        return disturb(settled[its.data.topic], group.fault, client_ids, random)
+
+
+def _dealt(strategy: str, queues: list[MessageQueue], client_ids: Sequence[str]) -> list[Owners]:
+    in_order = sort_client_ids(client_ids)
+    prepared = prepare(strategy, queues, in_order, _SETTINGS)
+    alone = {client_id: frozenset((client_id,)) for client_id in in_order}
+    holders = {queue: its for client_id, its in alone.items() for queue in prepared.share(client_id)}
+    return [holders.get(queue, NOBODY) for queue in queues]
+
+
+def _views(members: Sequence[FleetMember], night: _Night) -> tuple[MemberView, ...]:
+    connections = tuple(
+        Connection(member.client_id, f"{member.ip}:{member.port}", "JAVA", member.version) for member in members
+    )
+    return tuple(MemberView(connections, night.seen, address) for address in night.brokers)
+
+
+def _route(cluster: FleetCluster, topic: FleetTopic, state: BrokerState, whole: _Route | None = None) -> _Route | None:
+    data = route(cluster, topic, state)
+    if data is None:
+        return None
+    queues = data.subscribe_queues()
+    if whole is None or len(whole.queues) == len(queues):
+        return _Route(data, queues, list(range(len(queues))))
+    now = set(queues)
+    return _Route(data, queues, [place for place, queue in enumerate(whole.queues) if queue in now])
