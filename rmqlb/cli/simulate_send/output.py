@@ -15,6 +15,7 @@ from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.errors import UsageError
+from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
@@ -126,9 +127,9 @@ def _expected(scenario: SendScenario) -> int:
     return min(ends, default=0)
 
 
-def _clients(found: Gathered, progress: Progress) -> Iterator[SendReport]:
+def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersions, SendReport]]:
     """The same under each stretch of client versions."""
     for done, profile in enumerate(PROFILES):
         progress("client versions", done, len(PROFILES))
         version = ".".join(map(str, profile.since))
-        yield simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)
+        yield profile.versions, simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)

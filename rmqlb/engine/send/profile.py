@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.client_version import OLDEST, Version, parse_version
+from rmqlb.model.client_versions import ClientVersions
 
 _OLD_LATENCY = (50, 100, 550, 1000, 2000, 3000, 15000)
 _OLD_DURATION = (0, 0, 30000, 60000, 120000, 180000, 600000)
@@ -25,7 +26,7 @@ class ClientProfile(Struct, frozen=True):
 
     Attributes:
         since: the first version of the stretch.
-        name: the stretch in words, such as `5.1.1 to 5.1.3`.
+        newest: the last one that was released; None is the newest there is.
         index_step: what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and
             returns the magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0.
         any_start: the index starts at any 32-bit number, else at a magnitude.
@@ -68,7 +69,7 @@ class ClientProfile(Struct, frozen=True):
     """
 
     since: Version
-    name: str = ""
+    newest: str | None = None
     index_step: Literal["mask", "wrap", "fold", "clamp"] = "mask"
     any_start: bool = True
     skip: Literal["filter", "step", "scan"] = "filter"
@@ -97,6 +98,16 @@ class ClientProfile(Struct, frozen=True):
     async_tells_cost: bool = True
     late_names_address: bool = True
     faq_url: str = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+
+    @property
+    def versions(self) -> ClientVersions:
+        """The stretch; nothing older than its oldest versions is known."""
+        return ClientVersions(None if self.since == OLDEST else ".".join(map(str, self.since)), self.newest)
+
+    @property
+    def name(self) -> str:
+        """The stretch in words, such as `5.1.1 to 5.1.3`."""
+        return str(self.versions)
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
         """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
@@ -155,24 +166,11 @@ def _profiles() -> tuple[ClientProfile, ...]:
     v480 = replace(v490, since=(4, 8, 0), index_step="fold")
     v400 = replace(v480, since=OLDEST, index_step="clamp", skip="scan", scan_last="same")
     stretches = (v533, v532, v531, v530, v520, v514, v511, v510, v500, v498, v494, v493, v490, v480, v400)
-    names = (
-        "5.3.3 and newer",
-        "5.3.2",
-        "5.3.1",
-        "5.3.0",
-        "5.2.0",
-        "5.1.4",
-        "5.1.1 to 5.1.3",
-        "5.1.0",
-        "5.0.0",
-        "4.9.8",
-        "4.9.4 to 4.9.7",
-        "4.9.3",
-        "4.9.0 to 4.9.2",
-        "4.8.0",
-        "4.7.1 and older",
+    newest = (
+        *(None, "5.3.2", "5.3.1", "5.3.0", "5.2.0", "5.1.4", "5.1.3", "5.1.0", "5.0.0"),
+        *("4.9.8", "4.9.7", "4.9.3", "4.9.2", "4.8.0", "4.7.1"),
     )
-    return tuple(replace(profile, name=name) for profile, name in zip(stretches, names, strict=True))
+    return tuple(replace(profile, newest=version) for profile, version in zip(stretches, newest, strict=True))
 
 
 PROFILES = _profiles()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import (
     BrokerTally,
@@ -54,7 +55,7 @@ def send_report(
     report: SendReport,
     *,
     others: Sequence[SendReport] = (),
-    clients: Sequence[SendReport] = (),
+    clients: Sequence[tuple[ClientVersions, SendReport]] = (),
     trials: TrialsReport | None = None,
     conditions: Sequence[TriedCondition] = (),
     trace: bool = False,
@@ -64,7 +65,7 @@ def send_report(
 
     Args:
         others: the same with latency fault the other way round.
-        clients: the same under other client versions.
+        clients: the same under each stretch of client versions, the newest first.
         trace: people see each attempt.
         keys: what the selector was given.
     """
@@ -83,7 +84,7 @@ def send_report(
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
     ]
-    data = send_result(report, compared, clients, trials, conditions, keys)
+    data = send_result(report, compared, [each for _, each in clients], trials, conditions, keys)
     facts = _facts(report)
     if trials is not None:
         facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
@@ -348,7 +349,7 @@ def _isolated(failure: FailureTaken) -> str:
     return "never" if waited is None else f"{duration(waited)} ({failure.isolated_by})"
 
 
-def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
+def _clients(clients: Sequence[tuple[ClientVersions, SendReport]], chosen: SendReport) -> Section:
     names = [broker.broker_name for broker in chosen.brokers]
     columns = (
         Column("client", "client"),
@@ -364,7 +365,6 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
     )
     rows = [
         (
-            each.profile,
             each.failure_isolates_ms,
             each.totals.stored,
             each.totals.lost,
@@ -375,29 +375,18 @@ def _clients(clients: Sequence[SendReport], chosen: SendReport) -> Section:
             *(_share_of(each, name) for name in names),
             "<- this one" if each.profile == chosen.profile else "",
         )
-        for each in clients
+        for _, each in clients
     ]
-    return Section("clients", "client versions, the newest first", columns, tuple(_alike_together(rows)), heads=1)
+    alike = tuple(_alike_together(clients, rows))
+    return Section("clients", "client versions, the newest first", columns, alike, heads=1)
 
 
-def _alike_together(rows: Sequence[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+def _alike_together(
+    clients: Sequence[tuple[ClientVersions, SendReport]], rows: Sequence[tuple[Cell, ...]]
+) -> Iterator[tuple[Cell, ...]]:
     """Neighbouring client versions that end alike as one row, whose name spans them."""
-    for _, alike in groupby(rows, key=lambda row: row[1:-1]):
+    for _, alike in groupby(zip(clients, rows, strict=True), key=lambda each: each[1][:-1]):
         group = list(alike)
-        newest, oldest = str(group[0][0]), str(group[-1][0])
-        chosen = next((row[-1] for row in group if row[-1]), "")
-        yield _span(oldest, newest), *group[0][1:-1], chosen
-
-
-def _span(oldest: str, newest: str) -> str:
-    """`5.1.4 to 5.3.1` of the names of two stretches.
-
-    >>> _span("5.1.1 to 5.1.3", "5.3.3 and newer"), _span("4.7.1 and older", "4.8.0"), _span("5.1.4", "5.2.0")
-    ('5.1.1 and newer', '4.8.0 and older', '5.1.4 to 5.2.0')
-    """
-    if oldest == newest:
-        return oldest
-    first, last = oldest.split(" to ", maxsplit=1)[0], newest.rsplit(" to ", maxsplit=1)[-1]
-    if last.endswith(" and newer"):
-        return "all versions" if first.endswith(" and older") else f"{first} and newer"
-    return f"{last} and older" if first.endswith(" and older") else f"{first} to {last}"
+        (newest, _), (oldest, _) = group[0][0], group[-1][0]
+        chosen = next((row[-1] for _, row in group if row[-1]), "")
+        yield str(oldest.up_to(newest)), *group[0][1][:-1], chosen
