@@ -178,6 +178,12 @@ def test_what_was_not_read_is_known_by_its_words_where_they_are_all_there_is(kin
     assert read(snapshot_text({"unread": [{"what": part.what, "reason": "timed out"}]})).unread == (part,)
 
 
+@pytest.mark.parametrize("part", [{}, {"kind": "group"}, {"name": "g"}])
+def test_a_part_that_was_not_read_has_a_kind_and_a_name(part: dict[str, str]) -> None:
+    found = problem(snapshot_text({"unread": [{**part, "reason": "timed out"}]}))
+    assert "has a kind and a name" in found.message
+
+
 def test_a_snapshot_may_hold_nothing() -> None:
     snapshot = read(snapshot_text({}))
     assert (snapshot.routes, snapshot.groups, snapshot.unread, snapshot.taken_at) == ({}, {}, (), None)

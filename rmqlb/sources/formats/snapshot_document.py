@@ -118,18 +118,23 @@ class UnreadItem(CamelStruct, frozen=True):
     """A part that could not be read.
 
     Attributes:
-        what: the part, in words.
         reason: why, in a line.
-        kind: of what it is a part; null in what an older rmqlb has written.
+        kind: of what it is a part.
         name: of the topic, group, broker (groups) or NameServer.
         detail: of a group: the broker (members), the client ID (member) or the addresses of brokers (offsets).
+        what: the part in words, instead of kind, name and detail; written by format 1.0.
     """
 
-    what: str
     reason: str
     kind: UnreadKind | None = None
     name: str | None = None
     detail: str | None = None
+    what: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a part that nothing names."""
+        if self.what is None and (self.kind is None or self.name is None):
+            raise ValueError("a part that was not read has a kind and a name")
 
 
 class DataItem(CamelStruct, frozen=True):

@@ -73,7 +73,7 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
             for topic, sighting in sorted(snapshot.routes.items())
         ],
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
-        "unread": [_unread_out(part) for part in snapshot.unread],
+        "unread": [_sparse(_plain(part), "detail") for part in snapshot.unread],
     }
     return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
 
@@ -164,11 +164,12 @@ def _view(item: ViewItem, default: Seen) -> MemberView:
 def _unread(item: UnreadItem) -> Unread:
     if item.kind is not None and item.name is not None:
         return Unread(item.kind, item.name, item.reason, item.detail)
-    for kind, words in UNREAD_WORDS.items():  # what is older than the kinds is known by its words
-        found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words)), item.what, re.DOTALL)
+    what = item.what or ""
+    for kind, words in UNREAD_WORDS.items():  # format 1.0 has words alone
+        found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words)), what, re.DOTALL)
         if found is not None:
             return Unread(kind, reason=item.reason, **found.groupdict())
-    return Unread("other", item.what, item.reason)
+    return Unread("other", what, item.reason)
 
 
 def _seen(item: Seen | None, default: Seen) -> Seen:
@@ -202,10 +203,6 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
 
 def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:
     return _sparse({**_plain(queue), **_plain(state)}, "storedOffset", "minOffset", "timestampOffset")
-
-
-def _unread_out(part: Unread) -> dict[str, Any]:
-    return _sparse({"what": part.what, "reason": part.reason, **_plain(part)}, "detail")
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
