@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rmqlb.engine.arrays.lanes import Bools, Ints
@@ -61,27 +60,20 @@ def batch_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_typed(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def taken(batch: pa.RecordBatch, columns: Sequence[str], rows: Ints) -> dict[str, Any]:
+def take_rows(batch: pa.RecordBatch, columns: Sequence[str], rows: Ints) -> dict[str, Any]:
     """Columns of the batch, with the rows of these numbers, each as often as named."""
     at = pa.array(rows)
     return {name: batch.column(name).take(at) for name in columns}
 
 
-def named(names: Sequence[str], numbers: Ints) -> Any:
+def names_of(names: Sequence[str], numbers: Ints) -> Any:
     """Numbers (indexes among the names) as the names, −1 as null."""
-    if not len(names):
-        return pa.nulls(len(numbers), pa.string())
     return pa.array(names, pa.string()).take(pa.array(numbers, mask=numbers < 0))
 
 
-def known(values: Any, where: Bools) -> Any:
+def null_unless(values: Any, where: Bools) -> Any:
     """Values where they are known, null elsewhere."""
     return pa.array(values, mask=~where)
-
-
-def all_of(value: str, number: int) -> Any:
-    """One text, so many times."""
-    return pa.array([value], pa.string()).take(pa.array(np.zeros(number, np.int64)))
 
 
 def _typed(values: Any, kind: pa.DataType) -> Any:

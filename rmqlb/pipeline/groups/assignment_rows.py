@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arrays.lanes import Bools, Ints
-from rmqlb.pipeline.arrow import Batches, all_of, batch_of, known, named, taken
+from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.engine_fallback import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
@@ -55,9 +55,9 @@ def _under_each(
             columns = columns_of(batch, allocator, strategy, settings)
             pairs = columns.pop("pair")
             of_pairs = {
-                **taken(rows, GROUP, batch.group_of[pairs]),
+                **take_rows(rows, GROUP, batch.group_of[pairs]),
                 "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
-                "strategy": all_of(full_name(strategy, settings), len(pairs)),
+                "strategy": pa.repeat(full_name(strategy, settings), len(pairs)),
             }
             yield batch_of({**of_pairs, **columns}, table)
 
@@ -88,12 +88,12 @@ def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> 
     kept = np.flatnonzero(~allocator.refused(strategy, pairs)[pair_of])
     return {
         "pair": pair_of[kept],
-        "brokerName": named(batch.brokers, batch.broker_of[kept]),
+        "brokerName": names_of(batch.brokers, batch.broker_of[kept]),
         "queueId": batch.queue_ids[kept],
-        "owner": named(batch.client_ids, owners[kept]),
+        "owner": names_of(batch.client_ids, owners[kept]),
         "owners": (owners >= 0)[kept],
-        "lag": known(batch.lags[kept], batch.lag_known[kept]),
-        "drifts": known(_drifts(batch, owners)[kept], batch.seen[kept]),
+        "lag": null_unless(batch.lags[kept], batch.lag_known[kept]),
+        "drifts": null_unless(_drifts(batch, owners)[kept], batch.seen[kept]),
     }
 
 

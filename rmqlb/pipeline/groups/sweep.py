@@ -16,7 +16,7 @@ from rmqlb.engine.arrays.ragged import elements, numbers, starts
 from rmqlb.engine.plan.changes import made_up
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import LOGICAL_PREFIX
-from rmqlb.pipeline.arrow import known
+from rmqlb.pipeline.arrow import null_unless
 from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 
@@ -149,7 +149,7 @@ def queue_counts(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> 
         "removed": cases.removed,
         "unownedAfter": count(after < 0),
         "multiplyOwnedAfter": np.zeros(number, np.int64),
-        "lagMoved": known(lag, count(moved & ~batch.lag_known[rows]) == 0),
+        "lagMoved": null_unless(lag, count(moved & ~batch.lag_known[rows]) == 0),
     }
 
 

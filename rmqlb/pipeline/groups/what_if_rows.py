@@ -21,7 +21,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.allocate.vectorized.pairs import among
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.model.route import LOGICAL_PREFIX
-from rmqlb.pipeline.arrow import Batches, all_of, batch_of, known, named, taken
+from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, queue_counts, roster, spreads
@@ -102,13 +102,13 @@ class _Swept:
         for name in self._strategies:
             for change in self._changes:
                 pairs = among(self._allocator.pairs, self._roster.present(change))
-                subject = all_of(f"{change:+d}", self._batch.groups)
+                subject = pa.repeat(f"{change:+d}", self._batch.groups)
                 cases = every_group(pairs, self._batch.groups)
                 yield self._case(name, name, "members", subject, cases, real >= -change)
-            yield self._case(name, name, "broker-lost", named(self._batch.brokers, lost), brokers)
+            yield self._case(name, name, "broker-lost", names_of(self._batch.brokers, lost), brokers)
             for other in self._strategies:
                 if other != name:
-                    subject = all_of(other, self._batch.groups)
+                    subject = pa.repeat(other, self._batch.groups)
                     yield self._case(name, other, "strategy", subject, self._now)
 
     def _case(
@@ -118,20 +118,20 @@ class _Swept:
         was, becomes = self._spread[name], self._spreads(cases, after)
         some = becomes.members > 0
         columns = {
-            "strategy": all_of(name, len(cases.groups)),
-            "change": all_of(change, len(cases.groups)),
+            "strategy": pa.repeat(name, len(cases.groups)),
+            "change": pa.repeat(change, len(cases.groups)),
             "subject": subject,
-            "strategyAfter": all_of(other, len(cases.groups)),
+            "strategyAfter": pa.repeat(other, len(cases.groups)),
             "membersBefore": was.members[cases.groups],
             "membersAfter": becomes.members,
             "idleBefore": was.idle[cases.groups],
             "idleAfter": becomes.idle,
-            "leastAfter": known(becomes.least, some),
-            "mostAfter": known(becomes.most, some),
-            "meanAfter": known(becomes.owned / np.maximum(becomes.members, 1), some),
+            "leastAfter": null_unless(becomes.least, some),
+            "mostAfter": null_unless(becomes.most, some),
+            "meanAfter": null_unless(becomes.owned / np.maximum(becomes.members, 1), some),
             **queue_counts(self._batch, cases, self._before[name], after),
         }
-        whole = batch_of({**taken(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
+        whole = batch_of({**take_rows(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
         return whole.filter(pa.array(keep))
 
