@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
-from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared
 from rmqlb.model.message_queue import MessageQueue
 
 
-class Averagely:
+class Averagely(Prepared):
     """`AllocateMessageQueueAveragely`, the default of every consumer.
 
     With m queues and c members, member i (its first place in the sorted list) gets m // c queues in a row, the first
     m % c members one more. With fewer queues than members the first m members get one queue each. An id that stands
     twice counts twice but only its first block is taken: the second block belongs to nobody.
 
+    >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = Averagely(queues, ["x", "y", "z"], Settings())
     >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y", "z")]
     [[0, 1, 2], [3, 4], [5, 6]]
     """
 
-    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
-        self._queues = queues
-        self._client_ids = client_ids
-        self._indexes = first_indexes(client_ids)
-
-    @cached_property
-    def _places(self) -> dict[MessageQueue, int]:
-        return {queue: place for place, queue in enumerate(self._queues)}
-
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
+        if not self._takes_part(client_id):
             return []
         start, end = self._block(self._indexes[client_id])
         return self._queues[start:end]
@@ -48,9 +39,6 @@ class Averagely:
         if self._indexes[client_id] != index:
             return f"{block}, the second process with the id {client_id}, which takes the first one's block"
         return block
-
-    def why_idle(self, client_id: str) -> str:
-        return beyond_the_queues(self._indexes[client_id], len(self._client_ids), f"{len(self._queues)} queues")
 
     def _block(self, index: int) -> tuple[int, int]:
         size, extra = divmod(len(self._queues), len(self._client_ids))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from rmqlb.engine.allocate.strategy import Settings, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 
@@ -21,7 +21,7 @@ MOST_ENTRIES = 1_000_000
 each consumer makes the whole ring anew for each topic every 20 seconds: more would keep real clients busy."""
 
 
-class ConsistentHash:
+class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
 
     Each member puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
@@ -38,13 +38,10 @@ class ConsistentHash:
         if settings.virtual_nodes < 0:
             raise AllocationError(f"illegal virtualNodeCnt :{settings.virtual_nodes}")
         check_ring(len(client_ids), settings.virtual_nodes)
-        self._queues = queues
-        self._client_ids = client_ids
-        self._members = first_indexes(client_ids)
-        self._virtual_nodes = settings.virtual_nodes
+        super().__init__(queues, client_ids, settings)
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+        if not self._takes_part(client_id):
             return []
         return self._shares.get(client_id, [])
 
@@ -67,11 +64,11 @@ class ConsistentHash:
 
     @cached_property
     def _ring(self) -> Mapping[int, tuple[str, int]]:
-        return _ring(tuple(self._client_ids), self._virtual_nodes)[0]
+        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)[0]
 
     @cached_property
     def _positions(self) -> Sequence[int]:
-        return _ring(tuple(self._client_ids), self._virtual_nodes)[1]
+        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)[1]
 
     def _position(self, queue: MessageQueue) -> int | None:
         """The smallest ring position at or above the queue's hash, else the smallest of all."""

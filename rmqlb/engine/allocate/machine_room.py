@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from rmqlb.engine.allocate.strategy import Settings, beyond_the_queues, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError
 from rmqlb.model.java import split
 from rmqlb.model.message_queue import MessageQueue
 
 
-class ByMachineRoom:
+class ByMachineRoom(Prepared):
     """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers are in none.
 
     Of the k queues in the listed rooms, member i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
@@ -24,9 +24,7 @@ class ByMachineRoom:
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
-        self._queues = queues
-        self._client_ids = client_ids
-        self._indexes = first_indexes(client_ids)
+        super().__init__(queues, client_ids, settings)
         self._rooms = settings.consumer_idcs
         self._rooms_missing = self._rooms is None and any(room(queue.broker_name) is not None for queue in queues)
         self._inside = [queue for queue in queues if room(queue.broker_name) in (self._rooms or ())]
@@ -36,7 +34,7 @@ class ByMachineRoom:
         return {queue: place for place, queue in enumerate(self._inside)}
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._indexes):
+        if not self._takes_part(client_id):
             return []
         if self._rooms_missing:
             raise AllocationError("consumeridcs is null")
@@ -56,9 +54,7 @@ class ByMachineRoom:
         return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
 
     def why_idle(self, client_id: str) -> str:
-        return beyond_the_queues(
-            self._indexes[client_id], len(self._client_ids), f"{len(self._inside)} queues in the listed rooms"
-        )
+        return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
         return divmod(len(self._inside), len(self._client_ids))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from rmqlb.engine.allocate.config import ByConfig
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, Zones, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass, Zones
 from rmqlb.engine.arguments import require, shown
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
@@ -38,18 +38,15 @@ class MachineRoomNearby:
         return _Nearby(self._inner, queues, client_ids, settings)
 
 
-class _Nearby:
+class _Nearby(Prepared):
     def __init__(
         self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
     ) -> None:
-        self._queues = queues
-        self._client_ids = client_ids
-        self._members = first_indexes(client_ids)
-        self._settings = settings
+        super().__init__(queues, client_ids, settings)
         self._inner = inner
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+        if not self._takes_part(client_id):
             return []
         own, shared = self._by_zone
         mine = own.get(self._client_zone(client_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -33,7 +33,7 @@ class Pin:
         return _Pinned(self._inner, hosts, queues, client_ids, settings)
 
 
-class _Pinned:
+class _Pinned(Prepared):
     def __init__(
         self,
         inner: StrategyClass,
@@ -42,15 +42,13 @@ class _Pinned:
         client_ids: Sequence[str],
         settings: Settings,
     ) -> None:
-        self._queues = queues
-        self._client_ids = client_ids
-        self._members = first_indexes(client_ids)
+        super().__init__(queues, client_ids, settings)
         self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
         self._is_chosen = frozenset(self._chosen)
         self._inner = inner(queues, self._chosen, settings)
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+        if not self._takes_part(client_id):
             return []
         return self._inner.share(client_id) if client_id in self._is_chosen else []
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from rmqlb.engine.allocate.pin import chosen_hosts, host
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass, first_indexes, takes_part
+from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -32,21 +32,24 @@ class PinOverAll:
     def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
         hosts = chosen_hosts(queues, settings)
         inner = self._inner(queues, client_ids, settings)
-        return inner if hosts is None else _PinnedOverAll(inner, hosts, queues, client_ids)
+        return inner if hosts is None else _PinnedOverAll(inner, hosts, queues, client_ids, settings)
 
 
-class _PinnedOverAll:
+class _PinnedOverAll(Prepared):
     def __init__(
-        self, inner: Strategy, hosts: frozenset[str], queues: Sequence[MessageQueue], client_ids: Sequence[str]
+        self,
+        inner: Strategy,
+        hosts: frozenset[str],
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+        settings: Settings,
     ) -> None:
+        super().__init__(queues, client_ids, settings)
         self._inner = inner
         self._hosts = hosts
-        self._queues = queues
-        self._client_ids = client_ids
-        self._members = first_indexes(client_ids)
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not takes_part(client_id, self._queues, self._client_ids, self._members):
+        if not self._takes_part(client_id):
             return []
         return self._inner.share(client_id) if host(client_id) in self._hosts else []
 
@@ -63,5 +66,5 @@ class _PinnedOverAll:
     @cached_property
     def _fallen_to(self) -> dict[MessageQueue, str]:
         """Queue → the member elsewhere whose share it is."""
-        others = [client_id for client_id in self._members if client_id and host(client_id) not in self._hosts]
+        others = [client_id for client_id in self._indexes if client_id and host(client_id) not in self._hosts]
         return {queue: client_id for client_id in others for queue in self._inner.share(client_id)}

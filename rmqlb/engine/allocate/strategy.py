@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct, field
@@ -82,26 +83,6 @@ StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Stra
 """What makes a strategy of queues, client ids and settings: its class, or a wrapper around another one's."""
 
 
-def takes_part(
-    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], members: Container[str]
-) -> bool:
-    """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
-
-    Args:
-        members: the client ids as something with a fast `in`.
-
-    Raises:
-        AllocationError: the id, the queues or the members are empty.
-    """
-    if not client_id:
-        raise AllocationError("currentCID is empty")
-    if not queues:
-        raise AllocationError("mqAll is null or mqAll empty")
-    if not client_ids:
-        raise AllocationError("cidAll is null or cidAll empty")
-    return client_id in members
-
-
 def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
     """Client id → its first place in the list, as Java's `List.indexOf`; a second process with the id has no place."""
     indexes: dict[str, int] = {}
@@ -110,10 +91,36 @@ def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
     return indexes
 
 
-def beyond_the_queues(index: int, members: int, queues: str) -> str:
-    """Why a member gets nothing where places in the list decide: its place is behind the last queue.
+class Prepared:
+    """The lists that most strategies are prepared with, and RocketMQ's checks of them."""
 
-    Args:
-        queues: how many queues there are, in words.
-    """
-    return f"consumer {index} of {members} (counted from 0), and only {queues}"
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        self._queues = queues
+        self._client_ids = client_ids
+        self._indexes = first_indexes(client_ids)
+        self._settings = settings
+
+    @cached_property
+    def _places(self) -> dict[MessageQueue, int]:
+        return {queue: place for place, queue in enumerate(self._queues)}
+
+    def _takes_part(self, client_id: str) -> bool:
+        """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
+
+        Raises:
+            AllocationError: the id, the queues or the members are empty.
+        """
+        if not client_id:
+            raise AllocationError("currentCID is empty")
+        if not self._queues:
+            raise AllocationError("mqAll is null or mqAll empty")
+        if not self._client_ids:
+            raise AllocationError("cidAll is null or cidAll empty")
+        return client_id in self._indexes
+
+    def why_idle(self, client_id: str) -> str:
+        """Where places in the list decide, the member's is behind the last queue."""
+        return self._behind(client_id, f"{len(self._queues)} queues")
+
+    def _behind(self, client_id: str, queues: str) -> str:
+        return f"consumer {self._indexes[client_id]} of {len(self._client_ids)} (counted from 0), and only {queues}"

@@ -26,11 +26,7 @@ class PerLane:
         self.lanes = lanes
 
     def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes.
-
-        Args:
-            lanes: those that stay, in order; shape (n,).
-        """
+        """Drop the lanes but these, in order; shape (n,)."""
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
                 setattr(self, name, np.ascontiguousarray(values.reshape(-1, self.lanes)[:, lanes]).ravel())
@@ -50,14 +46,7 @@ class Streams(PerLane):
         self._next += GAMMA
 
     def draw(self, places: Ints | None) -> Bits:
-        """The threads' next numbers.
-
-        Args:
-            places: which threads (thread × lanes + lane), each once; shape (n,); None for all.
-
-        Returns:
-            uint64, shape (n,).
-        """
+        """The next numbers of these threads (thread × lanes + lane; shape (n,)), each once, or of all; shape (n,)."""
         if places is None:
             bits = mix(self._next)
             self._next += GAMMA

@@ -14,14 +14,7 @@ _BY_30, _BY_27, _BY_31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def mix(values: Bits) -> Bits:
-    """SplitMix64's finish: 64 bits, each depending on all bits of the value.
-
-    Args:
-        values: uint64, any shape with at least one axis.
-
-    Returns:
-        A new array of that shape.
-    """
+    """SplitMix64's finish: 64 bits, each depending on all bits of the value; a new array of one axis or more."""
     mixed = values >> _BY_30
     mixed ^= values
     mixed *= _FIRST
@@ -32,15 +25,6 @@ def mix(values: Bits) -> Bits:
 
 
 def stream_keys(seed: int, trials: npt.NDArray[np.int64], thread: int) -> Bits:
-    """The keys of one thread's numbers in many trials.
-
-    Args:
-        seed: any whole number, of which 64 bits count.
-        trials: int64, numbers of trials; shape (n,).
-        thread: the thread's number, from 1.
-
-    Returns:
-        uint64, shape (n,).
-    """
+    """The keys of one thread's numbers in many trials, shape (n,); threads count from 1, of the seed 64 bits count."""
     start = mix(np.array([seed & _BITS], np.uint64))
     return mix(mix(start + trials.astype(np.uint64)) + np.array([thread], np.uint64))

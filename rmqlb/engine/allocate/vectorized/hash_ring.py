@@ -50,11 +50,7 @@ def ring_hashes(texts: Iterable[bytes]) -> Hashes:
     >>> ring_hashes([b"10.0.0.1@2-0", b"10.0.0.1@2-9"]).tolist()
     [3774039039, 3963307019]
 
-    Args:
-        texts: n texts as UTF-8, what cannot be encoded as `?`.
-
-    Returns:
-        Shape (n,).
+    The texts are UTF-8, with `?` for what cannot be encoded.
     """
     start, digest = _MD5
     rest = iter(texts)
@@ -70,13 +66,8 @@ def queue_texts(topics: Iterable[str], broker_names: Iterable[str], counts: Iter
     >>> list(queue_texts(["T"], ["a"], [2]))[1]
     b'MessageQueue [topic=T, brokerName=a, queueId=1]'
 
-    Args:
-        topics: a topic for each of its brokers.
-        broker_names: the brokers.
-        counts: how many queues the topic has there; their ids are 0, 1, ….
-
-    Returns:
-        The texts of the first broker's queues, then those of the second's, and so on; UTF-8.
+    A topic stands once for each of its brokers, with how many queues it has there, whose ids are 0, 1, …. The texts,
+    as UTF-8, are those of the first broker's queues, then those of the second's, and so on.
     """
     ends: list[bytes] = []
     for topic, broker_name, count in zip(topics, broker_names, counts, strict=True):
@@ -89,7 +80,6 @@ def entry_hashes(client_ids: Sequence[bytes], processes: Ints, virtual_nodes: in
     """The positions of members' entries, `CLIENTID-0`, `CLIENTID-1`, ….
 
     Args:
-        client_ids: as UTF-8; n of them.
         processes: how many members with the same id stand before it in its group, whose entries come first, as by
             `first_processes`; shape (n,).
 

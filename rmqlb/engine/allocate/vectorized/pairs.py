@@ -4,7 +4,8 @@ A *pair* is a group on a topic. A batch of pairs stands in flat arrays: the queu
 so on, each pair's in the order in which clients sort them (`MessageQueue.compareTo`); and the member lists of the
 groups in the same way, each in the order in which clients sort them, an id that two processes share standing twice.
 A *row* is the place of a queue among all queues of the batch, a *place* that of a member among all members of the
-batch; −1 is nobody.
+batch; −1 is nobody. Arguments named `queue_…` have a value for each queue of the batch, `member_…` and `chosen` one for
+each of its members, `places` the owner of each row. A zone is a number, negative where it is unknown.
 """
 
 from __future__ import annotations
@@ -43,14 +44,7 @@ class Pairs:
 
     @classmethod
     def of(cls, queues: Ints, members: Ints, groups: Ints | None = None, owners: Ints | None = None) -> Pairs:
-        """A whole batch.
-
-        Args:
-            queues: how many queues each pair has; shape (pairs,).
-            members: how many members each group has; shape (groups,).
-            groups: each pair's group; shape (pairs,); None when each pair has a member list of its own.
-            owners: as the attribute; shape (sum(members),).
-        """
+        """A whole batch; without `groups` each pair has a member list of its own."""
         groups = np.arange(len(queues)) if groups is None else groups
         return cls(queues, groups, members, np.arange(queues.sum()), np.arange(members.sum()), owners)
 
@@ -81,10 +75,6 @@ def first_processes(codes: Ints, members: Ints) -> tuple[Ints, Ints]:
 def without_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> Bools:
     """Which pairs have a queue or a member whose zone is unknown: there every client throws and keeps its queues.
 
-    Args:
-        queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
-        member_zones: likewise; shape (members of the batch,).
-
     Returns:
         Shape (pairs,).
     """
@@ -99,10 +89,6 @@ def by_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> tuple[Pairs,
 
     The zone's own members share them, or, when there are none, all members of the pair. A pair `without_zone` is left
     out.
-
-    Args:
-        queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
-        member_zones: likewise; shape (members of the batch,).
 
     Returns:
         The parts, and where each of their rows stands in `pairs.rows`.
@@ -131,13 +117,7 @@ def by_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> tuple[Pairs,
 
 
 def among(pairs: Pairs, chosen: Bools) -> Pairs:
-    """The same pairs with only the chosen members.
-
-    Processes that share an id are to be chosen together.
-
-    Args:
-        chosen: shape (members of the batch,).
-    """
+    """The same pairs with only the chosen members; processes that share an id are to be chosen together."""
     keep = chosen[pairs.places]
     members = np.bincount(numbers(pairs.members)[keep], minlength=len(pairs.members))
     return replace(pairs, members=members, places=pairs.places[keep])
@@ -148,11 +128,8 @@ def in_pairs(pairs: Pairs, places: Ints) -> Ints:
 
     That is an index into arrays of shape (sum(members[groups]),), which have a value for each member of each pair.
 
-    Args:
-        places: the owners; shape (sum(queues),).
-
     Returns:
-        The same shape, −1 for nobody.
+        Shape (sum(queues),), −1 for nobody.
     """
     width = 1 + pairs.places.max(initial=0)
     keys = numbers(pairs.members) * width + pairs.places
@@ -163,9 +140,6 @@ def in_pairs(pairs: Pairs, places: Ints) -> Ints:
 
 def counts(pairs: Pairs, places: Ints) -> Ints:
     """How many queues each member of each pair gets.
-
-    Args:
-        places: the owners; shape (sum(queues),).
 
     Returns:
         Shape (sum(members[groups]),), the member lists of all pairs one after another.

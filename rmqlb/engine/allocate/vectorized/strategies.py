@@ -52,8 +52,7 @@ def machine_room(pairs: Pairs, inside: Bools) -> Ints:
     >>> machine_room(Pairs.of(np.array([6]), np.array([2])), np.array([True] * 5 + [False])).tolist()
     [0, 0, 1, 1, 0, -1]
 
-    Args:
-        inside: whether the queue's broker is in a listed room; shape (queues of the batch,).
+    `inside` says of each queue of the batch whether its broker is in a listed room.
     """
     listed = inside[pairs.rows]
     begins, before = starts(pairs.queues), starts(listed.astype(np.int64))
@@ -70,8 +69,7 @@ def machine_room(pairs: Pairs, inside: Bools) -> Ints:
 def consistent_hash(pairs: Pairs, rings: Rings, hashes: Hashes) -> Ints:
     """CONSISTENT_HASH (`AllocateMessageQueueConsistentHash`): each queue goes to the next member on the ring.
 
-    Args:
-        hashes: of the queues' texts; shape (queues of the batch,).
+    The rings are those of these pairs' member lists, the hashes those of the texts of all queues of the batch.
     """
     return owners_on(rings, pairs.groups, pairs.queues, hashes[pairs.rows])
 
@@ -83,12 +81,7 @@ def machine_room_nearby(pairs: Pairs, queue_zones: Ints, member_zones: Ints, inn
     >>> machine_room_nearby(Pairs.of(np.array([4]), np.array([2])), queue_zones, member_zones, avg).tolist()
     [0, 0, 0, 1]
 
-    Args:
-        queue_zones: a number for each zone, negative for an unknown one; shape (queues of the batch,).
-        member_zones: likewise; shape (members of the batch,).
-
-    Returns:
-        Shape (sum(queues),); −1 all over a pair that is `without_zone`.
+    A pair that is `without_zone` has −1 all over.
     """
     part, at = by_zone(pairs, queue_zones, member_zones)
     places = np.full(len(pairs.rows), -1)
@@ -101,9 +94,6 @@ def pin(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
 
     >>> pin(Pairs.of(np.array([2]), np.array([3])), np.array([False, True, True]), avg).tolist()
     [1, 2]
-
-    Args:
-        chosen: whether the member runs on a chosen machine; shape (members of the batch,).
     """
     return inner(among(pairs, chosen))
 
@@ -113,9 +103,6 @@ def pin_over_all(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
 
     >>> pin_over_all(Pairs.of(np.array([3]), np.array([3])), np.array([False, True, True]), avg).tolist()
     [-1, 1, 2]
-
-    Args:
-        chosen: whether the member runs on a chosen machine; shape (members of the batch,).
     """
     places = inner(pairs)
     return np.where((places >= 0) & np.append(chosen, values=False)[places], places, -1)
@@ -129,8 +116,7 @@ def _divisors(pairs: Pairs) -> Ints:
 def _of_places(pairs: Pairs, indexes: Ints) -> Ints:
     """Indexes in each pair's member list → places in the batch; −1 for the second process with an id, or no members.
 
-    Args:
-        indexes: shape (sum(queues),); 0 where the pair has no members; changed.
+    The indexes, 0 where the pair has no members, are changed.
     """
     takers = np.append(pairs.places, -1)
     if pairs.owners is not None:
