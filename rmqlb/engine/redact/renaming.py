@@ -11,7 +11,8 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,30 +25,16 @@ from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_nam
 
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 
-
-class Found(Struct, frozen=True):
-    """The names in a snapshot, by kind.
-
-    Attributes:
-        groups: consumer groups; those inside `%RETRY%` and `%DLQ%` topics are found by the renaming.
-        broker_names: of broker groups, logical ones of static topics too.
-        addresses: of brokers, members and sources; files too.
-        strategy_classes: those that are not RocketMQ's.
-    """
-
-    topics: frozenset[str]
-    groups: frozenset[str]
-    client_ids: frozenset[str]
-    broker_names: frozenset[str]
-    scopes: frozenset[str]
-    clusters: frozenset[str]
-    zones: frozenset[str]
-    addresses: frozenset[str]
-    strategy_classes: frozenset[str]
+Kind = Literal[
+    "topics", "groups", "client_ids", "broker_names", "scopes", "clusters", "zones", "addresses", "strategy_classes"
+]
+"""Of names: broker names are those of queues and routes, logical ones of static topics too; addresses those of brokers,
+members and sources, and files; strategy classes those that are not RocketMQ's. Groups inside `%RETRY%` and `%DLQ%`
+topics are found by the renaming."""
 
 
 class Renaming(Struct, frozen=True, rename="camel"):
-    """Old name → new name, by kind, as in `Found`; what stays as it is stands there too.
+    """Old name → new name, by `Kind`; what stays as it is stands there too.
 
     Attributes:
         hosts: what stands before the first `@` of client ids.
@@ -66,30 +53,34 @@ class Renaming(Struct, frozen=True, rename="camel"):
     addresses: Mapping[str, str]
     strategy_classes: Mapping[str, str]
 
+    def of(self, kind: Kind) -> Mapping[str, str]:
+        """Those of a kind."""
+        return getattr(self, kind)  # type: ignore[no-any-return]
 
-def rename(found: Found) -> Renaming:
+
+def rename(found: Mapping[Kind, Set[str]]) -> Renaming:
     """New names for all that were found."""
-    inner = [_inner(topic) for topic in found.topics]
-    groups = _groups(found.groups | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
+    inner = [_inner(topic) for topic in found["topics"]]
+    groups = _groups(found["groups"] | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
     clusters = _numbered(
-        (found.clusters | {name for kind, name in inner if kind == REPLY_SUFFIX}) - {""}, "cluster"
+        (found["clusters"] | {name for kind, name in inner if kind == REPLY_SUFFIX}) - {""}, "cluster"
     ) | {"": ""}
-    named = {name for name in found.broker_names if name.startswith(LOGICAL_PREFIX)}
-    logical = _logical(named | {logical_broker_name(scope) for scope in found.scopes})
-    client_ids = _client_ids(found.client_ids)
-    brokers = _broker_names(found.broker_names - logical.keys())
+    named = {name for name in found["broker_names"] if name.startswith(LOGICAL_PREFIX)}
+    logical = _logical(named | {logical_broker_name(scope) for scope in found["scopes"]})
+    client_ids = _client_ids(found["client_ids"])
+    brokers = _broker_names(found["broker_names"] - logical.keys())
     return Renaming(
-        topics=_topics(found.topics, groups, clusters),
+        topics=_topics(found["topics"], groups, clusters),
         groups=groups,
         client_ids=client_ids,
         hosts={_head(old): _head(new) for old, new in client_ids.items()},
         broker_names={**brokers, **logical},
         rooms={_head(old): _head(new) for old, new in brokers.items() if room(old) is not None},
-        scopes={scope: _scope(scope, logical[logical_broker_name(scope)]) for scope in sorted(found.scopes)},
+        scopes={scope: _scope(scope, logical[logical_broker_name(scope)]) for scope in sorted(found["scopes"])},
         clusters={old: new for old, new in clusters.items() if old},
-        zones=_numbered(found.zones, "zone"),
-        addresses=_numbered(found.addresses, "address"),
-        strategy_classes=_numbered(found.strategy_classes, "Strategy"),
+        zones=_numbered(found["zones"], "zone"),
+        addresses=_numbered(found["addresses"], "address"),
+        strategy_classes=_numbered(found["strategy_classes"], "Strategy"),
     )
 
 
