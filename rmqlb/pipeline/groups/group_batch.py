@@ -22,25 +22,17 @@ from rmqlb.engine.arrays.ragged import numbers, offsets, starts
 
 @dataclass(frozen=True)
 class GroupBatch:
-    """Some groups, their members and their topics.
+    """Some groups, their members and their topics; `client_ids` and `brokers` are what the numbers stand for.
 
     Attributes:
-        groups: how many.
-        names: their names.
         members: how many each group has; shape (groups,).
-        ids: the members' client ids by number; shape (sum of members,).
-        client_ids: number → client id.
-        group_of: each pair's group; shape (pairs,).
-        topics: each pair's topic; pairs names.
-        queues: how many each pair has; shape (pairs,).
-        broker_of: each queue's broker by number; shape (sum of queues,).
-        queue_ids: each queue's id on its broker; shape (sum of queues,).
-        brokers: number → broker name.
-        absent: (pair, client id number) of members known not to subscribe; shape (n, 2).
-        lags: messages not yet read, 0 where that is not known; shape (sum of queues,).
-        lag_known: shape (sum of queues,).
+        ids: the members' client ids; shape (sum of members,).
+        group_of, topics, queues: each pair's group, topic and number of queues; shape (pairs,).
+        broker_of, queue_ids: each queue's broker, and its id there; shape (sum of queues,).
+        absent: (pair, client id) of members known not to subscribe; shape (n, 2).
+        lags, lag_known: messages not yet read, 0 where that is not known; shape (sum of queues,).
         seen: somebody looked who holds the queue; shape (sum of queues,).
-        held: (queue, client id number) of owners seen, by queue; shape (n, 2).
+        held: (queue, client id) of owners seen, by queue; shape (n, 2).
     """
 
     groups: int

@@ -33,43 +33,27 @@ from rmqlb.pipeline.ingest.document_ids import (
 )
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
-from rmqlb.pipeline.schemas import INGESTED, KEY, Table, struct
+from rmqlb.pipeline.schemas import INGESTED, KEY, Table, columns, struct
 from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, merge, split_documents
 from rmqlb.sources.formats.limits import too_large
 
-FILES = {"path": "string", "length": "bigint", "content": "binary"}
+FILES = columns("path string, length bigint, content binary")
 """A file: `content` null when the file is one of this machine's, which the process opens itself."""
 
-_PIECE = {
-    "file": "string",
-    "position": "int",
-    "hash": "string",
-    "cluster": "string",
-    "date": "date",
-    "topic": "string",
-    "group": "string",
-    "body": "binary",
-}
+_PIECE = columns(
+    "file string, position int, hash string, cluster string, date date, topic string, group string, body binary"
+)
 PIECES = Table("pieces", {"snapshot": "string", **_PIECE})
 """The documents of which pieces are made, as they were read: when more come to a folder, all are merged anew. `cluster`
 and `date` are what the path or the option tells, `topic` and `group` what the path names."""
 
-HEAD = {
-    "file": "string",
-    "position": "int",
-    "documents": "int",
-    "hash": "string",
-    "bytes": "bigint",
-    "outcome": "string",
-    "reason": "string",
-    "kind": "string",
-    "takenAt": "timestamp",
-    "topics": "int",
-    "groups": "int",
-}
+HEAD = columns(
+    "file string, position int, documents int, hash string, bytes bigint, outcome string, reason string, kind string, "
+    "takenAt timestamp, topics int, groups int"
+)
 """A document: the so many-th (`position`) of its file's `documents`. `outcome`: read, known or quarantined."""
 
-_MADE = {"topics": "int", "groups": "int", "reason": "string"}
+_MADE = columns("topics int, groups int, reason string")
 """How many topics and groups a snapshot announces; `reason` when its pieces cannot be merged."""
 
 ROWS = tuple(table for table in INGESTED if table.name != "documents")
