@@ -28,16 +28,16 @@ class QueueData(Struct, frozen=True, rename="camel"):
 
     Attributes:
         broker_name: name of the broker group.
-        read_queue_nums: queues that consumers see.
-        write_queue_nums: queues that producers see.
-        perm: bits, 4 read and 2 write (`PermName`).
-        topic_sys_flag: bits, kept as the NameServer sent them.
+        read_queue_nums: queues that consumers can read.
+        write_queue_nums: queues that producers can write.
+        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
+        topic_sys_flag: RocketMQ's flags.
     """
 
     broker_name: str
-    read_queue_nums: QueueNumber
-    write_queue_nums: QueueNumber
-    perm: int
+    read_queue_nums: QueueNumber = 0
+    write_queue_nums: QueueNumber = 0
+    perm: int = 0
     topic_sys_flag: int = 0
 
     @property

@@ -16,7 +16,7 @@ from rmqlb import decoding
 from rmqlb.errors import DocumentError
 from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
-from rmqlb.model.route import QueueNumber
+from rmqlb.model.route import QueueData, QueueNumber
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
@@ -27,24 +27,6 @@ _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
     """A document whose fields are RocketMQ's, in camelCase."""
-
-
-class QueueDataDocument(CamelStruct, frozen=True):
-    """A broker's queues of a topic.
-
-    Attributes:
-        broker_name: the broker.
-        read_queue_nums: queues that consumers share out.
-        write_queue_nums: queues that producers pick from.
-        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
-        topic_sys_flag: RocketMQ's flags.
-    """
-
-    broker_name: str
-    read_queue_nums: QueueNumber = 0
-    write_queue_nums: QueueNumber = 0
-    perm: int = 0
-    topic_sys_flag: int = 0
 
 
 class BrokerDataDocument(CamelStruct, frozen=True):
@@ -95,7 +77,7 @@ class RouteDocument(CamelStruct, frozen=True):
         topic_queue_mapping_by_broker: of a static topic: broker name → its mapping.
     """
 
-    queue_datas: list[QueueDataDocument] | None = None
+    queue_datas: list[QueueData] | None = None
     broker_datas: list[BrokerDataDocument] | None = None
     order_topic_conf: str | None = None
     topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None

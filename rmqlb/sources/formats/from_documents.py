@@ -15,7 +15,7 @@ from rmqlb.model.group import (
     QueueState,
 )
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats.documents import (
     BrokerDataDocument,
     ConnectionsDocument,
@@ -63,10 +63,7 @@ def route(document: RouteDocument, topic: str) -> TopicRouteData:
     mapping = document.topic_queue_mapping_by_broker
     return TopicRouteData(
         topic=topic,
-        queue_datas=tuple(
-            QueueData(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag)
-            for data in document.queue_datas or ()
-        ),
+        queue_datas=tuple(document.queue_datas or ()),
         broker_datas=tuple(broker(data) for data in document.broker_datas or ()),
         order_topic_conf=document.order_topic_conf,
         topic_queue_mapping_by_broker=None

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.documents import MOST_BROKERS, BrokerDataDocument, QueueDataDocument, RouteDocument, convert
+from rmqlb.model.route import QueueData
+from rmqlb.sources.formats.documents import MOST_BROKERS, BrokerDataDocument, RouteDocument, convert
 
 TABLE_START = "#ClusterName"
 _NOISE = re.compile(
@@ -54,7 +55,7 @@ def read_table(text: str, where: str) -> RouteDocument:
         DocumentError: a row is not like the others, or the table is cut short.
     """
     brokers: list[BrokerDataDocument] = []
-    queues: list[QueueDataDocument] = []
+    queues: list[QueueData] = []
     lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
     next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
     for number, line in lines:
@@ -68,11 +69,11 @@ def read_table(text: str, where: str) -> RouteDocument:
             raise DocumentError(f"{place}: more than {MOST_BROKERS} brokers")
         brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
-        queues.append(convert({"brokerName": match["broker"], **numbers}, QueueDataDocument, place))
+        queues.append(convert({"brokerName": match["broker"], **numbers}, QueueData, place))
     raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
 
 
-def _route(queues: list[QueueDataDocument], brokers: list[BrokerDataDocument], where: str) -> RouteDocument:
+def _route(queues: list[QueueData], brokers: list[BrokerDataDocument], where: str) -> RouteDocument:
     try:
         return RouteDocument(queue_datas=queues, broker_datas=brokers)
     except ValueError as error:
