@@ -266,6 +266,7 @@ class _SnapshotReader:
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
                 hint=suggestion("groups", group, (g for g in self._reads.groups() if not is_system_group(g))),
+                group=group,
                 code="group-not-found",
             )
 
