@@ -9,6 +9,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Set
 from typing import Protocol
 
+from msgspec import Struct
+
 from rmqlb.engine.consume.clock import Clock, Process, Steps
 from rmqlb.engine.consume.shares import MemberList
 from rmqlb.engine.randomness import Draws
@@ -34,47 +36,37 @@ class Channel(Protocol):
         """The broker has closed the connection; whether the other end is there to hear it."""
 
 
-class Broker:
+class Broker(Struct, eq=False):
     """One broker process of a name: a master or a slave.
 
     Attributes:
         broker_id: 0 is the master.
         up: its process runs.
         silent: its machine is lost: requests end in a timeout.
+        tells: it tells the members when they have changed.
+        list_of: equal lists of ids as one object.
+        changed: is told when its list of members is another one.
+        say: notes what it does; None when nobody wants to know.
     """
 
-    def __init__(
-        self,
-        name: str,
-        broker_id: int,
-        *,
-        clock: Clock,
-        draws: Draws,
-        timers: Timers,
-        tells: bool,
-        one_way: Callable[[Draws], int],
-        list_of: Callable[[tuple[str, ...]], MemberList],
-        changed: Callable[[Broker], None],
-        say: Callable[[Broker, str, str], None] | None,
-    ) -> None:
-        self.name = name
-        self.broker_id = broker_id
-        self.up = True
-        self.silent = False
-        self._ids: list[tuple[bytes, str]] = []
-        self._members: MemberList | None = None
-        self._list_of = list_of
-        self._beats: dict[Channel, int] = {}
-        self._locks: dict[MessageQueue, tuple[str, int]] = {}
-        self._clock = clock
-        self._draws = draws
-        self._timers = timers
-        self._tells = tells
-        self._one_way = one_way
-        self._changed = changed
-        self._say = say
-        self._unsent = False
-        self._processes: list[Process] = []
+    name: str
+    broker_id: int
+    clock: Clock
+    draws: Draws
+    timers: Timers
+    tells: bool
+    one_way: Callable[[Draws], int]
+    list_of: Callable[[tuple[str, ...]], MemberList]
+    changed: Callable[[Broker], None]
+    say: Callable[[Broker, str, str], None] | None
+    up: bool = True
+    silent: bool = False
+    _ids: list[tuple[bytes, str]] = []
+    _members: MemberList | None = None
+    _beats: dict[Channel, int] = {}
+    _locks: dict[MessageQueue, tuple[str, int]] = {}
+    _unsent: bool = False
+    _processes: list[Process] = []
 
     def __str__(self) -> str:
         name = self.name if self.broker_id == 0 else f"{self.name}:{self.broker_id}"
@@ -82,11 +74,11 @@ class Broker:
 
     def run(self) -> None:
         """Start its scan, and the batches of its notices where it sends them so."""
-        timers = self._timers
-        scan = self._draws.below(timers.broker_scan_us)
-        self._processes = [self._clock.start(self._scan(), scan)]
+        timers = self.timers
+        scan = self.draws.below(timers.broker_scan_us)
+        self._processes = [self.clock.start(self._scan(), scan)]
         if timers.notify_batch_us:
-            self._processes.append(self._clock.start(self._batches(), self._draws.below(timers.notify_batch_us)))
+            self._processes.append(self.clock.start(self._batches(), self.draws.below(timers.notify_batch_us)))
 
     @property
     def rests(self) -> bool:
@@ -94,9 +86,9 @@ class Broker:
         return not self._unsent
 
     @property
-    def timers(self) -> dict[Process, int]:
+    def every_us(self) -> dict[Process, int]:
         """Its scan and its batches, and how often each is."""
-        return dict(zip(self._processes, (self._timers.broker_scan_us, self._timers.notify_batch_us), strict=False))
+        return dict(zip(self._processes, (self.timers.broker_scan_us, self.timers.notify_batch_us), strict=False))
 
     @property
     def channels(self) -> Set[Channel]:
@@ -127,7 +119,7 @@ class Broker:
             at_us: when it was, for those before the start, which are no news.
         """
         new = channel not in self._beats
-        self._beats[channel] = self._clock.now if at_us is None else at_us
+        self._beats[channel] = self.clock.now if at_us is None else at_us
         if new:
             insort(self._ids, _key(channel))
             self._news_of_ids()
@@ -144,7 +136,7 @@ class Broker:
     def members(self) -> MemberList | None:
         """The members that it names, sorted, duplicates kept; None while it knows nobody of the group."""
         if self._members is None and self._ids:
-            self._members = self._list_of(tuple([client_id for _, client_id in self._ids]))
+            self._members = self.list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
 
     @property
@@ -162,9 +154,9 @@ class Broker:
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
         """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
-        now = self._clock.now if at_us is None else at_us
+        now = self.clock.now if at_us is None else at_us
         holder, renewed = self._locks.get(queue, (client_id, now))
-        if holder != client_id and now - renewed <= self._timers.lock_life_us:
+        if holder != client_id and now - renewed <= self.timers.lock_life_us:
             return False
         self._locks[queue] = client_id, now
         return True
@@ -186,42 +178,42 @@ class Broker:
 
     def _news_of_ids(self) -> None:
         self._members = None
-        self._changed(self)
+        self.changed(self)
 
     def _news(self, what: str) -> None:
         """The members have changed: tell them, but not those of a BROADCASTING group (brokers from 5.3.1 on)."""
-        if not self._tells:
-            if self._say:
-                self._say(self, "notice", f"{what}: tells nobody in a BROADCASTING group")
+        if not self.tells:
+            if self.say:
+                self.say(self, "notice", f"{what}: tells nobody in a BROADCASTING group")
             return
-        if self._timers.notify_batch_us:
+        if self.timers.notify_batch_us:
             self._unsent = True
-            if self._say:
-                self._say(self, "notice", f"{what}: will tell the group with the next batch")
+            if self.say:
+                self.say(self, "notice", f"{what}: will tell the group with the next batch")
             return
         self._tell(f"{what}: ")
 
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
-        if self._say:
-            self._say(self, "notice", f"{why}tells " + (", ".join(client_id for _, client_id in self._ids) or "nobody"))
+        if self.say:
+            self.say(self, "notice", f"{why}tells " + (", ".join(client_id for _, client_id in self._ids) or "nobody"))
         for channel in self._beats:
-            self._clock.call(self._one_way(self._draws), channel.notice, self)
+            self.clock.call(self.one_way(self.draws), channel.notice, self)
 
     def _scan(self) -> Steps:
         """`ConsumerManager.scanNotActiveChannel`: it closes the connection, and tells nobody.
 
         It closes first and forgets then: where another thread hears of the close before that, it tells the others.
         """
-        expiry, every = self._timers.channel_expiry_us, self._timers.broker_scan_us
+        expiry, every = self.timers.channel_expiry_us, self.timers.broker_scan_us
         while True:
-            now = self._clock.now
+            now = self.clock.now
             for channel in [channel for channel, beat in self._beats.items() if now - beat > expiry]:
                 self._drop(channel)
-                if channel.closed(self) and not self._draws.below(_EARLY_CLOSE):
+                if channel.closed(self) and not self.draws.below(_EARLY_CLOSE):
                     self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")
-                elif self._say:
-                    self._say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
+                elif self.say:
+                    self.say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
             yield every
 
     def _batches(self) -> Steps:
@@ -229,7 +221,7 @@ class Broker:
             if self._unsent:
                 self._unsent = False
                 self._tell()
-            yield self._timers.notify_batch_us
+            yield self.timers.notify_batch_us
 
 
 def _key(channel: Channel) -> tuple[bytes, str]:

@@ -11,6 +11,8 @@ from copy import copy
 from heapq import heapify, heapreplace
 from itertools import count
 
+from msgspec import Struct
+
 _AT_ONCE = 1 << 16
 """Random numbers made at once."""
 _LONGEST_US = 60_000_000
@@ -34,7 +36,7 @@ class Ways:
         return self._ways, index
 
 
-class IdleTimer:
+class IdleTimer(Struct, eq=False):
     """One timer.
 
     Attributes:
@@ -47,28 +49,16 @@ class IdleTimer:
         over_us: when it was through the last time.
     """
 
-    __slots__ = ("_began", "_waited", "after", "done", "due_us", "every_us", "length", "over_us", "picks", "waits")
-
-    def __init__(
-        self,
-        due_us: int,
-        waits: int,
-        after: Callable[[int, int], int],
-        *,
-        every_us: int = 1,
-        length: int = 1,
-        picks: bool = False,
-    ) -> None:
-        self.due_us = due_us
-        self.waits = waits
-        self.after = after
-        self.every_us = every_us
-        self.length = length
-        self.picks = picks
-        self.done = 0
-        self.over_us = due_us
-        self._began = 0, 0
-        self._waited: list[int] = []
+    due_us: int
+    waits: int
+    after: Callable[[int, int], int]
+    every_us: int = 1
+    length: int = 1
+    picks: bool = False
+    done: int = 0
+    over_us: int = 0
+    _began: tuple[int, int] = (0, 0)
+    _waited: list[int] = []
 
     @property
     def draws(self) -> int:

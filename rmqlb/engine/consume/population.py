@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.client import Client
 from rmqlb.engine.consume.fixed_rate import age_us
 from rmqlb.engine.consume.group_environment import GroupEnvironment
-from rmqlb.model.group_scenario import Event
+from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids
 
 
@@ -88,15 +88,14 @@ class Population:
         frozen = event.kind == "unfreeze"
         named = [each for each in self.clients if each.alive and each.client_id == event.subject]
         client = next((each for each in named if each.frozen is frozen), named[0])
-        if event.kind == "leave":
-            client.leave()
-        elif event.kind == "crash":
-            client.crash()
-        elif event.kind == "host-loss":
-            client.lose_host()
-        elif event.kind == "freeze":
-            client.freeze()
-        elif event.kind == "unfreeze":
-            client.unfreeze()
-        else:
-            client.queues.stall()
+        _HAPPENS[event.kind](client)
+
+
+_HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
+    "leave": Client.leave,
+    "crash": Client.crash,
+    "host-loss": Client.lose_host,
+    "freeze": Client.freeze,
+    "unfreeze": Client.unfreeze,
+    "pull-stall": lambda client: client.queues.stall(),
+}

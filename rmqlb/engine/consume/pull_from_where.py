@@ -6,6 +6,8 @@ from rmqlb.model.group import NOT_STORED, RETRY_PREFIX, QueueState
 from rmqlb.model.group_report import StartOffset
 from rmqlb.model.group_scenario import CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP
 
+_NOTHING = "nothing is stored"
+
 
 def pull_from_where(
     consume_from: str,
@@ -15,7 +17,7 @@ def pull_from_where(
     end: int | None = None,
     begin: int | None = None,
     found: int | None = None,
-    none: str = "nothing is stored",
+    none: str = _NOTHING,
 ) -> StartOffset:
     """The offset that a push consumer begins with.
 
@@ -76,22 +78,13 @@ def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new:
         is_new: there was no such queue before. It is empty, and each rule begins it at 0.
     """
     if is_new:
-        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0)
-        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
+        return _of_new(consume_from, topic)
     if state is None:
         return pull_from_where(consume_from, None, topic=topic)
     answer = state.consumer_offset if state.stored_offset is None else state.stored_offset
-    start = pull_from_where(
-        consume_from,
-        None if answer is None else max(answer, NOT_STORED),
-        topic=topic,
-        end=state.broker_offset,
-        begin=state.min_offset,
-        found=state.timestamp_offset,
-    )
-    if state.stored_offset is None and state.consumer_offset == 0 and state.broker_offset != 0:
+    if state.stored_offset is None and answer == 0 and state.broker_offset != 0:
         return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
-    return start
+    return _of_state(state, consume_from, None if answer is None else max(answer, NOT_STORED), topic)
 
 
 def start_without_file(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
@@ -101,12 +94,21 @@ def start_without_file(state: QueueState | None, consume_from: str, *, topic: st
     """
     none = "it has no offset of its own"
     if is_new:
-        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
-        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
-    state = state or QueueState()
+        return _of_new(consume_from, topic, none)
+    return _of_state(state or QueueState(), consume_from, NOT_STORED, topic, none)
+
+
+def _of_new(consume_from: str, topic: str, none: str = _NOTHING) -> StartOffset:
+    start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
+    return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
+
+
+def _of_state(
+    state: QueueState, consume_from: str, stored: int | None, topic: str, none: str = _NOTHING
+) -> StartOffset:
     return pull_from_where(
         consume_from,
-        NOT_STORED,
+        stored,
         topic=topic,
         end=state.broker_offset,
         begin=state.min_offset,

@@ -53,7 +53,7 @@ class QuietTime:
         frozen = [client for client in self._clients if client.frozen]
         timers = {process for client in clients for process in client.timers.values()}
         brokers = [broker for broker in env.brokers() if broker.up]
-        scans = {process: every for broker in brokers for process, every in broker.timers.items()}
+        scans = {process: every for broker in brokers for process, every in broker.every_us.items()}
         strangers = (due for process, due in sleeping.items() if process not in timers and process not in scans)
         until = min((*strangers, until_us, until_us if other is None else other)) - _BEFORE_US
         if until - now < _WORTH_US - _BEFORE_US or not _is_quiet(env, clients, brokers):

@@ -6,36 +6,35 @@ has had many owners, and each takeover would go through all of them.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from rmqlb.engine.consume.event_log import Hold
 
 
-class Earlier:
+class Earlier(Struct, eq=False):
     """What all owners before a moment have left behind; asked in the order of time.
 
-    Args:
-        way_us: how long a message takes to the broker.
-
     Attributes:
+        way_us: how long a message takes to the broker.
         persisted: one of them has stored a position by the moment last asked for.
         read_until: when the last of them reads last; None when none ever does.
     """
 
-    def __init__(self, way_us: int, end_us: int) -> None:
-        self._way_us = way_us
-        self._end_us = end_us
-        self._owning: list[Hold] = []
-        self._begun: int | None = None
-        self._left: int | None = None
-        self._told: tuple[int, int] | None = None
-        self.persisted = False
-        self.read_until: int | None = None
+    way_us: int
+    end_us: int
+    persisted: bool = False
+    read_until: int | None = None
+    _owning: list[Hold] = []
+    _begun: int | None = None
+    _left: int | None = None
+    _told: tuple[int, int] | None = None
 
     def add(self, hold: Hold, began_at: int | None) -> None:
         """One more owner, and the position that it began at."""
         if began_at is not None or hold.from_us >= 0:
             self._begun = _latest(self._begun, hold.from_us if began_at is None else began_at)
         self._owning.append(hold)
-        self.read_until = _latest(self.read_until, hold.read_until(self._end_us))
+        self.read_until = _latest(self.read_until, hold.read_until(self.end_us))
 
     def position(self, at_us: int) -> int | None:
         """The position that the broker has stored by then; None when nobody ever read the queue.
@@ -43,7 +42,7 @@ class Earlier:
         Brokers take what they are told: a member that gives a queue up after a freeze sets it back to where it stood.
         """
         self._sum_up(at_us)
-        owning = [position for hold in self._owning for position in persisted(hold, at_us, self._way_us)]
+        owning = [position for hold in self._owning for position in persisted(hold, at_us, self.way_us)]
         self.persisted = self._left is not None or bool(owning)
         known = _latest(self._begun, self._left, *owning)
         if self._told is not None and (known is None or known <= self._told[0]):
@@ -52,15 +51,15 @@ class Earlier:
 
     def _sum_up(self, at_us: int) -> None:
         """Those whose last position has reached the broker by then."""
-        gone = [hold for hold in self._owning if hold.to_us is not None and hold.to_us + self._way_us <= at_us]
+        gone = [hold for hold in self._owning if hold.to_us is not None and hold.to_us + self.way_us <= at_us]
         if not gone:
             return
-        self._owning = [hold for hold in self._owning if hold.to_us is None or hold.to_us + self._way_us > at_us]
+        self._owning = [hold for hold in self._owning if hold.to_us is None or hold.to_us + self.way_us > at_us]
         for hold in gone:
-            self._left = _latest(self._left, *persisted(hold, at_us, self._way_us))
+            self._left = _latest(self._left, *persisted(hold, at_us, self.way_us))
             stale = hold.stale_position_us()
             if stale is not None and hold.to_us:
-                self._told = max((hold.to_us + self._way_us, stale), self._told or (0, 0))
+                self._told = max((hold.to_us + self.way_us, stale), self._told or (0, 0))
 
 
 def persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:

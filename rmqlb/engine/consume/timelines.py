@@ -51,7 +51,11 @@ def timelines(
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
     return tuple(
-        _timeline(QueueNotes(queue, holds.get(queue, []), log, end_us), scenario, partial(start, queue))
+        _timeline(
+            QueueNotes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us),
+            scenario,
+            partial(start, queue),
+        )
         for queue in sort_queues(log.there.keys() | holds.keys())
     )
 

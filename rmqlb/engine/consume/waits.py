@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rmqlb.engine.consume.event_log import EventLog, Hold
+from msgspec import Struct
+
+from rmqlb.engine.consume.event_log import Hold
 from rmqlb.model.message_queue import MessageQueue
 
 Span = tuple[int, int]
 """From when to when, in microseconds."""
 
 
-class QueueNotes:
-    """What was noted of one queue."""
+class QueueNotes(Struct, frozen=True, eq=False):
+    """What was noted of one queue; when it was there and served is as in the `EventLog`."""
 
-    def __init__(self, queue: MessageQueue, holds: Sequence[Hold], log: EventLog, end_us: int) -> None:
-        self.queue = queue
-        self.holds = holds
-        self.there = tuple(log.there.get(queue, ()))
-        self.served = tuple(log.served.get(queue, ()))
-        self.end_us = end_us
+    queue: MessageQueue
+    holds: Sequence[Hold]
+    there: Sequence[tuple[int, bool]]
+    served: Sequence[tuple[int, bool]]
+    end_us: int
 
 
 def waits_of(notes: QueueNotes) -> list[Span]:
