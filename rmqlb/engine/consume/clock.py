@@ -91,6 +91,7 @@ class Clock:
 
     def postpone(self, wakes: Mapping[Process, int]) -> None:
         """Let processes that sleep wake up at other times, as if they had fallen asleep in this order."""
+        # They get larger numbers than all that stays, as step by step: what stays was asked for before they woke up.
         self._due = [entry for entry in self._due if _counts(entry) and _sleeper(entry[2]) not in wakes]
         heapify(self._due)
         for process, due in wakes.items():

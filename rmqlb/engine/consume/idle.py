@@ -111,11 +111,13 @@ def go_on(timers: Sequence[IdleTimer], ways: Ways, until_us: int) -> tuple[Seque
         number = draws[timer]
         some, begin = ways.from_place(place, number)
         over = sum(some[begin : begin + number])
-        if timer.picks:
+        if timer.picks:  # of three numbers the first picks a broker, and is no way: the others go there and back
             over -= sum(some[begin : begin + number : 3])
         over = due + timer.length * over
         if over - due > _LONGEST_US:
             break
+        # Another timer is due before this one is through: they draw in turn, as their messages arrive. That may not end
+        # within the time that callers leave; then it is as if they had not begun.
         if over >= min((entry[0] for entry in heap[1:]), default=over + 1):
             before = [copy(timer) for timer in timers], place
             drawn = _together(heap, orders, ways, place)

@@ -54,6 +54,8 @@ class QuietTime:
         timers = {process for client in clients for process in client.timers.values()}
         brokers = [broker for broker in env.brokers() if broker.up]
         scans = {process: every for broker in brokers for process, every in broker.every_us.items()}
+        # Whatever is due beside members' timers and brokers' scans may change something: an event, a frozen member that
+        # goes on, a message under way. Time is skipped up to shortly before the first of it.
         strangers = (due for process, due in sleeping.items() if process not in timers and process not in scans)
         until = min((*strangers, until_us, until_us if other is None else other)) - _BEFORE_US
         if until - now < _WORTH_US - _BEFORE_US or not _is_quiet(env, clients, brokers):
@@ -64,12 +66,14 @@ class QuietTime:
         for process, due in sleeping.items():
             if process in scans and due < until:
                 every = scans[process]
-                next_due = first_tick(due, every, until)
+                next_due = first_tick(due, every, until)  # a scan of quiet time finds nothing: it only comes later
                 wakes.append((next_due - every, process, next_due))
         for client in clients:
             idle = _idle_timers(env, client, sleeping) if client.rests else None
             if idle is not None:
                 wakes += self._go_on(client, idle, until)
+        # Of two things due at the same time the one that was asked for first comes first. So processes are put back in
+        # the order in which they would have fallen asleep, and those that did so together in the order of before.
         order = {process: number for number, process in enumerate(sleeping)}
         wakes.sort(key=lambda wake: (wake[0], order[wake[1]]))
         env.clock.postpone({process: due for _, process, due in wakes})
@@ -77,6 +81,8 @@ class QuietTime:
     def _go_on(self, client: Client, idle: dict[Process, IdleTimer], until_us: int) -> _Wakes:
         """One member goes through the time."""
         self._env.clock.count(sum(timer.most_times(until_us) for timer in idle.values()))
+        # Its random numbers come in the order of time, of all timers together: where they stand at the end decides what
+        # it draws at the next event, so that none may be left out, though most of them change nothing.
         ways = Ways(self._ahead(client.draws.state))
         through, drawn = go_on(list(idle.values()), ways, until_us)
         client.draws.skip(drawn)
@@ -89,7 +95,7 @@ class QuietTime:
             if name == "loop":
                 client.has_rested(timer.over_us)
                 self._env.log.rebalances += timer.done
-            elif name == "beats":
+            elif name == "beats":  # of all beats only the last one counts: a broker keeps when it last heard whom
                 for broker, at in zip(client.calls(), timer.ends(ways)[::2], strict=True):
                     broker.beat(client, at_us=at)
             elif name == "renewals":
