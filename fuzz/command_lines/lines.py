@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from fuzz.command_lines.options import MADE_UP, NEEDS, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
-from rmqlb.cli.common.options import NATIVE, SOURCE
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 from tools.manual.values import value_of
 
@@ -170,7 +169,7 @@ def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Ite
 
 
 def _weight(option: OptionPage) -> float:
-    return 0.1 if option.panel in (SOURCE, NATIVE) or option.names[-1] in _SELDOM else 1.0
+    return 0.1 if option.panel.startswith("Source") or option.names[-1] in _SELDOM else 1.0
 
 
 def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Piece]:

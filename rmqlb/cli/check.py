@@ -36,8 +36,7 @@ def check(
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None,
     fail_from: Annotated[
-        str,
-        Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or note."),
+        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or note.")
     ] = "error",
 ) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.

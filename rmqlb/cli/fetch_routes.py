@@ -47,8 +47,7 @@ def fetch_routes(
         ),
     ] = False,
     redact_map: Annotated[
-        str | None,
-        Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600."),
+        str | None, Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600.")
     ] = None,
 ) -> None:
     """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.

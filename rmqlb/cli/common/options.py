@@ -14,13 +14,17 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.click import get_current_context
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 
-SOURCE, NATIVE, STRATEGY, OUTPUT = "Source", "Source: NameServers", "Strategy", "Output"
+source_option = panel("Source")
+native_option = panel("Source: NameServers")
+strategy_option = panel("Strategy")
+output_option = panel("Output")
 
 
 class SourceOptions(Struct, frozen=True):
@@ -28,129 +32,84 @@ class SourceOptions(Struct, frozen=True):
 
     source: Annotated[
         str | None,
-        Option(
+        source_option(
             "-s",
             "--source",
             metavar="URL|FILE|-",
             envvar="RMQLB_SOURCE",
             help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
-            rich_help_panel=SOURCE,
         ),
     ] = None
     context: Annotated[
         str | None,
-        Option(
+        source_option(
             metavar="NAME",
             envvar="RMQLB_CONTEXT",
             help="The context whose source is read, instead of the active one; see rmqlb context.",
-            rich_help_panel=SOURCE,
         ),
     ] = None
     user: Annotated[
         str | None,
-        Option(
+        source_option(
             envvar="RMQLB_USER",
             help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt.",
-            rich_help_panel=SOURCE,
         ),
     ] = None
     password_file: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            envvar="RMQLB_PASSWORD_FILE",
-            help="Its first line is the password; mode 0600.",
-            rich_help_panel=SOURCE,
-        ),
+        source_option(metavar="FILE", envvar="RMQLB_PASSWORD_FILE", help="Its first line is the password; mode 0600."),
     ] = None
     ca_file: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            envvar="RMQLB_CA_FILE",
-            help="Trust only the CA certificates in this PEM file.",
-            rich_help_panel=SOURCE,
-        ),
+        source_option(metavar="FILE", envvar="RMQLB_CA_FILE", help="Trust only the CA certificates in this PEM file."),
     ] = None
     timeout: Annotated[
-        str,
-        Option(
-            metavar="TIME",
-            envvar="RMQLB_TIMEOUT",
-            help="Longest wait for one answer: 5s, 800ms, 1m.",
-            rich_help_panel=SOURCE,
-        ),
+        str, source_option(metavar="TIME", envvar="RMQLB_TIMEOUT", help="Longest wait for one answer: 5s, 800ms, 1m.")
     ] = "5s"
     retries: Annotated[
         int,
-        Option(
-            min=0,
-            max=MOST_RETRIES,
-            envvar="RMQLB_RETRIES",
-            help="Further tries of a read after a passing fault.",
-            rich_help_panel=SOURCE,
+        source_option(
+            min=0, max=MOST_RETRIES, envvar="RMQLB_RETRIES", help="Further tries of a read after a passing fault."
         ),
     ] = 2
     max_size: Annotated[
-        str,
-        Option(
-            metavar="SIZE",
-            envvar="RMQLB_MAX_SIZE",
-            help="Largest dump or answer that is read: 64MB.",
-            rich_help_panel=SOURCE,
-        ),
+        str, source_option(metavar="SIZE", envvar="RMQLB_MAX_SIZE", help="Largest dump or answer that is read: 64MB.")
     ] = "64MB"
     map_address: Annotated[
         list[str] | None,
-        Option(
+        native_option(
             metavar="FROM=TO",
             envvar="RMQLB_MAP_ADDRESS",
             help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
-            rich_help_panel=NATIVE,
         ),
     ] = None
     access_key: Annotated[
         str | None,
-        Option(
+        native_option(
             envvar="RMQLB_ACCESS_KEY",
             help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file.",
-            rich_help_panel=NATIVE,
         ),
     ] = None
     secret_key_file: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            envvar="RMQLB_SECRET_KEY_FILE",
-            help="The first line is the secret key.",
-            rich_help_panel=NATIVE,
-        ),
+        native_option(metavar="FILE", envvar="RMQLB_SECRET_KEY_FILE", help="The first line is the secret key."),
     ] = None
     client_cert: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            envvar="RMQLB_CLIENT_CERT",
-            help="PEM certificate to show to rocketmqs:// servers.",
-            rich_help_panel=NATIVE,
+        native_option(
+            metavar="FILE", envvar="RMQLB_CLIENT_CERT", help="PEM certificate to show to rocketmqs:// servers."
         ),
     ] = None
     client_key: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            envvar="RMQLB_CLIENT_KEY",
-            help="Its PEM key, when that is another file.",
-            rich_help_panel=NATIVE,
-        ),
+        native_option(metavar="FILE", envvar="RMQLB_CLIENT_KEY", help="Its PEM key, when that is another file."),
     ] = None
     tls_name: Annotated[
         str | None,
-        Option(
+        native_option(
             metavar="NAME",
             envvar="RMQLB_TLS_NAME",
             help="The name that every server's certificate bears, when it is not the host's.",
-            rich_help_panel=NATIVE,
         ),
     ] = None
     active_context: ActiveContext | None = None
@@ -211,53 +170,36 @@ class StrategyOptions(Struct, frozen=True):
     """What the members' strategy objects were constructed with."""
 
     virtual_nodes: Annotated[
-        int,
-        Option(
-            min=0, max=MOST_VIRTUAL_NODES, help="CONSISTENT_HASH: ring entries a consumer.", rich_help_panel=STRATEGY
-        ),
+        int, strategy_option(min=0, max=MOST_VIRTUAL_NODES, help="CONSISTENT_HASH: ring entries a consumer.")
     ] = 10
     idc: Annotated[
         list[str] | None,
-        Option(
-            metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable.", rich_help_panel=STRATEGY
-        ),
+        strategy_option(metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable."),
     ] = None
     config: Annotated[
-        str | None,
-        Option(
-            metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.", rich_help_panel=STRATEGY
-        ),
+        str | None, strategy_option(metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.")
     ] = None
     inner: Annotated[
-        str,
-        Option(
-            metavar="STRATEGY",
-            help="The strategy inside MACHINE_ROOM_NEARBY or PIN(_OVER_ALL).",
-            rich_help_panel=STRATEGY,
-        ),
+        str, strategy_option(metavar="STRATEGY", help="The strategy inside MACHINE_ROOM_NEARBY or PIN(_OVER_ALL).")
     ] = "AVG"
     broker_zone: Annotated[
         list[str] | None,
-        Option(
+        strategy_option(
             metavar="GLOB=ZONE|REGEX",
             help="MACHINE_ROOM_NEARBY: zone of matching brokers, or a pattern whose group is the zone; repeatable.",
-            rich_help_panel=STRATEGY,
         ),
     ] = None
     client_zone: Annotated[
-        list[str] | None,
-        Option(metavar="GLOB=ZONE|REGEX", help="The same for client ids.", rich_help_panel=STRATEGY),
+        list[str] | None, strategy_option(metavar="GLOB=ZONE|REGEX", help="The same for client ids.")
     ] = None
     host: Annotated[
-        list[str] | None,
-        Option(metavar="IP", help="PIN: a machine that takes part; repeatable.", rich_help_panel=STRATEGY),
+        list[str] | None, strategy_option(metavar="IP", help="PIN: a machine that takes part; repeatable.")
     ] = None
     pin: Annotated[
         list[str] | None,
-        Option(
+        strategy_option(
             metavar="TOPIC=IP,…",
             help="PIN: the machines of one topic; repeatable. Others have those of --host, or all.",
-            rich_help_panel=STRATEGY,
         ),
     ] = None
 
@@ -267,33 +209,27 @@ class OutputOptions(Struct, frozen=True):
 
     output: Annotated[
         str | None,
-        Option(
+        output_option(
             "-o",
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
             help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default table on a terminal, else plain.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None
     section: Annotated[
         list[str] | None,
-        Option(
+        output_option(
             metavar="NAME",
             help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None
-    no_color: Annotated[
-        bool, Option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.", rich_help_panel=OUTPUT)
-    ] = False
+    no_color: Annotated[bool, output_option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.")] = False
     no_pager: Annotated[
-        bool, Option("--no-pager", help="Long tables on a terminal at once, without a pager.", rich_help_panel=OUTPUT)
+        bool, output_option("--no-pager", help="Long tables on a terminal at once, without a pager.")
     ] = False
-    quiet: Annotated[bool, Option("-q", "--quiet", help="No warnings and no progress.", rich_help_panel=OUTPUT)] = False
-    debug: Annotated[
-        bool, Option("--debug", help="Show where an unexpected error comes from.", rich_help_panel=OUTPUT)
-    ] = False
+    quiet: Annotated[bool, output_option("-q", "--quiet", help="No warnings and no progress.")] = False
+    debug: Annotated[bool, output_option("--debug", help="Show where an unexpected error comes from.")] = False
 
 
 def command(

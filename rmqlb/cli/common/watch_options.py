@@ -6,9 +6,8 @@ Typer reads the annotations when the program starts, so they are values here, no
 from typing import Annotated
 
 from msgspec import Struct
-from typer import Option
 
-from rmqlb.cli.common.options import OUTPUT
+from rmqlb.cli.common.options import output_option
 
 
 class WatchOptions(Struct, frozen=True):
@@ -16,12 +15,8 @@ class WatchOptions(Struct, frozen=True):
 
     watch: Annotated[
         str | None,
-        Option(
-            metavar="TIME",
-            help="Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes.",
-            rich_help_panel=OUTPUT,
+        output_option(
+            metavar="TIME", help="Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes."
         ),
     ] = None
-    rounds: Annotated[
-        int | None, Option(min=1, metavar="N", help="With --watch: end after N looks.", rich_help_panel=OUTPUT)
-    ] = None
+    rounds: Annotated[int | None, output_option(min=1, metavar="N", help="With --watch: end after N looks.")] = None

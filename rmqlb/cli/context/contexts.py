@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Annotated
 
 from msgspec import Struct
-from typer import Option
 
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings.configuration import MOST_RETRIES, check_file, check_value, read_configuration, user_file_path
 from rmqlb.cli.settings.layers import chosen_context
@@ -15,7 +15,7 @@ from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Value
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 
-_ENDPOINT = "Endpoint"
+endpoint_option = panel("Endpoint")
 
 
 class EndpointOptions(Struct, frozen=True):
@@ -23,50 +23,37 @@ class EndpointOptions(Struct, frozen=True):
 
     source: Annotated[
         str | None,
-        Option(
+        endpoint_option(
             "-s",
             "--source",
             metavar="URL|FILE",
             help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a dump file.",
-            rich_help_panel=_ENDPOINT,
         ),
     ] = None
-    user: Annotated[str | None, Option(help="Who logs in to the Dashboard.", rich_help_panel=_ENDPOINT)] = None
-    access_key: Annotated[str | None, Option(help="Account of a cluster with ACL.", rich_help_panel=_ENDPOINT)] = None
+    user: Annotated[str | None, endpoint_option(help="Who logs in to the Dashboard.")] = None
+    access_key: Annotated[str | None, endpoint_option(help="Account of a cluster with ACL.")] = None
     secret: Annotated[
         str | None,
-        Option(
+        endpoint_option(
             metavar="file:PATH|env:NAME|keyring:SERVICE/USER",
             help="Where the user's password or the account's secret key is; never the secret itself.",
-            rich_help_panel=_ENDPOINT,
         ),
     ] = None
     ca_file: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Trust only the CA certificates in this PEM file.", rich_help_panel=_ENDPOINT),
+        str | None, endpoint_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
     ] = None
-    client_cert: Annotated[
-        str | None, Option(metavar="FILE", help="PEM certificate to show.", rich_help_panel=_ENDPOINT)
-    ] = None
+    client_cert: Annotated[str | None, endpoint_option(metavar="FILE", help="PEM certificate to show.")] = None
     client_key: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Its PEM key, when that is another file.", rich_help_panel=_ENDPOINT),
+        str | None, endpoint_option(metavar="FILE", help="Its PEM key, when that is another file.")
     ] = None
     tls_name: Annotated[
-        str | None,
-        Option(metavar="NAME", help="The name that every server's certificate bears.", rich_help_panel=_ENDPOINT),
+        str | None, endpoint_option(metavar="NAME", help="The name that every server's certificate bears.")
     ] = None
     map_address: Annotated[
-        list[str] | None,
-        Option(metavar="FROM=TO", help="Reach this address at another; repeatable.", rich_help_panel=_ENDPOINT),
+        list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")
     ] = None
-    timeout: Annotated[
-        str | None, Option(metavar="TIME", help="Longest wait for one answer.", rich_help_panel=_ENDPOINT)
-    ] = None
-    retries: Annotated[
-        int | None,
-        Option(min=0, max=MOST_RETRIES, help="Further tries of a read.", rich_help_panel=_ENDPOINT),
-    ] = None
+    timeout: Annotated[str | None, endpoint_option(metavar="TIME", help="Longest wait for one answer.")] = None
+    retries: Annotated[int | None, endpoint_option(min=0, max=MOST_RETRIES, help="Further tries of a read.")] = None
 
 
 def values_of(options: EndpointOptions) -> dict[str, Value]:

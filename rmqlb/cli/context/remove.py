@@ -16,9 +16,7 @@ from rmqlb.model.configuration import ConfigFile
 
 @command
 def remove(
-    *,
-    name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)],
-    output: OutputOptions,
+    *, name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
 ) -> None:
     """Remove a context; its secret stays where it is.
 

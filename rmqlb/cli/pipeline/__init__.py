@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from rmqlb.cli.command_tree import CommandTree, grouped
 
-COMMANDS = (
-    "generate",
-    "ingest",
-    "allocate",
-    "score",
-    "what-if",
-    "producers",
-    "history",
-    "report",
-    "run",
-)
+COMMANDS = ("generate", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "run")
 
 
 class _Stages(CommandTree):

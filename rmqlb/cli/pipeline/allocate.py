@@ -5,19 +5,15 @@ Typer reads the annotations when the program starts, so they are values here, no
 
 from typing import Annotated
 
-from typer import Option
-
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import WHICH, StageOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import StageOptions, StrategiesOptions, which_option
 
 
 @command
 def allocate(
     *,
     which: StrategiesOptions,
-    include_retry: Annotated[
-        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
-    ] = False,
+    include_retry: Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")] = False,
     strategy_options: StrategyOptions,
     stage: StageOptions,
     output: OutputOptions,

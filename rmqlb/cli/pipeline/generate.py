@@ -8,8 +8,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.panel import panel
 
-_SIZE, _KIND = "Size", "What it is like"
+size_option = panel("Size")
+kind_option = panel("What it is like")
 
 
 @command
@@ -18,32 +20,23 @@ def generate(
     folder: Annotated[str, Argument(metavar="DIR", help="A folder that is empty or not there.", show_default=False)],
     output: OutputOptions,
     seed: Annotated[int, Option(help="Equal seeds give equal bytes.")] = 0,
-    clusters: Annotated[
-        int | None,
-        Option(help="How many; default 3, more when snapshots get too large.", rich_help_panel=_SIZE),
-    ] = None,
-    brokers: Annotated[int, Option(help="Of each cluster.", rich_help_panel=_SIZE)] = 4,
-    topics: Annotated[int | None, Option(help="In all; default a fifth of the pairs.", rich_help_panel=_SIZE)] = None,
-    groups: Annotated[int | None, Option(help="In all; default two in five pairs.", rich_help_panel=_SIZE)] = None,
-    pairs: Annotated[int | None, Option(help="Groups on topics in all; default 500.", rich_help_panel=_SIZE)] = None,
-    queues: Annotated[int | None, Option(help="Queues of all groups on all topics.", rich_help_panel=_SIZE)] = None,
-    members: Annotated[float, Option(help="Of a group, on average.", rich_help_panel=_SIZE)] = 5.0,
-    days: Annotated[int, Option(help="Nights, a snapshot of each cluster each.", rich_help_panel=_SIZE)] = 1,
-    first: Annotated[str, Option(metavar="YYYY-MM-DD", help="The first night.", rich_help_panel=_SIZE)] = "2026-11-01",
-    faults: Annotated[float, Option(help="Share of groups with something wrong.", rich_help_panel=_KIND)] = 0.15,
-    odd_names: Annotated[float, Option(help="Share of odd names.", rich_help_panel=_KIND)] = 0.02,
-    churn: Annotated[
-        float, Option(help="Share of groups whose members change in a night.", rich_help_panel=_KIND)
-    ] = 0.1,
-    observed: Annotated[
-        bool, Option("--observed/--not-observed", help="Owners and offsets too.", rich_help_panel=_KIND)
-    ] = True,
-    retry_queues: Annotated[
-        bool, Option("--retry-queues/--no-retry-queues", help="%RETRY% topics too.", rich_help_panel=_KIND)
-    ] = True,
-    bad_files: Annotated[int, Option(help="Damaged files among the good ones.", rich_help_panel=_KIND)] = 0,
+    clusters: Annotated[int | None, size_option(help="How many; default 3, more when snapshots get too large.")] = None,
+    brokers: Annotated[int, size_option(help="Of each cluster.")] = 4,
+    topics: Annotated[int | None, size_option(help="In all; default a fifth of the pairs.")] = None,
+    groups: Annotated[int | None, size_option(help="In all; default two in five pairs.")] = None,
+    pairs: Annotated[int | None, size_option(help="Groups on topics in all; default 500.")] = None,
+    queues: Annotated[int | None, size_option(help="Queues of all groups on all topics.")] = None,
+    members: Annotated[float, size_option(help="Of a group, on average.")] = 5.0,
+    days: Annotated[int, size_option(help="Nights, a snapshot of each cluster each.")] = 1,
+    first: Annotated[str, size_option(metavar="YYYY-MM-DD", help="The first night.")] = "2026-11-01",
+    faults: Annotated[float, kind_option(help="Share of groups with something wrong.")] = 0.15,
+    odd_names: Annotated[float, kind_option(help="Share of odd names.")] = 0.02,
+    churn: Annotated[float, kind_option(help="Share of groups whose members change in a night.")] = 0.1,
+    observed: Annotated[bool, kind_option("--observed/--not-observed", help="Owners and offsets too.")] = True,
+    retry_queues: Annotated[bool, kind_option("--retry-queues/--no-retry-queues", help="%RETRY% topics too.")] = True,
+    bad_files: Annotated[int, kind_option(help="Damaged files among the good ones.")] = 0,
     layout: Annotated[
-        str, Option(metavar="json.gz|json|jsonl", help="A file a night, or a line a night.", rich_help_panel=_KIND)
+        str, kind_option(metavar="json.gz|json|jsonl", help="A file a night, or a line a night.")
     ] = "json.gz",
 ) -> None:
     """Make up a realistic fleet from a seed: skewed sizes, odd names, faults, members that come and go.

@@ -8,12 +8,7 @@ from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 
 @command
-def history(
-    *,
-    which: OnlyOptions,
-    stage: StageOptions,
-    output: OutputOptions,
-) -> None:
+def history(*, which: OnlyOptions, stage: StageOptions, output: OutputOptions) -> None:
     """Follow ownership over all snapshots: sessions, moves a day, flapping groups, churn, skew.
 
     Reads what ingest wrote; writes the tables sessions, moves, flapping, churn and trend.

@@ -3,11 +3,14 @@
 from typing import Annotated
 
 from msgspec import Struct
-from typer import Option
 
+from rmqlb.cli.common.panel import panel
 from rmqlb.model.send_scenario import NEWEST
 
-WAREHOUSE, SPARK, WHICH, PRODUCERS = "Warehouse", "Spark", "What to look at", "Producers"
+warehouse_option = panel("Warehouse")
+spark_option = panel("Spark")
+which_option = panel("What to look at")
+producers_option = panel("Producers")
 
 
 class StageOptions(Struct, frozen=True):
@@ -15,39 +18,28 @@ class StageOptions(Struct, frozen=True):
 
     warehouse: Annotated[
         str | None,
-        Option(
+        warehouse_option(
             "-w",
             "--warehouse",
             metavar="DIR",
             envvar="RMQLB_WAREHOUSE",
             help="The folder of the tables; all of Spark's machines see it under this name.",
-            rich_help_panel=WAREHOUSE,
         ),
     ] = None
-    force: Annotated[
-        bool,
-        Option("--force", help="Write anew what is unchanged.", rich_help_panel=WAREHOUSE),
-    ] = False
+    force: Annotated[bool, warehouse_option("--force", help="Write anew what is unchanged.")] = False
     master: Annotated[
         str,
-        Option(
+        spark_option(
             metavar="URL",
             envvar="RMQLB_SPARK_MASTER",
             help="local\\[N], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for Spark Connect.",
-            rich_help_panel=SPARK,
         ),
     ] = "local[*]"
-    conf: Annotated[
-        list[str] | None,
-        Option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.", rich_help_panel=SPARK),
-    ] = None
+    conf: Annotated[list[str] | None, spark_option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")] = (
+        None
+    )
     log_file: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="Where Spark's own words go; else spark.log in the warehouse.",
-            rich_help_panel=SPARK,
-        ),
+        str | None, spark_option(metavar="FILE", help="Where Spark's own words go; else spark.log in the warehouse.")
     ] = None
 
 
@@ -56,11 +48,7 @@ class OnlyOptions(Struct, frozen=True):
 
     only: Annotated[
         list[str] | None,
-        Option(
-            metavar="KEY=GLOB",
-            help="Only this cluster=, group=, topic= or date=; repeatable.",
-            rich_help_panel=WHICH,
-        ),
+        which_option(metavar="KEY=GLOB", help="Only this cluster=, group=, topic= or date=; repeatable."),
     ] = None
 
 
@@ -69,11 +57,7 @@ class AsOfOptions(OnlyOptions, frozen=True):
 
     as_of: Annotated[
         str | None,
-        Option(
-            metavar="YYYY-MM-DD",
-            help="Each cluster's last snapshot up to this day; default its last one.",
-            rich_help_panel=WHICH,
-        ),
+        which_option(metavar="YYYY-MM-DD", help="Each cluster's last snapshot up to this day; default its last one."),
     ] = None
 
 
@@ -82,10 +66,8 @@ class StrategiesOptions(AsOfOptions, frozen=True):
 
     strategy: Annotated[
         list[str] | None,
-        Option(
-            metavar="STRATEGY",
-            help="Or FILE.py:NAME, which is run; repeatable; default: those without settings.",
-            rich_help_panel=WHICH,
+        which_option(
+            metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."
         ),
     ] = None
 
@@ -95,31 +77,21 @@ class ScheduleOptions(Struct, frozen=True):
 
     fail: Annotated[
         list[str] | None,
-        Option(
+        producers_option(
             metavar="BROKER[@FROM-TO][:KIND]",
             help="Who fails, as in simulate-send; repeatable. Else each broker dies in turn.",
-            rich_help_panel=PRODUCERS,
         ),
     ] = None
-    each: Annotated[
-        bool, Option("--each", help="The brokers that --fail names fail one at a time.", rich_help_panel=PRODUCERS)
-    ] = False
+    each: Annotated[bool, producers_option("--each", help="The brokers that --fail names fail one at a time.")] = False
     nameserver_notices: Annotated[
-        str | None,
-        Option(metavar="TIME|never", help="When the NameServer drops a failed broker.", rich_help_panel=PRODUCERS),
+        str | None, producers_option(metavar="TIME|never", help="When the NameServer drops a failed broker.")
     ] = None
-    rate: Annotated[str, Option(metavar="R", help="Messages a second to each topic.", rich_help_panel=PRODUCERS)] = "10"
-    for_: Annotated[
-        str, Option("--for", metavar="TIME", help="No message starts after this time.", rich_help_panel=PRODUCERS)
-    ] = "2m"
-    threads: Annotated[int, Option(min=1, max=1000, help="Sending threads.", rich_help_panel=PRODUCERS)] = 1
-    client: Annotated[
-        str, Option(metavar="VERSION", help="Version of the RocketMQ client library.", rich_help_panel=PRODUCERS)
-    ] = NEWEST
-    latency_fault: Annotated[
-        str, Option(metavar="on|off", help="sendLatencyFaultEnable.", rich_help_panel=PRODUCERS)
-    ] = "off"
-    retries: Annotated[int, Option(min=0, max=100, help="retryTimesWhenSendFailed.", rich_help_panel=PRODUCERS)] = 2
-    timeout: Annotated[str, Option(metavar="TIME", help="sendMsgTimeout.", rich_help_panel=PRODUCERS)] = "3s"
-    trials: Annotated[str, Option(metavar="N", help="Trials of each scenario.", rich_help_panel=PRODUCERS)] = "200"
-    seed: Annotated[int, Option(help="Of everything random.", rich_help_panel=PRODUCERS)] = 1
+    rate: Annotated[str, producers_option(metavar="R", help="Messages a second to each topic.")] = "10"
+    for_: Annotated[str, producers_option("--for", metavar="TIME", help="No message starts after this time.")] = "2m"
+    threads: Annotated[int, producers_option(min=1, max=1000, help="Sending threads.")] = 1
+    client: Annotated[str, producers_option(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
+    latency_fault: Annotated[str, producers_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
+    retries: Annotated[int, producers_option(min=0, max=100, help="retryTimesWhenSendFailed.")] = 2
+    timeout: Annotated[str, producers_option(metavar="TIME", help="sendMsgTimeout.")] = "3s"
+    trials: Annotated[str, producers_option(metavar="N", help="Trials of each scenario.")] = "200"
+    seed: Annotated[int, producers_option(help="Of everything random.")] = 1

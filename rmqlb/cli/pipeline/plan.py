@@ -25,10 +25,7 @@ _MOST_TRIALS = 100_000
 
 
 def plan_for(
-    which: OnlyOptions,
-    strategies: StrategyOptions | None = None,
-    schedule: ScheduleOptions | None = None,
-    **rest: Any,
+    which: OnlyOptions, strategies: StrategyOptions | None = None, schedule: ScheduleOptions | None = None, **rest: Any
 ) -> PipelinePlan:
     """The plan; `rest` are further attributes of it.
 

@@ -8,13 +8,7 @@ from rmqlb.cli.pipeline.options import AsOfOptions, ScheduleOptions, StageOption
 
 
 @command
-def producers(
-    *,
-    which: AsOfOptions,
-    schedule: ScheduleOptions,
-    stage: StageOptions,
-    output: OutputOptions,
-) -> None:
+def producers(*, which: AsOfOptions, schedule: ScheduleOptions, stage: StageOptions, output: OutputOptions) -> None:
     """Simulate what the producers of every topic send while brokers fail, many trials each.
 
     Reads what ingest wrote; writes the tables sends and send_shares.

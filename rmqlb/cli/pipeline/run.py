@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import WHICH, ScheduleOptions, StageOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import ScheduleOptions, StageOptions, StrategiesOptions, which_option
 
 
 @command
@@ -24,13 +24,8 @@ def run(
     ] = None,
     top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
     which: StrategiesOptions,
-    include_retry: Annotated[
-        bool, Option("--include-retry", help="The groups' %RETRY% topics too.", rich_help_panel=WHICH)
-    ] = False,
-    members: Annotated[
-        int,
-        Option(min=0, max=64, help="What-if: how many members more and fewer.", rich_help_panel=WHICH),
-    ] = 2,
+    include_retry: Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")] = False,
+    members: Annotated[int, which_option(min=0, max=64, help="What-if: how many members more and fewer.")] = 2,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,
     stage: StageOptions,

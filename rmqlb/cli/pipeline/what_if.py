@@ -5,17 +5,15 @@ Typer reads the annotations when the program starts, so they are values here, no
 
 from typing import Annotated
 
-from typer import Option
-
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import WHICH, StageOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import StageOptions, StrategiesOptions, which_option
 
 
 @command
 def what_if(
     *,
     which: StrategiesOptions,
-    members: Annotated[int, Option(min=0, max=64, help="How many members more and fewer.", rich_help_panel=WHICH)] = 2,
+    members: Annotated[int, which_option(min=0, max=64, help="How many members more and fewer.")] = 2,
     strategy_options: StrategyOptions,
     stage: StageOptions,
     output: OutputOptions,

@@ -21,6 +21,7 @@ from rmqlb.cli.common.inputs import (
     wanted_for_each,
 )
 from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.show_or_watch import check_watch, show
 from rmqlb.cli.common.snapshot_view import SnapshotView
 from rmqlb.cli.common.strategies import Strategies
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from rmqlb.model.plan import RebalancePlan
 
 ALL = "ALL"
-_MEMBERS, _ROUTE = "Change of consumers", "Change of the route"
+members_option = panel("Change of consumers")
+route_option = panel("Change of the route")
 
 
 @command
@@ -56,42 +58,33 @@ def plan_rebalance(
             help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
         ),
     ] = None,
-    add: Annotated[
-        list[str] | None, Option(metavar="N|ID", help="Add N consumers or this one.", rich_help_panel=_MEMBERS)
-    ] = None,
+    add: Annotated[list[str] | None, members_option(metavar="N|ID", help="Add N consumers or this one.")] = None,
     remove: Annotated[
-        list[str] | None,
-        Option(metavar="N|ID", help="Remove the last N in sorted order or this one.", rich_help_panel=_MEMBERS),
+        list[str] | None, members_option(metavar="N|ID", help="Remove the last N in sorted order or this one.")
     ] = None,
     replace_: Annotated[
-        list[str] | None,
-        Option("--replace", metavar="OLD=NEW", help="One id goes, another comes.", rich_help_panel=_MEMBERS),
+        list[str] | None, members_option("--replace", metavar="OLD=NEW", help="One id goes, another comes.")
     ] = None,
     to_strategy: Annotated[
-        str | None,
-        Option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.", rich_help_panel=_MEMBERS),
+        str | None, members_option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.")
     ] = None,
     add_broker: Annotated[
         list[str] | None,
-        Option(
+        route_option(
             metavar="NAME[:READ[:WRITE]]",
             help="A broker that gets queues of the topics; counts default to those of the other brokers.",
-            rich_help_panel=_ROUTE,
         ),
     ] = None,
-    remove_broker: Annotated[
-        list[str] | None, Option(metavar="NAME", help="A broker that is lost.", rich_help_panel=_ROUTE)
-    ] = None,
+    remove_broker: Annotated[list[str] | None, route_option(metavar="NAME", help="A broker that is lost.")] = None,
     read_queues: Annotated[
-        list[str] | None, Option(metavar="[BROKER=]N", help="New number of read queues.", rich_help_panel=_ROUTE)
+        list[str] | None, route_option(metavar="[BROKER=]N", help="New number of read queues.")
     ] = None,
     write_queues: Annotated[
-        list[str] | None, Option(metavar="[BROKER=]N", help="New number of write queues.", rich_help_panel=_ROUTE)
+        list[str] | None, route_option(metavar="[BROKER=]N", help="New number of write queues.")
     ] = None,
     changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
     fail_on: Annotated[
-        list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable."),
+        list[str] | None, Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
     ] = None,
 ) -> None:
     """Preview what adding or removing consumers, brokers or queues does to a group's queues.

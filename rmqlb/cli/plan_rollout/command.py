@@ -7,11 +7,12 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.group_simulation.options import TRIALS, GroupOverTimeOptions, MemberOptions
+from rmqlb.cli.common.group_simulation.options import GroupOverTimeOptions, MemberOptions, trials_option
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.terminal import Terminal
 
-_ROLLOUT = "Rollout"
+rollout_option = panel("Rollout")
 
 
 @command(without=("explain",))
@@ -27,38 +28,29 @@ def plan_rollout(
     ] = None,
     restart: Annotated[
         list[str] | None,
-        Option(
-            metavar="ID|all",
-            help="A member, or a pattern of them, that restarts; repeatable; default: all.",
-            rich_help_panel=_ROLLOUT,
+        rollout_option(
+            metavar="ID|all", help="A member, or a pattern of them, that restarts; repeatable; default: all."
         ),
     ] = None,
     to_strategy: Annotated[
-        str | None,
-        Option(metavar="STRATEGY", help="What they come back with; or FILE.py:NAME.", rich_help_panel=_ROLLOUT),
+        str | None, rollout_option(metavar="STRATEGY", help="What they come back with; or FILE.py:NAME.")
     ] = None,
-    down: Annotated[str, Option(metavar="TIME", help="How long each is away.", rich_help_panel=_ROLLOUT)] = "15s",
+    down: Annotated[str, rollout_option(metavar="TIME", help="How long each is away.")] = "15s",
     pause: Annotated[
-        str,
-        Option(metavar="TIME,…", help="To try, from one going down to the next.", rich_help_panel=_ROLLOUT),
+        str, rollout_option(metavar="TIME,…", help="To try, from one going down to the next.")
     ] = "10s,30s,60s",
-    at_once: Annotated[
-        str, Option(metavar="N,…", help="To try: how many go down together.", rich_help_panel=_ROLLOUT)
-    ] = "1",
+    at_once: Annotated[str, rollout_option(metavar="N,…", help="To try: how many go down together.")] = "1",
     order: Annotated[
-        str | None,
-        Option(metavar="ID,ID,…", help="An order of all of them, to try besides others.", rich_help_panel=_ROLLOUT),
+        str | None, rollout_option(metavar="ID,ID,…", help="An order of all of them, to try besides others.")
     ] = None,
     ids: Annotated[
         str | None,
-        Option(
-            metavar="new|same",
-            help="Whether ids of the form host@pid#time change with the restart; else they do.",
-            rich_help_panel=_ROLLOUT,
+        rollout_option(
+            metavar="new|same", help="Whether ids of the form host@pid#time change with the restart; else they do."
         ),
     ] = None,
-    trials: Annotated[str, Option(metavar="N", help="Simulations of each choice.", rich_help_panel=TRIALS)] = "20",
-    seed: Annotated[int, Option(help="Of everything random.", rich_help_panel=TRIALS)] = 1,
+    trials: Annotated[str, trials_option(metavar="N", help="Simulations of each choice.")] = "20",
+    seed: Annotated[int, trials_option(help="Of everything random.")] = 1,
     fail_on: Annotated[
         list[str] | None,
         Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'overlap>0'; repeatable."),

@@ -9,6 +9,7 @@ from typer import Option
 
 from rmqlb.cli.common.group_simulation.options import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rmqlb.cli.common.group_simulation.inputs import Gathered
     from rmqlb.model.group_report import GroupReport, GroupTrials
 
-_WHAT = "What to show"
+what_option = panel("What to show")
 
 
 @command
@@ -32,20 +33,15 @@ def simulate_rebalance(
         str | None,
         Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."),
     ] = None,
-    svg: Annotated[
-        str | None,
-        Option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.", rich_help_panel=_WHAT),
-    ] = None,
+    svg: Annotated[str | None, what_option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.")] = None,
     html: Annotated[
-        str | None,
-        Option(metavar="FILE|-", help="Write picture and tables as one HTML page.", rich_help_panel=_WHAT),
+        str | None, what_option(metavar="FILE|-", help="Write picture and tables as one HTML page.")
     ] = None,
     fail_on: Annotated[
         list[str] | None,
-        Option(
+        what_option(
             metavar="CONDITION",
             help="Exit 3 when it is met: 'longest-none-ms>5000', with --trials of 95 %; repeatable.",
-            rich_help_panel=_WHAT,
         ),
     ] = None,
 ) -> None:

@@ -8,10 +8,11 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
 
-_WHAT = "What to show"
+what_option = panel("What to show")
 
 
 @command(renamed={"timeout": "source_timeout", "retries": "source_retries"})
@@ -23,30 +24,21 @@ def simulate_send(
     producer: ProducerOptions,
     output: OutputOptions,
     trace: Annotated[
-        bool,
-        Option("--trace", help="List attempts and lost messages; -o jsonl streams them.", rich_help_panel=_WHAT),
+        bool, what_option("--trace", help="List attempts and lost messages; -o jsonl streams them.")
     ] = False,
-    compare: Annotated[
-        bool, Option("--compare", help="Latency fault off and on side by side.", rich_help_panel=_WHAT)
-    ] = False,
+    compare: Annotated[bool, what_option("--compare", help="Latency fault off and on side by side.")] = False,
     compare_clients: Annotated[
-        bool, Option("--compare-clients", help="Every stretch of client versions.", rich_help_panel=_WHAT)
+        bool, what_option("--compare-clients", help="Every stretch of client versions.")
     ] = False,
     trials: Annotated[
-        str | None,
-        Option(metavar="N", help="Run N times with other random parts; confidence intervals.", rich_help_panel=_WHAT),
+        str | None, what_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
     ] = None,
     precision: Annotated[
-        str | None,
-        Option(metavar="P", help="Stop the trials when each interval is ±P: 0.1%.", rich_help_panel=_WHAT),
+        str | None, what_option(metavar="P", help="Stop the trials when each interval is ±P: 0.1%.")
     ] = None,
     fail_on: Annotated[
         list[str] | None,
-        Option(
-            metavar="CONDITION",
-            help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable.",
-            rich_help_panel=_WHAT,
-        ),
+        what_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
     ] = None,
 ) -> None:
     r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it avoids.

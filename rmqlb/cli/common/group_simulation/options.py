@@ -6,8 +6,11 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.options import GroupOptions
+from rmqlb.cli.common.panel import panel
 
-HAPPENS, MEMBERS, TRIALS = "What happens", "How the members are configured", "Trials"
+happens_option = panel("What happens")
+members_option = panel("How the members are configured")
+trials_option = panel("Trials")
 
 
 class GroupOverTimeOptions(GroupOptions, frozen=True):
@@ -21,25 +24,16 @@ class EventOptions(Struct, frozen=True):
 
     event: Annotated[
         list[str] | None,
-        Option(
-            metavar="'VERB WHO@TIME'",
-            help="Something that happens, as above; repeatable.",
-            rich_help_panel=HAPPENS,
-        ),
+        happens_option(metavar="'VERB WHO@TIME'", help="Something that happens, as above; repeatable."),
     ] = None
     for_: Annotated[
-        str | None,
-        Option("--for", metavar="TIME", help="Simulate so long; else until it is settled.", rich_help_panel=HAPPENS),
+        str | None, happens_option("--for", metavar="TIME", help="Simulate so long; else until it is settled.")
     ] = None
     all_new: Annotated[
-        bool,
-        Option("--all-new", help="The members start at 0s; else they have run for a while.", rich_help_panel=HAPPENS),
+        bool, happens_option("--all-new", help="The members start at 0s; else they have run for a while.")
     ] = False
     broadcasting: Annotated[
-        bool,
-        Option(
-            "--broadcasting", help="BROADCASTING; else what the source says, or CLUSTERING.", rich_help_panel=HAPPENS
-        ),
+        bool, happens_option("--broadcasting", help="BROADCASTING; else what the source says, or CLUSTERING.")
     ] = False
 
 
@@ -48,61 +42,41 @@ class MemberOptions(Struct, frozen=True):
 
     client: Annotated[
         str | None,
-        Option(
-            metavar="VERSION",
-            help="Version of the RocketMQ client library; else what the members report, or 5.5.0.",
-            rich_help_panel=MEMBERS,
+        members_option(
+            metavar="VERSION", help="Version of the RocketMQ client library; else what the members report, or 5.5.0."
         ),
     ] = None
-    orderly: Annotated[
-        bool,
-        Option("--orderly", help="A MessageListenerOrderly: queues are locked.", rich_help_panel=MEMBERS),
-    ] = False
+    orderly: Annotated[bool, members_option("--orderly", help="A MessageListenerOrderly: queues are locked.")] = False
     consumer_type: Annotated[
         list[str] | None,
-        Option(
+        members_option(
             metavar="[ID=]push|pull|lite-pull|assign",
             help="Which consumer a member is, or all; else what the source says, or push; repeatable.",
-            rich_help_panel=MEMBERS,
         ),
     ] = None
     consume_from: Annotated[
         str | None,
-        Option(
-            metavar="last|first|timestamp",
-            help="consumeFromWhere; else what the source says, or last.",
-            rich_help_panel=MEMBERS,
-        ),
+        members_option(metavar="last|first|timestamp", help="consumeFromWhere; else what the source says, or last."),
     ] = None
     timer: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAME=TIME",
-            help="A clock that differs from its default: rebalance-wait=10s; repeatable.",
-            rich_help_panel=MEMBERS,
+        members_option(
+            metavar="NAME=TIME", help="A clock that differs from its default: rebalance-wait=10s; repeatable."
         ),
     ] = None
-    latency: Annotated[
-        str, Option(metavar="TIME", help="A request's way to a broker and back.", rich_help_panel=MEMBERS)
-    ] = "1ms"
-    consume_time: Annotated[
-        str, Option(metavar="TIME", help="How long the listener takes for a message.", rich_help_panel=MEMBERS)
-    ] = "0s"
+    latency: Annotated[str, members_option(metavar="TIME", help="A request's way to a broker and back.")] = "1ms"
+    consume_time: Annotated[str, members_option(metavar="TIME", help="How long the listener takes for a message.")] = (
+        "0s"
+    )
     rate: Annotated[
         list[str] | None,
-        Option(
+        members_option(
             metavar="[TOPIC=]R",
             help="Messages a second of the topic, or of each, spread evenly over its queues; repeatable.",
-            rich_help_panel=MEMBERS,
         ),
     ] = None
     rates_since: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="An earlier snapshot: each queue's rate is what came since.",
-            rich_help_panel=MEMBERS,
-        ),
+        str | None, members_option(metavar="FILE", help="An earlier snapshot: each queue's rate is what came since.")
     ] = None
 
 
@@ -111,11 +85,7 @@ class TrialOptions(Struct, frozen=True):
 
     trials: Annotated[
         str | None,
-        Option(
-            metavar="N",
-            help="Also run N times with other phases of the clocks: median, 95 % and worst.",
-            rich_help_panel=TRIALS,
-        ),
+        trials_option(metavar="N", help="Also run N times with other phases of the clocks: median, 95 % and worst."),
     ] = None
-    trial: Annotated[str, Option(metavar="K", help="Which of them to look at, from 0.", rich_help_panel=TRIALS)] = "0"
-    seed: Annotated[int, Option(help="Of everything random.", rich_help_panel=TRIALS)] = 1
+    trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
+    seed: Annotated[int, trials_option(help="Of everything random.")] = 1
