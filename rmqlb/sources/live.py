@@ -39,7 +39,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from rmqlb.sources.offsets import OffsetReads, offsets_told, with_stored
+from rmqlb.sources.offsets import OffsetReads, reported_offsets, with_stored
 from rmqlb.sources.owners import popped_topics, with_owners
 from rmqlb.sources.pop import PopReads, polling_num, request_modes
 from rmqlb.sources.source import Progress, Refused, no_progress
@@ -150,7 +150,7 @@ class LiveSource:
         """What brokers tell a consumer of the group that takes these queues; None where they cannot be asked."""
         reads = self.reads.offset_reads
         try:
-            return None if reads is None else offsets_told(reads, group, questions, AT_ONCE, progress)
+            return None if reads is None else reported_offsets(reads, group, questions, AT_ONCE, progress)
         finally:
             self.reads.close()
 
@@ -333,10 +333,10 @@ class _SnapshotReader:
         states, reads = self._reads.offsets(group, addresses), self._reads.offset_reads
         if reads is None:
             return states
-        told, problem = with_stored(reads, group, states, addresses[0])
+        reported, problem = with_stored(reads, group, states, addresses[0])
         if problem is not None:
             self.unread.append(Unread("stored-offsets", group, problem, addresses[0]))
-        return told
+        return reported
 
     def _each(
         self,

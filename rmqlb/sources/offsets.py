@@ -52,18 +52,18 @@ def with_stored(reads: OffsetReads, group: str, states: States, address: str) ->
         The states, and why some still say 0 without telling what it means; None when all tell.
     """
     unclear = without_answer(states)
-    told = dict(states)
+    reported = dict(states)
     for queue in unclear[:MOST_ASKED]:
         try:
             stored = reads.stored_offset(group, queue, address)
         except EndpointError as error:
-            return told, error.message
-        told[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
+            return reported, error.message
+        reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
     more = len(unclear) - MOST_ASKED
-    return told, f"at most {MOST_ASKED} queues are asked about, and {more} more report 0" if more > 0 else None
+    return reported, f"at most {MOST_ASKED} queues are asked about, and {more} more report 0" if more > 0 else None
 
 
-def offsets_told(
+def reported_offsets(
     reads: OffsetReads, group: str, questions: Sequence[OffsetQuestion], at_once: int, progress: Progress
 ) -> States:
     """The answers to the questions; one without an answer is left out.
@@ -89,14 +89,14 @@ def _answers(
     """The answers of one broker; once it does not answer it is asked nothing more, so that its silence costs little."""
     for question in questions:
         try:
-            yield question.queue, _told(reads, group, question)
+            yield question.queue, _reported(reads, group, question)
         except Refused:
             continue
         except EndpointError:
             return
 
 
-def _told(reads: OffsetReads, group: str, question: OffsetQuestion) -> QueueState:
+def _reported(reads: OffsetReads, group: str, question: OffsetQuestion) -> QueueState:
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
     end = reads.max_offset(queue, address)

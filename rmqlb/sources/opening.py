@@ -55,7 +55,7 @@ def open_source(text: str, access: Access) -> Source:
 
     Raises:
         UsageError: it is empty, a URL of a kind that is not read, or holds a password; or a rule for addresses is
-            malformed, which is told even where none is needed.
+            malformed, which is an error even where none is needed.
     """
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map

@@ -56,9 +56,9 @@ def request_modes(
     if led is not None:
         rest = [topic for topic in group.topics or () if topic not in found and not topic.startswith(RETRY_PREFIX)]
         for topic in rest[:MOST_TOPICS]:
-            told = reads.assignment_mode(group.group, topic, led, via[led])
-            if told is not None:
-                found[topic] = {told}
+            reported = reads.assignment_mode(group.group, topic, led, via[led])
+            if reported is not None:
+                found[topic] = {reported}
     unknown = not found and all(answer is None for answer in answers)
     return None if unknown else {topic: tuple(sorted(modes)) for topic, modes in found.items()}
 

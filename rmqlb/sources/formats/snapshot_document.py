@@ -58,7 +58,7 @@ class QueueItem(CamelStruct, frozen=True):
         topic: its topic.
         broker_name: its broker.
         queue_id: its number there, from 0.
-        owners: client ids that hold it; null when nobody told.
+        owners: client ids that hold it; null when unknown.
         broker_offset: the next message to be stored.
         consumer_offset: the next message that the group has not finished; -1 when it has stored none.
         last_timestamp: when the last message that was read had been stored, in milliseconds since 1970.
@@ -88,7 +88,7 @@ class GroupEntry(CamelStruct, frozen=True):
         seen: where and when.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
         message_model: CLUSTERING or BROADCASTING.
-        consume_from_where: where a queue without an offset is begun.
+        consume_from_where: where a queue without an offset starts.
         client_ids: the members, when no broker's list of them is known; an id may stand there twice.
         views: the members as each broker lists them.
         topics: to which it subscribes.
