@@ -38,7 +38,9 @@ def transcripts() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("command", "output"), list(transcripts()), ids=[command[:60] for command, _ in transcripts()])
-def test_examples_print_what_the_readme_shows(command: str, output: str, tmp_path: Path) -> None:
+def test_examples_print_what_the_readme_shows(
+    command: str, output: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if re.search(r"\bjq\b", command) and shutil.which("jq") is None:
         pytest.skip("this machine has no jq")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -49,7 +51,13 @@ def test_examples_print_what_the_readme_shows(command: str, output: str, tmp_pat
     env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=env, check=True)
     assert done.stderr == ""
-    assert [line.rstrip() for line in done.stdout.splitlines()] == output.splitlines()
+    printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    if request.config.getoption("--update-golden"):
+        page = ROOT / "README.md"
+        before, after = (f"$ {command}\n{shown.rstrip()}\n" for shown in (output, printed))
+        page.write_text(page.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    else:
+        assert printed == output
 
 
 def test_there_are_seven_worked_examples() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import NAMES, SIMPLE, WRAPPERS
+from rmqlb.engine.allocate.rules import SIMPLE, WRAPPERS
 from rmqlb.model.message_queue import MessageQueue
 from tools.manual.roff import Page
 
@@ -114,7 +114,7 @@ def strategies_page() -> Page:
         "Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
     )
     page.heading("Strategies")
-    for name in sorted(NAMES, key=list(CASES).index):
+    for name in CASES:
         _strategy(page, name)
     page.heading("A strategy of one's own")
     page.paragraph(
