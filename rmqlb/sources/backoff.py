@@ -5,8 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from rmqlb.errors import EndpointError
+
 _FIRST_S = 0.2
 _LONGEST_S = 5.0
+
+
+class PassingFault(Exception):
+    """A fault after which a read may be tried again."""
+
+    def __init__(self, error: EndpointError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def wait_before_retry(

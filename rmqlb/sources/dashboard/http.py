@@ -19,8 +19,8 @@ from typing import Any
 import httpcore
 import httpx
 
-from rmqlb.errors import DocumentError, EndpointError, ProtocolError, RmqlbError, UsageError
-from rmqlb.sources.backoff import wait_before_retry
+from rmqlb.errors import DocumentError, EndpointError, ProtocolError, UsageError
+from rmqlb.sources.backoff import PassingFault, wait_before_retry
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
@@ -93,14 +93,15 @@ class HttpClient:
             last = attempt == self._settings.retries
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
-            except _Passing as fault:
+            except PassingFault as fault:
                 if last:
                     raise fault.error from None
-                self._wait(attempt, None)
+                asked = None
             else:
                 if answer.status not in _TRY_AGAIN or last:
                     return answer
-                self._wait(attempt, answer.headers.get("retry-after"))
+                asked = answer.headers.get("retry-after")
+            self._wait(attempt, asked)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def post(
@@ -109,7 +110,7 @@ class HttpClient:
         """Send once, never again: only for logging in."""
         try:
             return self._once("POST", path, json=json, data=form, headers=headers)
-        except _Passing as fault:
+        except PassingFault as fault:
             raise fault.error from None
 
     def _wait(self, attempt: int, retry_after: str | None) -> None:
@@ -129,9 +130,9 @@ class HttpClient:
                     hint="a longer --timeout may help",
                     code="no-answer",
                 )
-                raise _Passing(error) from None
+                raise PassingFault(error) from None
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
-                raise _Passing(
+                raise PassingFault(
                     ProtocolError(f"{where}: the connection broke: {_reason(error)}", code="connection-broke")
                 ) from None
             except httpx.ConnectError as error:
@@ -153,15 +154,7 @@ class HttpClient:
                 hint="is the CA that signed it in --ca-file, or among the system's where none is given?",
                 code="tls-failed",
             )
-        return _Passing(_not_connected(where, reason))
-
-
-class _Passing(Exception):
-    """A fault after which a read may be tried again."""
-
-    def __init__(self, error: RmqlbError) -> None:
-        super().__init__(str(error))
-        self.error = error
+        return PassingFault(_not_connected(where, reason))
 
 
 _clock = threading.local()

@@ -28,12 +28,11 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
-from rmqlb.sources.backoff import wait_before_retry
+from rmqlb.sources.backoff import PassingFault, wait_before_retry
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
 from rmqlb.sources.native.wire_faults import (
-    PassingFault,
     broken,
     going_away,
     no_answer,

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import EndpointError, ProtocolError
+from rmqlb.sources.backoff import PassingFault
 
 if TYPE_CHECKING:
     import ssl
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 _OPENSSL_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
 _WRONG_NAME = (62, 64)
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
-
-
-class PassingFault(Exception):
-    """A fault after which a request may be sent again."""
-
-    def __init__(self, error: EndpointError) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
