@@ -231,7 +231,7 @@ complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l remove-broker -r -f -d 'A br
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l read-queues -r -f -d 'New number of read queues'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l write-queues -r -f -d 'New number of write queues'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l changed -d 'Show only queues that change'
-complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l fail-on -r -f -a 'moved assigned unassigned added removed idle unowned multiply-owned shared-id max min \'max/mean\' lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners' -d 'Exit 3 when it is met: \'idle>0\', \'moved>50%\'; repeatable'
+complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l fail-on -r -f -a 'moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners' -d 'Exit 3 when it is met: \'idle>0\', \'moved>50%\'; repeatable'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -s s -l source -r -F -d 'rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin'
 complete -c rmqlb -n '__rmqlb_at simulate-rebalance' -l context -r -f -a '(__rmqlb_contexts)' -d 'The context whose source is read, instead of the active one; see rmqlb context'

@@ -91,7 +91,7 @@ def planned(size: Size) -> int:
     before, after = side_of(size), side_of(size, "1.0.0.1@new")
 
     def plan() -> None:
-        made = plan_rebalance(GROUP, before, after, made_up=["1.0.0.1@new"])
+        made = plan_rebalance(GROUP, before, after, placeholders=["1.0.0.1@new"])
         with_starts(made, cluster(size).groups[GROUP].queues, "CONSUME_FROM_LAST_OFFSET", before.routes)
 
     return bytecodes(plan)

@@ -21,7 +21,6 @@ FIGURES: Mapping[str, Figures] = {
     "simulate-send": SEND_FIGURES,
 }
 """Command → what its conditions may name."""
-_OTHERWISE = {"max/mean": "maxOverMean"}
 
 
 def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]]:
@@ -52,7 +51,10 @@ def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
     for name in PLAN_FIGURES.names:
         key = _camel(name.removeprefix("observed-"))
         if name == "excess-moves":
-            yield name, None if summary["leastMoves"] is None else summary["moved"] - summary["leastMoves"]
+            yield name, None if summary["minimumMoves"] is None else summary["moved"] - summary["minimumMoves"]
+        elif name.endswith("-queues-per-consumer"):
+            each = summary["after"]["queuesPerConsumer"]
+            yield name, each and each[name.partition("-")[0]]
         elif name == "mismatches" or name.startswith("observed-"):
             yield name, None if observed is None else observed[key]
         else:
@@ -111,4 +113,4 @@ def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
 
 def _camel(name: str) -> str:
     """A figure's name as a key: `longest-none-ms` is `longestNoneMs`."""
-    return _OTHERWISE.get(name) or re.sub(r"-([a-z])", lambda match: match[1].upper(), name)
+    return re.sub(r"-([a-z])", lambda match: match[1].upper(), name)

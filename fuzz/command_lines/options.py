@@ -22,7 +22,15 @@ MADE_UP = "10.9.8.7@new"
 _TIMES = ("100ms", "1s", "5s", "15s", "30s", "1m30s", "1h")
 _SHORT = ("1s", "30s", "90s", "5m")
 _FIGURES = {
-    "plan-rebalance": ("moved", "idle", "unowned", "max/mean", "lag-moved", "excess-moves", "max"),
+    "plan-rebalance": (
+        "moved",
+        "idle",
+        "unassigned",
+        "imbalance",
+        "lag-moved",
+        "excess-moves",
+        "max-queues-per-consumer",
+    ),
     "simulate-rebalance": ("settled-ms", "longest-none-ms", "none-ms", "again", "taken", "longest-outage-ms"),
     "plan-rollout": ("takes-ms", "overlap", "longest-none-ms", "taken"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),

@@ -16,7 +16,14 @@ Sum = Callable[[Json], Iterator[str]]
 
 _EVERYBODY = "BROADCASTING"
 """What stands for the strategy of a group whose consumers all read every queue: several owners are as it should be."""
-MOVES = ("moved", "assigned", "unassigned", "added", "removed")
+MOVES = {
+    "moved": "moved",
+    "newlyAssigned": "assigned",
+    "newlyUnassigned": "unassigned",
+    "added": "added",
+    "removed": "removed",
+}
+"""Figure of a plan → what it counts."""
 
 
 def differ(what: str, told: object, added: object) -> Iterator[str]:
@@ -32,16 +39,16 @@ def plan_adds_up(data: Json) -> Iterator[str]:
     queues = [queue for topic in data["topics"] for queue in topic["queues"]]
     changes = Counter(queue["change"] for queue in queues)
     summary = data["summary"]
-    for name in MOVES:
-        yield from differ(name, summary[name], changes[name])
+    for name, change in MOVES.items():
+        yield from differ(name, summary[name], changes[change])
     yield from differ("all queues", len(queues), changes["same"] + sum(summary[name] for name in MOVES))
     for end, key, absent in (("before", "ownersBefore", "added"), ("after", "ownersAfter", "removed")):
         there = [queue[key] for queue in queues if queue["change"] != absent]
         spread = summary[end]
         yield from differ(f"queues {end}", spread["queues"], len(there))
-        yield from differ(f"unowned {end}", spread["unowned"], sum(not owners for owners in there))
+        yield from differ(f"unassigned {end}", spread["unassigned"], sum(not owners for owners in there))
         several = 0 if data["strategy"] == _EVERYBODY else sum(len(set(owners)) > 1 for owners in there)
-        yield from differ(f"multiply owned {end}", spread["multiplyOwned"], several)
+        yield from differ(f"duplicate owners {end}", spread["duplicateOwners"], several)
         yield from _spread_adds_up(data["consumers"], spread, end)
     for queue in queues:
         yield from _change_is_so(queue, broadcasting=data["strategy"] == _EVERYBODY)
@@ -54,11 +61,15 @@ def _spread_adds_up(consumers: Json, spread: Json, end: str) -> Iterator[str]:
     held = [each[f"queues{end.title()}"] for each in consumers if each[f"processes{end.title()}"]]
     yield from differ(f"consumers {end}", spread["consumers"], len(held))
     yield from differ(f"idle {end}", spread["idle"], held.count(0))
-    yield from differ(f"fewest {end}", spread["min"], min(held, default=None))
-    yield from differ(f"most {end}", spread["max"], max(held, default=None))
-    if held and spread["mean"]:
-        yield from differ(f"mean {end}", spread["mean"], sum(held) / len(held))
-        yield from differ(f"most over mean {end}", spread["maxOverMean"], max(held) * len(held) / sum(held))
+    each = spread["queuesPerConsumer"]
+    if not held or each is None:
+        yield from differ(f"queues per consumer {end}", each, None)
+        return
+    yield from differ(f"fewest {end}", each["min"], min(held))
+    yield from differ(f"most {end}", each["max"], max(held))
+    yield from differ(f"mean {end}", each["mean"], sum(held) / len(held))
+    if sum(held):
+        yield from differ(f"imbalance {end}", spread["imbalance"], max(held) * len(held) / sum(held))
 
 
 def _change_is_so(queue: Json, *, broadcasting: bool) -> Iterator[str]:
@@ -94,16 +105,17 @@ def owners_add_up(data: Json) -> Iterator[str]:
         name = strategy["strategy"]
         owned = [queue["owners"][name] for queue in data["queues"]]
         yield from differ(f"{name}: queues", strategy["queues"], len(owned))
-        yield from differ(f"{name}: unowned", strategy["unowned"], sum(not owners for owners in owned))
+        yield from differ(f"{name}: unassigned", strategy["unassigned"], sum(not owners for owners in owned))
         several = 0 if name == _EVERYBODY else sum(len(set(owners)) > 1 for owners in owned)
-        yield from differ(f"{name}: multiply owned", strategy["multiplyOwned"], several)
+        yield from differ(f"{name}: duplicate owners", strategy["duplicateOwners"], several)
         held = Counter(owner for owners in owned for owner in set(owners))
         for consumer in strategy["consumers"]:
             mine = consumer["clientId"]
             yield from differ(f"{name}: queues of {mine}", consumer["queues"], held[mine])
         numbers = [held[client_id] for client_id in set(data["sortedConsumers"])]
         yield from differ(f"{name}: idle", strategy["idle"], numbers.count(0))
-        yield from differ(f"{name}: most", strategy["max"], max(numbers, default=None))
+        each = strategy["queuesPerConsumer"]
+        yield from differ(f"{name}: most", each and each["max"], max(numbers, default=None))
 
 
 def rebalance_adds_up(data: Json) -> Iterator[str]:

@@ -238,7 +238,7 @@ def adding_and_removing_is_nothing(case: Case, ran: Ran, runs: Runs) -> Iterator
     for key, other in (("Before", "After"), ("After", "Before")):
         if _owners(there, key) != _owners(back, other):
             yield f"owners {key.lower()} adding are not those {other.lower()} removing"
-    for name, other in (("moved", "moved"), ("assigned", "unassigned"), ("added", "removed")):
+    for name, other in (("moved", "moved"), ("newlyAssigned", "newlyUnassigned"), ("added", "removed")):
         if there["summary"][name] != back["summary"][other]:
             yield f"{name}: {there['summary'][name]} there, {back['summary'][other]} back"
 

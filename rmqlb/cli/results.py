@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from rmqlb.model.owners import OwnersReport
+from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.json_schema import Result
+from rmqlb.views.owners_view import OwnersOfGroups
+from rmqlb.views.plan.several import PlanOfGroups
 from rmqlb.views.route_view import Routes
 from rmqlb.views.row_changes import ChangeLine
 from rmqlb.views.send.result import SendResult
@@ -13,9 +17,7 @@ from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
 from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 from rmqlb.views.shapes.group import GroupData
-from rmqlb.views.shapes.owners import OwnersData, OwnersOfGroupsData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
-from rmqlb.views.shapes.plan import PlanData, PlansData
 from rmqlb.views.shapes.rollout import RolloutData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
@@ -30,19 +32,19 @@ RESULTS = (
         "snapshot",
     ),
     Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", Routes),
-    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersData),
+    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersReport),
     Result(
         "rmqlb/owners-of-groups",
         ("show-owners",),
         "who owns each queue of several groups, with more than one --group",
-        OwnersOfGroupsData,
+        OwnersOfGroups,
     ),
-    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", PlanData),
+    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", RebalancePlan),
     Result(
         "rmqlb/plan-of-groups",
         ("plan-rebalance",),
         "what a change does to several groups, with more than one --group",
-        PlansData,
+        PlanOfGroups,
     ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupData),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),

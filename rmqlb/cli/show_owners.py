@@ -23,6 +23,7 @@ from rmqlb.cli.common.show_or_watch import check_watch, show
 from rmqlb.cli.common.snapshot_view import SnapshotView
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.model.owners import OwnersReport
 from rmqlb.model.snapshot import ClusterSnapshot
 
 
@@ -68,7 +69,7 @@ def show_owners(
     wanted = wanted_for_each(source, each)
     read = reader(source, terminal)
 
-    def one(snapshot: ClusterSnapshot, which: GroupOptions) -> SnapshotView:
+    def one(snapshot: ClusterSnapshot, reports: list[OwnersReport], which: GroupOptions) -> SnapshotView:
         found = group_on_topics(snapshot, which, broadcasting_too=True)
         if found.broadcasting and strategy:
             raise no_strategy("--strategy", found)
@@ -81,22 +82,25 @@ def show_owners(
         with terminal.progress(verb="dealing out") as progress:
             progress(f"the queues of {found.title}", 0, 0)
             report = owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=which.explain)
-            drawn = owners_report(report)
+            drawn = owners_report(report, explained=which.explain)
+        reports.append(report)
+        queues = [queue for route in found.routes for queue in route.subscribe_queues()]
         reporting = None if found.assumed or found.broadcasting or strategy else found.group
         findings = [
             *found.findings,
             *([broadcasting_finding(found)] if found.broadcasting else ()),
-            *custom_findings(names, report.queues, found.client_ids, own),
-            *pin_findings(names, report.queues, found.client_ids, own),
+            *custom_findings(names, queues, found.client_ids, own),
+            *pin_findings(names, queues, found.client_ids, own),
             *(() if reporting is None else not_shown(reporting, names)),
         ]
         if which.explain:
             findings += sort_findings(found.client_ids, "client ids")
-            findings += sort_findings([queue.broker_name for queue in report.queues], "broker names")
+            findings += sort_findings([queue.broker_name for queue in queues], "broker names")
         return SnapshotView(drawn, snapshot, tuple(findings))
 
     def look() -> SnapshotView:
         snapshot = read(wanted)
-        return look_at_each(each, partial(one, snapshot), owners_of_groups)
+        reports: list[OwnersReport] = []
+        return look_at_each(each, partial(one, snapshot, reports), lambda parts: owners_of_groups(parts, reports))
 
     show(look, watching, terminal)

@@ -1,4 +1,4 @@
-"""A moment as every text of rmqlb has it."""
+"""Times as every result of rmqlb has them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,17 @@ def utc_text(at: datetime) -> str:
     '2026-11-01T12:00:00Z'
     """
     return at.isoformat().replace("+00:00", "Z")
+
+
+def milliseconds(us: int) -> float:
+    """Microseconds as milliseconds, a whole number where they are.
+
+    >>> milliseconds(2_000), milliseconds(1_500)
+    (2, 1.5)
+    """
+    return us // 1000 if us % 1000 == 0 else us / 1000
+
+
+def milliseconds_if_known(us: int | None) -> float | None:
+    """Likewise; None stays unknown."""
+    return None if us is None else milliseconds(us)

@@ -112,6 +112,8 @@ def _documented(schema: Schema, shape: Any, is_read: bool) -> Schema:
     encoded = dict(zip(names, shape.__struct_encode_fields__ if is_struct else names, strict=True))
     properties = schema["properties"]
     keys = {key: {**properties[key], "description": meanings[name]} for name, key in encoded.items()}
+    for key in keys if not is_read else ():
+        keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or not is_struct or shape.__struct_config__.omit_defaults else keys
     required = [key for key in keys if key in must]
     return {**schema, "description": summary, "properties": keys, "required": required}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels
@@ -12,19 +12,19 @@ from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels
 _GROUP = Column("group", "group")
 
 
-def of_groups(parts: Sequence[tuple[str, Report]], headline: str, summary: Mapping[str, Any]) -> Report:
+def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) -> Report:
     """The report of several groups.
 
     Args:
         parts: each group's name and report, of one command.
         headline: what is to be said of all of them.
-        summary: the same for machines.
+        data: the result for machines.
     """
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
     first = parts[0][1]
     return Report(
         schema=f"{first.schema}-of-groups",
-        data={"groups": [report.data for _, report in parts], "summary": summary},
+        data=data,
         facts=(headline, *(fact for _, report in parts for fact in _facts(report))),
         sections=tuple(_titled(name, section, shown) for name, report in parts for section in report.sections),
         labels=shown,

@@ -3,53 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import OwnersReport
+from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.plan.data import evenness_data
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.owners import GroupsSummaryData, OwnersData
+
+class OwnersSummary(Struct, frozen=True, rename="camel"):
+    """All groups in numbers.
+
+    Attributes:
+        groups: how many.
+        queues: how many queues they have.
+        queues_observed: queues of which the source saw the owners.
+        observed_unassigned: those of them that nobody owned.
+        observed_duplicate_owners: those with several owners.
+    """
+
+    groups: int
+    queues: int
+    queues_observed: int
+    observed_unassigned: int
+    observed_duplicate_owners: int
 
 
-def owners_report(report: OwnersReport) -> Report:
+class OwnersOfGroups(Struct, frozen=True):
+    """Who owns each queue of several groups under each strategy.
+
+    Attributes:
+        groups: each group's owners, as rmqlb/owners has them.
+        summary: of all of them.
+    """
+
+    groups: tuple[OwnersReport, ...]
+    summary: OwnersSummary
+
+
+def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
     """The report for people and machines."""
     sections = (
         _queues(report),
-        *([_reasons(report)] if report.explained else []),
+        *([_reasons(report)] if explained else []),
         _consumers(report),
         _summary(report),
     )
-    data = _data(report)
-    rows = Rows(("topic", "brokerName", "queueId"), [({}, queue) for queue in data["queues"]])
-    return Report("rmqlb/owners", data, (_headline(report),), sections, labels(dict.fromkeys(report.client_ids)), rows)
+    rows = Rows(("topic", "brokerName", "queueId"), [({}, queue) for queue in report.queues])
+    listed = labels(dict.fromkeys(report.sorted_consumers))
+    return Report("rmqlb/owners", report, (_headline(report),), sections, listed, rows)
 
 
-def owners_of_groups(parts: Sequence[tuple[str, Report]]) -> Report:
-    """The report of several groups: each group's name and report."""
-    observed = [queue["ownersObserved"] for _, report in parts for queue in report.data["queues"]]
-    seen = [len(owners) for owners in observed if owners is not None]
-    several = [
-        queue
-        for _, report in parts
-        for queue in report.data["queues"]
-        if BROADCASTING not in queue["owners"] and len(queue["ownersObserved"] or ()) > 1
-    ]
-    summary: GroupsSummaryData = {
-        "groups": len(parts),
-        "queues": len(observed),
-        "queuesObserved": len(seen),
-        "observedUnassigned": sum(number == 0 for number in seen),
-        "observedDuplicateOwners": len(several),
-    }
-    bad = "; ".join(_bad(summary["observedUnassigned"], summary["observedDuplicateOwners"]))
-    headline = f"{counted(len(parts), 'group')}, {counted(len(observed), 'queue')}"
-    return of_groups(parts, f"{headline}{': ' if bad else ''}{bad}", summary)
+def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[OwnersReport]) -> Report:
+    """The report of several groups.
+
+    Args:
+        parts: each group's name and report.
+        reports: what those show.
+    """
+    observed = [queue for report in reports for queue in _observed(report)]
+    summary = OwnersSummary(
+        groups=len(reports),
+        queues=sum(len(report.queues) for report in reports),
+        queues_observed=len(observed),
+        observed_unassigned=sum(not queue.owners_observed for queue in observed),
+        observed_duplicate_owners=sum(map(_has_duplicate_owners, observed)),
+    )
+    bad = "; ".join(_bad(summary.observed_unassigned, summary.observed_duplicate_owners))
+    headline = f"{counted(summary.groups, 'group')}, {counted(summary.queues, 'queue')}"
+    return of_groups(parts, f"{headline}{': ' if bad else ''}{bad}", OwnersOfGroups(tuple(reports), summary))
+
+
+def _observed(report: OwnersReport) -> list[QueueOwners]:
+    return [queue for queue in report.queues if queue.owners_observed is not None]
+
+
+def _has_duplicate_owners(queue: QueueOwners) -> bool:
+    return len(queue.owners_observed or ()) > 1 and BROADCASTING not in queue.owners
 
 
 def _bad(unassigned: int, several: int) -> Iterator[str]:
@@ -61,7 +93,8 @@ def _bad(unassigned: int, several: int) -> Iterator[str]:
 
 def _headline(report: OwnersReport) -> str:
     group = f"group {report.group}" if report.group else "a group"
-    consumers, processes = len(set(report.client_ids)), len(report.client_ids)
+    processes = len(report.sorted_consumers)
+    consumers = len(set(report.sorted_consumers))
     shared = f" ({processes} processes)" if processes > consumers else ""
     queues = f"{counted(len(report.queues), 'queue')} of {', '.join(report.topics)}"
     verdict = "; ".join((*_seen(report), *_left(report)))
@@ -70,27 +103,31 @@ def _headline(report: OwnersReport) -> str:
 
 def _seen(report: OwnersReport) -> Iterator[str]:
     """What the cluster reported, the bad first, and which strategy deals so."""
-    unassigned = sum(not owners for owners in report.observed.values())
-    several = 0 if report.broadcasting else sum(len(owners) > 1 for owners in report.observed.values())
-    yield from _bad(unassigned, several)
-    differs = {s.strategy: s.differs for s in report.strategies if s.differs is not None}
-    if not differs:
+    observed = _observed(report)
+    unassigned = sum(not queue.owners_observed for queue in observed)
+    yield from _bad(unassigned, sum(map(_has_duplicate_owners, observed)))
+    mismatches = {s.strategy: s.mismatches for s in report.strategies if s.mismatches is not None}
+    if not mismatches:
         return
-    fitting = [name for name, number in differs.items() if not number]
+    fitting = [name for name, number in mismatches.items() if not number]
     if fitting:
         yield f"observed owners are those of {', '.join(fitting)}"
     else:
-        name = min(differs, key=lambda each: differs[each])
-        others = "" if len(differs) == 1 else ", and no fewer from any other strategy shown"
-        yield f"observed owners of {differs[name]} differ from {name}{others}"
+        name = min(mismatches, key=lambda each: mismatches[each])
+        others = "" if len(mismatches) == 1 else ", and no fewer from any other strategy shown"
+        yield f"observed owners of {mismatches[name]} differ from {name}{others}"
 
 
 def _left(report: OwnersReport) -> Iterator[str]:
     """What strategies leave unassigned or give to several."""
+    by_name = {s.strategy: s for s in report.strategies}
     for what, numbers in (
-        ("unassigned", {s.strategy: s.spread.unowned for s in report.strategies}),
-        ("with duplicate owners", {s.strategy: s.spread.multiply_owned for s in report.strategies}),
-        ("read by several processes of one client ID", {s.strategy: s.spread.shared_id for s in report.strategies}),
+        ("unassigned", {name: s.unassigned for name, s in by_name.items()}),
+        ("with duplicate owners", {name: s.duplicate_owners for name, s in by_name.items()}),
+        (
+            "read by several processes of one client ID",
+            {name: s.queues_of_duplicate_client_ids for name, s in by_name.items()},
+        ),
     ):
         bad = [f"{number} under {name}" for name, number in numbers.items() if number]
         if bad:
@@ -100,27 +137,18 @@ def _left(report: OwnersReport) -> Iterator[str]:
 def _queues(report: OwnersReport) -> Section:
     columns = (
         *QUEUE_COLUMNS,
-        Column("owner seen", "ownersObserved", "clients", shown=bool(report.observed)),
-        Column("lag", "lag", "number", shown=any(report.lag.values())),
+        Column("owner seen", "ownersObserved", "clients", shown=bool(_observed(report))),
+        Column("lag", "lag", "number", shown=any(queue.lag for queue in report.queues)),
         *(Column(s.strategy, s.strategy, "clients") for s in report.strategies),
     )
     rows: list[tuple[Cell, ...]] = [
-        (
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            report.observed.get(queue),
-            report.lag.get(queue),
-            *(s.owners.get(queue, ()) for s in report.strategies),
-        )
-        for queue in _all_queues(report)
+        (*_name(queue), queue.owners_observed, queue.lag, *queue.owners.values()) for queue in report.queues
     ]
     return Section("queues", "owners", columns, tuple(rows), heads=3)
 
 
-def _all_queues(report: OwnersReport) -> list[MessageQueue]:
-    """The topics' queues, then those that only a CONFIG list names."""
-    return list(dict.fromkeys((*report.queues, *(queue for s in report.strategies for queue in s.owners))))
+def _name(queue: QueueOwners) -> tuple[Cell, ...]:
+    return (queue.topic, queue.broker_name, queue.queue_id)
 
 
 def _reasons(report: OwnersReport) -> Section:
@@ -130,9 +158,10 @@ def _reasons(report: OwnersReport) -> Section:
         Column("why", "reason"),
     )
     rows = tuple(
-        (queue.topic, queue.broker_name, queue.queue_id, s.strategy, s.reasons.get(queue))
+        (*_name(queue), s.strategy, why)
         for s in report.strategies
         for queue in report.queues
+        if (why := queue.reasons[s.strategy]) is not None
     )
     return Section("reasons", "why", columns, rows, heads=4)
 
@@ -144,69 +173,29 @@ def _consumers(report: OwnersReport) -> Section:
         *(Column(s.strategy, s.strategy, "number") for s in report.strategies),
         Column("idle because", "idleReason", shown=any(s.idle for s in report.strategies)),
     )
+    each = zip(*(s.consumers for s in report.strategies), strict=True)
     rows: list[tuple[Cell, ...]] = []
-    for index, client_id in enumerate(dict.fromkeys(report.client_ids)):
-        reasons = [f"{s.strategy}: {s.idle[client_id]}" for s in report.strategies if client_id in s.idle]
-        rows.append((index, client_id, *(s.counts[client_id] for s in report.strategies), "; ".join(reasons)))
-    return Section("consumers", "queues a consumer", columns, tuple(rows), heads=2)
+    for index, (client_id, under) in enumerate(zip(dict.fromkeys(report.sorted_consumers), each, strict=True)):
+        told = zip(report.strategies, under, strict=True)
+        idle = [f"{s.strategy}: {one.idle_reason}" for s, one in told if one.idle_reason is not None]
+        rows.append((index, client_id, *(one.queues for one in under), "; ".join(idle)))
+    return Section("consumers", "queues per consumer", columns, tuple(rows), heads=2)
 
 
 def _summary(report: OwnersReport) -> Section:
     columns = (
         Column("strategy", "strategy"),
-        Column("min", "min", "number"),
-        Column("max", "max", "number"),
-        Column("mean", "mean", "number"),
-        Column("max/mean", "maxOverMean", "number"),
+        Column("min", "minQueuesPerConsumer", "number"),
+        Column("max", "maxQueuesPerConsumer", "number"),
+        Column("mean", "meanQueuesPerConsumer", "number"),
+        Column("imbalance", "imbalance", "number"),
         Column("idle", "idle", "number"),
-        Column("unowned", "unowned", "number"),
-        Column("multiply owned", "multiplyOwned", "number"),
-        Column("unlike seen", "differsFromObserved", "number", shown=bool(report.observed)),
+        Column("unassigned", "unassigned", "number"),
+        Column("duplicate owners", "duplicateOwners", "number"),
+        Column("mismatches", "mismatches", "number", shown=bool(_observed(report))),
     )
     rows = tuple(
-        (
-            s.strategy,
-            s.spread.least,
-            s.spread.most,
-            s.spread.mean,
-            s.spread.max_over_mean,
-            s.spread.idle,
-            s.spread.unowned,
-            s.spread.multiply_owned,
-            s.differs,
-        )
+        (s.strategy, s.fewest, s.most, s.mean, s.imbalance, s.idle, s.unassigned, s.duplicate_owners, s.mismatches)
         for s in report.strategies
     )
     return Section("summary", "summary", columns, rows, heads=1)
-
-
-def _data(report: OwnersReport) -> OwnersData:
-    return {
-        "group": report.group,
-        "topics": list(report.topics),
-        "sortedConsumers": list(report.client_ids),
-        "queues": [
-            {
-                "topic": queue.topic,
-                "brokerName": queue.broker_name,
-                "queueId": queue.queue_id,
-                "ownersObserved": None if queue not in report.observed else list(report.observed[queue]),
-                "lag": report.lag.get(queue),
-                "owners": {s.strategy: list(s.owners.get(queue, ())) for s in report.strategies},
-                "reasons": {s.strategy: s.reasons.get(queue) for s in report.strategies},
-            }
-            for queue in _all_queues(report)
-        ],
-        "strategies": [
-            {
-                "strategy": s.strategy,
-                "consumers": [
-                    {"clientId": client_id, "queues": number, "idleReason": s.idle.get(client_id)}
-                    for client_id, number in s.counts.items()
-                ],
-                **evenness_data(s.spread),
-                "differsFromObserved": s.differs,
-            }
-            for s in report.strategies
-        ],
-    }

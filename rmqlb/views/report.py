@@ -164,20 +164,6 @@ CHANGE_SIGNS = {
 """How a change is told apart without colour."""
 
 
-def milliseconds(us: int) -> float:
-    """Microseconds as milliseconds, a whole number where they are.
-
-    >>> milliseconds(2_000), milliseconds(1_500)
-    (2, 1.5)
-    """
-    return us // 1000 if us % 1000 == 0 else us / 1000
-
-
-def milliseconds_if_known(us: int | None) -> float | None:
-    """Likewise; None stays unknown."""
-    return None if us is None else milliseconds(us)
-
-
 def utc_text(at: datetime | None) -> str | None:
     """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
     return None if at is None else times.utc_text(at)

@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.words import counted
 from rmqlb.views.group.facts import time
 from rmqlb.views.group.figures import figure_value, shown_figure, trials_data
-from rmqlb.views.report import (
-    NOT_THERE,
-    Cell,
-    Column,
-    Report,
-    Section,
-    conditions_data,
-    labels,
-    milliseconds,
-    milliseconds_if_known,
-)
+from rmqlb.views.report import NOT_THERE, Cell, Column, Report, Section, conditions_data, labels
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes.rollout import RolloutChoiceData, RolloutData

@@ -289,7 +289,12 @@ SPELLING = [
         "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'",
     ),
     plan("--fail-on idel>0", USAGE, "--fail-on 'idel>0': there is no figure idel", "did you mean idle?"),
-    plan("--fail-on max>5%", USAGE, "--fail-on 'max>5%': max is not a share of anything", "leave out the percent sign"),
+    plan(
+        "--fail-on imbalance>5%",
+        USAGE,
+        "--fail-on 'imbalance>5%': imbalance is not a share of anything",
+        "leave out the percent sign",
+    ),
 ]
 MEMBERS = [
     plan("--add -1", USAGE, "--add -1: a number of consumers cannot be negative"),

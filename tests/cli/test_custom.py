@@ -86,7 +86,7 @@ def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
     ran = run("plan-rebalance", *ON, "--strategy", f"{file}:circle", "--to-strategy", f"{file}:half", "-o", "json")
     data = json.loads(ran.stdout)["data"]
     assert (data["strategy"], data["strategyAfter"]) == ("circle (my-rules.py)", "half (my-rules.py)")
-    assert data["summary"]["unassigned"] == 4
+    assert data["summary"]["newlyUnassigned"] == 4
     warnings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["warnings"]}
     assert warnings["custom-unassigned"].startswith(
         "strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of Skewed)"

@@ -36,7 +36,7 @@ def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
     data, warnings = told(
         "plan-rebalance", *GROUP, "--strategy", "AVG", "--to-strategy", "PIN_OVER_ALL", "--pin", "Skewed=10.0.0.1"
     )
-    assert data["summary"]["unassigned"] == 6
+    assert data["summary"]["newlyUnassigned"] == 6
     assert warnings["pin-over-all"] == (
         "strategy PIN_OVER_ALL-AVG leaves 6 queues (first broker-a:3 of Skewed) unassigned: they fall to consumers that "
         "are not on the chosen machines and take nothing; PIN shares them among those that are"

@@ -52,7 +52,7 @@ def test_a_pipe_reads_one_snapshot_for_all_of_them(command: tuple[str, ...]) -> 
 def test_the_summary_is_the_sum_and_the_first_line_says_it() -> None:
     data = result(*PLAN, *BOTH)["data"]
     total, summaries = data["summary"], [group["summary"] for group in data["groups"]]
-    for key in ("moved", "assigned", "unassigned", "added", "removed", "unowned", "duplicateOwners"):
+    for key in ("moved", "newlyAssigned", "newlyUnassigned", "added", "removed", "unassigned", "duplicateOwners"):
         assert total[key] == sum(summary[key] for summary in summaries), key
     fewest, most = (sum(summary["movedRange"][end] for summary in summaries) for end in ("fewest", "most"))
     assert total["movedRange"] == {"fewest": fewest, "most": most, "complete": True}

@@ -255,7 +255,7 @@ def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
         terminal.until(shows(terminal, "#0", "more lines", without="192.0.2.2@inst0"))
         assert len(terminal.lines) == 12
         terminal.resize(columns=120, lines=100)
-        terminal.until(shows(terminal, "unlike seen", "192.0.2.2@inst0", without="more lines"))
+        terminal.until(shows(terminal, "mismatches", "192.0.2.2@inst0", without="more lines"))
         terminal.press(CTRL_C)
         assert terminal.end() == 130
 

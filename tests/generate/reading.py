@@ -38,4 +38,4 @@ def moves_of(snapshot: ClusterSnapshot, group: ConsumerGroup) -> list[Move]:
     found = detect_strategy(None, group, routes, members)
     members = replace(members, strategy=found.strategy, strategy_of=found.strategy_of)
     plan = plan_rebalance(group.group, Side(members, tuple(routes)), Side(members, tuple(routes)), states=group.queues)
-    return [move for topic in plan.topics for move in topic.moves]
+    return plan.moves

@@ -31,19 +31,19 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> list[list[ClusterSnapsho
 
 def drifts(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     moves = moves_of(snapshot, group)
-    return any(move.observed and move.observed != move.owners_before for move in moves)
+    return any(move.owners_observed and move.owners_observed != move.owners_before for move in moves)
 
 
 def is_unowned(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return any(move.observed == () and move.owners_before for move in moves_of(snapshot, group))
+    return any(move.owners_observed == () and move.owners_before for move in moves_of(snapshot, group))
 
 
 def has_two_owners(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    return any(len(move.observed or ()) == 2 for move in moves_of(snapshot, group))
+    return any(len(move.owners_observed or ()) == 2 for move in moves_of(snapshot, group))
 
 
 def has_idle_members(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
-    busy = {owner for move in moves_of(snapshot, group) for owner in move.observed or ()}
+    busy = {owner for move in moves_of(snapshot, group) for owner in move.owners_observed or ()}
     return len(group.client_ids or ()) > len(busy)
 
 

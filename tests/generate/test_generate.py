@@ -209,7 +209,7 @@ def test_a_healthy_groups_owners_are_those_of_the_engines_plan(tmp_path: Path) -
         for group in snapshot.groups.values():
             moves = moves_of(snapshot, group)
             assert moves
-            assert [move.observed for move in moves] == [move.owners_before for move in moves]
+            assert [move.owners_observed for move in moves] == [move.owners_before for move in moves]
 
 
 @pytest.mark.parametrize(

@@ -114,10 +114,10 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
 @pytest.mark.parametrize(
     ("command", "part", "names"),
     [
-        ("plan-rebalance", "summary", ("moved", "assigned", "added")),
+        ("plan-rebalance", "summary", ("moved", "newlyAssigned", "added")),
         ("simulate-rebalance", "figures", ("taken", "noneMs", "longestNoneMs", "queuesNone")),
         ("simulate-send", "totals", ("attempts", "lost", "stored", "failedAttempts")),
-        ("show-owners", "strategies", ("unowned", "idle", "queues", "max")),
+        ("show-owners", "strategies", ("unassigned", "idle", "queues", "duplicateOwners")),
     ],
 )
 def test_a_figure_that_does_not_add_up_is_noticed(command: str, part: str, names: tuple[str, ...]) -> None:

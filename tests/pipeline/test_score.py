@@ -116,10 +116,14 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
             judged = spread(owners, group.members)
             lags = [lag_of(group).get(queue) for queue in owners]
             assert (row["members"], row["queues"], row["idle"]) == (judged.consumers, judged.queues, judged.idle)
-            assert (row["unowned"], row["multiplyOwned"]) == (judged.unowned, judged.multiply_owned)
-            assert (row["sharedId"], row["least"], row["most"]) == (judged.shared_id, judged.least, judged.most)
+            assert (row["unowned"], row["multiplyOwned"]) == (judged.unassigned, judged.duplicate_owners)
+            assert (row["sharedId"], row["least"], row["most"]) == (
+                judged.queues_of_duplicate_client_ids,
+                judged.fewest,
+                judged.most,
+            )
             assert row["mean"] == pytest.approx(judged.mean)
-            assert row["skew"] == pytest.approx(judged.max_over_mean)
+            assert row["skew"] == pytest.approx(judged.imbalance)
             assert row["lag"] == (None if None in lags else sum(lag or 0 for lag in lags))
             seen = {
                 MessageQueue(t.topic, broker, i): set(t.owners[place])

@@ -95,9 +95,9 @@ def summed(summary: Summary) -> tuple[Any, ...]:
     was, becomes = summary.before, summary.after
     return (
         *(was.consumers, becomes.consumers, was.queues, becomes.queues),
-        *(summary.moved, summary.assigned, summary.unassigned, summary.removed),
-        *(was.idle, becomes.idle, becomes.unowned, becomes.multiply_owned),
-        *(becomes.least, becomes.most, becomes.mean, summary.lag_moved),
+        *(summary.moved, summary.newly_assigned, summary.newly_unassigned, summary.removed),
+        *(was.idle, becomes.idle, becomes.unassigned, becomes.duplicate_owners),
+        *(becomes.fewest, becomes.most, becomes.mean, summary.lag_moved),
     )
 
 

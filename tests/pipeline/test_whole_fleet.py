@@ -112,8 +112,8 @@ def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dic
             under = Members(members, "AVG", subscribed=subscribed(group))
             row = scores[cluster, name, "AVG"]
             judged = spread({q: o for r in routes for q, o in assign(r, under).owners.items()}, members)
-            assert (row["members"], row["idle"], row["unowned"]) == (judged.consumers, judged.idle, judged.unowned)
-            assert (row["queues"], row["least"], row["most"]) == (judged.queues, judged.least, judged.most)
+            assert (row["members"], row["idle"], row["unowned"]) == (judged.consumers, judged.idle, judged.unassigned)
+            assert (row["queues"], row["least"], row["most"]) == (judged.queues, judged.fewest, judged.most)
             joined = Members(change_members(members, Changes(add=(1,))), "AVG", subscribed=subscribed(group))
             before, after = (Side(side, tuple(routes)) for side in (under, joined))
             summary = plan_rebalance(name, before, after, states=group.queues).summary

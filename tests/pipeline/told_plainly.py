@@ -146,7 +146,7 @@ def trend(shot: Shot, group: str) -> Row | None:
     owners = {MessageQueue("T", "b", number): tuple(held) for number, held in queues.items()}
     judged = spread(owners, list(ids))
     skew = judged.most / judged.mean if judged.most is not None and judged.mean else None
-    return (*key, len(ids), judged.queues, judged.most, judged.mean, skew, judged.idle, judged.unowned, lag)
+    return (*key, len(ids), judged.queues, judged.most, judged.mean, skew, judged.idle, judged.unassigned, lag)
 
 
 def _change(before: set[str], after: set[str]) -> str:

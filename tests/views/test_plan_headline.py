@@ -9,13 +9,14 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import QueueState, States
+from rmqlb.model.plan import MovedRange, ObservedOwners
 from rmqlb.views.plan.headline import headline
 from rmqlb.views.plan.view import plan_report
 from tests.support.builders import queues, route, side
 
 
 def line(before: Side, after: Side, *made_up: str, states: States | None = None) -> str:
-    plan = over_places(plan_rebalance("g", before, after, states=states), before, after, made_up)
+    plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, made_up)
     assert plan_report(plan).facts[0] == headline(plan)
     return headline(plan).removeprefix("group g, ")
 
@@ -68,8 +69,8 @@ def test_the_moves_over_unknown_ids_are_a_range_and_the_summary_has_the_same() -
     assert line(before, after, "joiner") == (
         "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client ids sort"
     )
-    plan = over_places(plan_rebalance("g", before, after), before, after, ["joiner"])
-    assert plan_report(plan).data["summary"]["movedRange"] == {"fewest": 2, "most": 3, "complete": True}
+    plan, _ = over_places(plan_rebalance("g", before, after), before, after, ["joiner"])
+    assert plan.summary.moved_range == MovedRange(fewest=2, most=3, complete=True)
     assert line(before, after) in ("2 → 3 consumers: 2 of 6 queues move", "2 → 3 consumers: 3 of 6 queues move")
 
 
@@ -88,24 +89,16 @@ def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() ->
         "group g, 2 consumers: no queue moves; observed owners of 3 of 4 queues differ from the prediction before the "
         "change, 2 unassigned and 1 with duplicate owners"
     )
-    assert report.data["summary"]["observed"] == {
-        "queues": 4,
-        "unassigned": 2,
-        "duplicateOwners": 1,
-        "mismatches": 3,
-        "moved": 1,
-    }
+    assert plan.summary.observed == ObservedOwners(queues=4, unassigned=2, duplicate_owners=1, mismatches=3, moved=1)
     titles = [column.title for column in report.sections[0].columns if column.shown]
     assert titles[3:7] == ["predicted before", "predicted after", "change", "owner seen"]
     (summary,) = (section for section in report.sections if section.name == "summary")
     rows = {row[0]: row[1:] for row in summary.rows}
-    assert rows["queues without owner"] == (0, 0, 2)
+    assert rows["unassigned queues"] == (0, 0, 2)
     assert rows["consumers"] == (2, 2, "")
-    assert rows["queues with several owners"] == (0, 0, 1)
-    assert {c["clientId"]: (c["queuesBefore"], c["queuesObserved"]) for c in report.data["consumers"]} == {
-        "a": (2, 2),
-        "b": (2, 1),
-    }
+    assert rows["queues with duplicate owners"] == (0, 0, 1)
+    found = {c.client_id: (c.queues_before, c.queues_observed) for c in plan.consumers}
+    assert found == {"a": (2, 2), "b": (2, 1)}
 
 
 @pytest.mark.parametrize("owners", ["aabb", None])
@@ -114,5 +107,5 @@ def test_owners_as_predicted_and_owners_that_nobody_saw_add_nothing(owners: str 
     plan = plan_rebalance("g", same, same, states=seen(*owners) if owners else None)  # type: ignore[arg-type]
     report = plan_report(plan)
     assert report.facts[0] == "group g, 2 consumers: no queue moves"
-    assert (report.data["summary"]["observed"] is None) == (owners is None)
+    assert (plan.summary.observed is None) == (owners is None)
     assert "owner seen" not in [column.title for column in report.sections[0].columns if column.shown]

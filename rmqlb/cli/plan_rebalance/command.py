@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.plan.rebalance import Side
     from rmqlb.model.finding import Finding
-    from rmqlb.model.plan import RebalancePlan
+    from rmqlb.model.plan import Convergence, RebalancePlan, Summary
 
 ALL = "ALL"
 members_option = panel("Change of consumers")
@@ -140,14 +140,13 @@ def plan_rebalance(
             with terminal.progress(verb="planning") as progress:
                 progress(found.title, 0, 0)
                 own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
-                plan = _plan(found, changes, given, own, which.explain)
+                plan, places, findings = _plan(found, changes, given, own, which.explain)
             plan, told = start_where(plan, found, read)
-            plan = replace(plan, findings=(*plan.findings, *told))
+            tried = tuple(try_on_plan(condition, plan.summary, places) for condition in asked)
+            plan = replace(plan, conditions=tried)
             plans.append(plan)
-            tried = tuple(try_on_plan(condition, plan.summary, plan.places) for condition in asked)
-            return SnapshotView(
-                plan_report(plan, changed_only=changed, conditions=tried), snapshot, plan.findings, tried
-            )
+            report = plan_report(plan, changed_only=changed, explained=which.explain)
+            return SnapshotView(report, snapshot, (*findings, *told), tried)
 
         seen = look_at_each(each, one, lambda parts: plans_report(parts, plans))
         require_known(seen.tried, "leave the condition out to see the plan")
@@ -168,7 +167,10 @@ def _strategy(strategy: str | None, changes: Changes, strategies: Strategies) ->
     return given
 
 
-def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool) -> "RebalancePlan":
+def _plan(
+    found: GroupOnTopics, changes: Changes, given: str | None, own: "Settings", explain: bool
+) -> "tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]":
+    """The plan, the summary of each place where the new members may sort, and what is worth a warning."""
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
     from rmqlb.engine.assignment.assign import Members
@@ -195,13 +197,13 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
     invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
     states = group.queues if group else {}
     plan = plan_rebalance(
-        found.name, before, after, states=states, changes=describe(changes), made_up=invented, explain=explain
+        found.name, before, after, states=states, changes=describe(changes), placeholders=invented, explain=explain
     )
     if given == ALL:
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
     joiners = sorted(invented - set(found.made_up))
-    plan = over_places(plan, before, after, joiners, states)
-    plan = _over_time(plan, found, before, after, changes)
+    plan, places = over_places(plan, before, after, joiners, states)
+    plan = replace(plan, convergence=_over_time(plan, found, before, after, changes), strategy_origin=detected.origin)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
@@ -212,16 +214,16 @@ def _plan(found: GroupOnTopics, changes: Changes, given: str | None, own: "Setti
         asked = [side.members.name], queues, side.members.client_ids, side.members.settings
         findings += [*custom_findings(*asked), *pin_findings(*asked)]
     findings += _more_findings(found, before, after, explain)
-    return replace(plan, findings=tuple(dict.fromkeys(findings)), strategy_origin=detected.origin)
+    return plan, places, tuple(dict.fromkeys(findings))
 
 
 def _over_time(
     plan: "RebalancePlan", found: GroupOnTopics, before: "Side", after: "Side", changes: Changes
-) -> "RebalancePlan":
-    """The plan with how long it takes."""
+) -> "Convergence | None":
+    """How long the plan takes."""
     from rmqlb.engine.consume.client_versions import client_version
     from rmqlb.engine.consume.consumer_types import consumer_types
-    from rmqlb.engine.consume.settling import settling
+    from rmqlb.engine.consume.convergence import convergence
     from rmqlb.model.group_scenario import known_consume_from
 
     group = found.group
@@ -229,7 +231,7 @@ def _over_time(
     consume_from = known_consume_from(group.consume_from_where if group else None)
     version, _ = client_version(None if found.assumed else group)
     kind, kinds, _ = consumer_types(None if found.assumed else group)
-    takes = settling(
+    return convergence(
         plan,
         before,
         after,
@@ -240,7 +242,6 @@ def _over_time(
         consumer_type=kind,
         consumer_types=kinds,
     )
-    return replace(plan, settling=takes)
 
 
 def _after(members: "Members", client_ids: tuple[str, ...], changes: Changes) -> "Members":

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import Spread
+from rmqlb.model.plan import QueuesPerConsumer, Spread
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 
@@ -21,27 +21,29 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
     """How evenly the queues lie on the members.
 
     Args:
+        owners: queue → its owners.
         client_ids: the members, duplicates kept.
         broadcasting: several owners are as it should be, and counted as none.
     """
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
+    held = sum(numbers)
     return Spread(
-        consumers=len(processes),
         queues=len(owners),
         idle=numbers.count(0),
-        unowned=sum(not its_owners for its_owners in owners.values()),
-        multiply_owned=0 if broadcasting else sum(len(its_owners) > 1 for its_owners in owners.values()),
-        shared_id=0
+        unassigned=sum(not its_owners for its_owners in owners.values()),
+        duplicate_owners=0 if broadcasting else sum(len(its_owners) > 1 for its_owners in owners.values()),
+        queues_of_duplicate_client_ids=0
         if broadcasting
         else sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
-        least=min(numbers, default=None),
-        most=max(numbers, default=None),
-        held=sum(numbers),
+        queues_per_consumer=QueuesPerConsumer(min(numbers), held / len(numbers), max(numbers)) if numbers else None,
+        # Divided once, so that 3 over 15/7 is the 1.4 that somebody writes as a limit, and not the next number above.
+        imbalance=max(numbers) * len(numbers) / held if held else None,
+        consumers=len(processes),
     )
 
 
-def least_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids: Iterable[str]) -> int | None:
+def minimum_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids: Iterable[str]) -> int | None:
     """The fewest moves with which the queues of one topic can lie evenly on the members.
 
     Even means: every queue has one owner, and no member has two queues more than another. A queue moves when it had

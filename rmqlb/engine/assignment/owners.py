@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import asdict
+
 from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
-from rmqlb.engine.assignment.balance import counts, spread
+from rmqlb.engine.assignment.balance import Owners, counts, spread
+from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import States
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.plan import OwnersReport, StrategyOwners
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
 from rmqlb.model.route import TopicRouteData
 
 
@@ -30,40 +33,52 @@ def owners_by_strategy(
         AllocationError: every client throws under one of the strategies.
     """
     states = states or {}
-    queues = tuple(queue for route in routes for queue in route.subscribe_queues())
+    queues = [queue for route in routes for queue in route.subscribe_queues()]
     observed = {
-        queue: owners for queue in queues if queue in states and (owners := states[queue].sorted_owners) is not None
+        queue: seen for queue in queues if queue in states and (seen := states[queue].sorted_owners) is not None
     }
+    dealt = {under(members, name).name: _assigned(name, routes, members, explain) for name in strategies}
+    owners = {name: merged(assignments) for name, assignments in dealt.items()}
+    reasons = {
+        name: {queue: reason for each in assignments for queue, reason in each.reasons.items()}
+        for name, assignments in dealt.items()
+    }
+    known = set(queues)
+    everything = dict.fromkeys((*queues, *(queue for its_owners in owners.values() for queue in its_owners)))
     return OwnersReport(
         group=group,
         topics=tuple(route.topic for route in routes),
-        queues=queues,
-        client_ids=tuple(sort_client_ids(members.client_ids)),
-        strategies=tuple(_under(strategy, routes, members, observed, explain) for strategy in strategies),
-        observed=observed,
-        lag={queue: lag for queue in queues if queue in states and (lag := states[queue].lag) is not None},
-        explained=explain,
-        broadcasting=members.broadcasting,
+        sorted_consumers=tuple(sort_client_ids(members.client_ids)),
+        queues=tuple(
+            QueueOwners(
+                queue.topic,
+                queue.broker_name,
+                queue.queue_id,
+                observed.get(queue),
+                states[queue].lag if queue in states and queue in known else None,
+                {name: its_owners.get(queue, ()) for name, its_owners in owners.items()},
+                {name: why.get(queue) for name, why in reasons.items()},
+            )
+            for queue in everything
+        ),
+        strategies=tuple(
+            _strategy(name, assignments, owners[name], members, observed) for name, assignments in dealt.items()
+        ),
     )
 
 
-def _under(
-    strategy: str,
-    routes: Sequence[TopicRouteData],
-    members: Members,
-    observed: dict[MessageQueue, tuple[str, ...]],
-    explain: bool,
+def _assigned(strategy: str, routes: Sequence[TopicRouteData], members: Members, explain: bool) -> list[Assignment]:
+    return [assign(route, under(members, strategy), explain=explain) for route in routes]
+
+
+def _strategy(
+    name: str, assignments: list[Assignment], owners: Owners, members: Members, observed: Owners
 ) -> StrategyOwners:
-    same = under(members, strategy)
-    assignments = [assign(route, same, explain=explain) for route in routes]
-    owners = merged(assignments)
     numbers = counts(owners, dict.fromkeys(sort_client_ids(members.client_ids)))
-    return StrategyOwners(
-        strategy=same.name,
-        owners=owners,
-        idle={client_id: why_idle(client_id, assignments) for client_id, number in numbers.items() if number == 0},
-        counts=numbers,
-        spread=spread(owners, members.client_ids, broadcasting=members.broadcasting),
-        differs=sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None,
-        reasons={queue: reason for a in assignments for queue, reason in a.reasons.items()},
+    even = asdict(spread(owners, members.client_ids, broadcasting=members.broadcasting))
+    even["consumers"] = tuple(
+        ConsumerQueues(client_id, number, None if number else why_idle(client_id, assignments))
+        for client_id, number in numbers.items()
     )
+    differ = sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None
+    return StrategyOwners(**even, strategy=name, mismatches=differ)

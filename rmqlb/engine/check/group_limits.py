@@ -28,7 +28,7 @@ def _min_members(facts: GroupFacts) -> Measured:
 def _max_over_mean(facts: GroupFacts) -> Measured:
     """How uneven the queues lie; 1 is perfectly even."""
     dealt = facts.dealt
-    ratio = dealt.spread.max_over_mean
+    ratio = dealt.spread.imbalance
     if ratio is None:
         return Measured(missing="no queue has an owner", basis=dealt.basis)
     numbers = counts(dealt.owners, dict.fromkeys(facts.client_ids))

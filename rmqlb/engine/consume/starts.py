@@ -16,7 +16,7 @@ from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.group_scenario import CONSUME_FROM_TIMESTAMP
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan
+from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan, TopicPlan
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import OffsetQuestion
 
@@ -30,17 +30,18 @@ def with_starts(
         routes: the topics before the change, which tell the queues that it makes.
     """
     is_new = new_queues(routes)
+    of = start_without_file if plan.broadcasting else start_of
 
-    def started(move: Move) -> Move:
-        queue = move.queue
-        if not _is_taken(move) or not (states or is_new(queue)):
+    def started(topic: str, move: Move) -> Move:
+        queue = MessageQueue(topic, move.broker_name, move.queue_id)
+        if not _is_taken(plan, move) or not (states or is_new(queue)):
             return move
         first = queue not in states and is_new(queue)
-        of = start_without_file if move.broadcasting else start_of
         start = of(states.get(queue), consume_from, topic=queue.topic, is_new=first)
         return replace(move, start_offset=start.offset, start_rule=start.rule)
 
-    return replace(plan, topics=tuple(replace(topic, moves=tuple(map(started, topic.moves))) for topic in plan.topics))
+    topics = (TopicPlan(each.topic, tuple(started(each.topic, move) for move in each.queues)) for each in plan.topics)
+    return replace(plan, topics=tuple(topics))
 
 
 def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
@@ -75,19 +76,19 @@ def start_questions(
 def _questions(
     plan: RebalancePlan, group: ConsumerGroup, consume_from: str, addresses: Mapping[tuple[str, str], str | None]
 ) -> Iterator[OffsetQuestion]:
-    for move in (move for topic in plan.topics for move in topic.moves):
-        address = addresses.get((move.queue.topic, move.queue.broker_name))
-        if address is None or not _is_taken(move):
+    for topic, move in ((each.topic, move) for each in plan.topics for move in each.queues):
+        address = addresses.get((topic, move.broker_name))
+        if address is None or not _is_taken(plan, move):
             continue
         moments: tuple[int, ...] = ()
         if consume_from == CONSUME_FROM_TIMESTAMP:
-            new_owners = [each for each in move.owners_after or () if each not in (move.owners_before or ())]
+            new_owners = [each for each in move.owners_after if each not in move.owners_before]
             moments = timestamps(group.reports, new_owners)
-        yield OffsetQuestion(move.queue, address, moments)
+        yield OffsetQuestion(MessageQueue(topic, move.broker_name, move.queue_id), address, moments)
 
 
-def _is_taken(move: Move) -> bool:
+def _is_taken(plan: RebalancePlan, move: Move) -> bool:
     """A consumer begins to read the queue that did not read it."""
-    if move.broadcasting:
-        return not set(move.owners_after or ()) <= set(move.owners_before or ())
+    if plan.broadcasting:
+        return not set(move.owners_after) <= set(move.owners_before)
     return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)

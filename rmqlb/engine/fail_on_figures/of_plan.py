@@ -13,19 +13,23 @@ from rmqlb.model.plan import Summary, TriedCondition
 _Figure = Callable[[Summary], float | None]
 _VALUES: dict[str, _Figure] = {
     "moved": lambda s: s.moved,
-    "assigned": lambda s: s.assigned,
-    "unassigned": lambda s: s.unassigned,
+    "newly-assigned": lambda s: s.newly_assigned,
+    "newly-unassigned": lambda s: s.newly_unassigned,
     "added": lambda s: s.added,
     "removed": lambda s: s.removed,
     "idle": lambda s: s.after.idle,
-    "unowned": lambda s: s.after.unowned,
-    "multiply-owned": lambda s: s.after.multiply_owned,
-    "shared-id": lambda s: s.after.shared_id,
-    "max": lambda s: s.after.most,
-    "min": lambda s: s.after.least,
-    "max/mean": lambda s: s.after.max_over_mean,
+    "unassigned": lambda s: s.after.unassigned,
+    "duplicate-owners": lambda s: s.after.duplicate_owners,
+    "queues-of-duplicate-client-ids": lambda s: s.after.queues_of_duplicate_client_ids,
+    "max-queues-per-consumer": lambda s: (
+        None if s.after.queues_per_consumer is None else s.after.queues_per_consumer.max
+    ),
+    "min-queues-per-consumer": lambda s: (
+        None if s.after.queues_per_consumer is None else s.after.queues_per_consumer.min
+    ),
+    "imbalance": lambda s: s.after.imbalance,
     "lag-moved": lambda s: s.lag_moved,
-    "excess-moves": lambda s: None if s.least_moves is None else s.moved - s.least_moves,
+    "excess-moves": lambda s: None if s.minimum_moves is None else s.moved - s.minimum_moves,
     "lag-unassigned": lambda s: s.lag_unassigned,
     "lag-removed": lambda s: s.lag_removed,
     "mismatches": lambda s: None if s.observed is None else s.observed.mismatches,
@@ -34,12 +38,11 @@ _VALUES: dict[str, _Figure] = {
 }
 _WHOLES: dict[str, _Figure] = {
     "moved": lambda s: s.before.queues - s.removed,
-    "assigned": lambda s: s.after.queues,
-    "unassigned": lambda s: s.after.queues,
     "idle": lambda s: s.after.consumers,
-    "unowned": lambda s: s.after.queues,
-    "multiply-owned": lambda s: s.after.queues,
-    "shared-id": lambda s: s.after.queues,
+    **dict.fromkeys(
+        ("newly-assigned", "newly-unassigned", "unassigned", "duplicate-owners", "queues-of-duplicate-client-ids"),
+        lambda s: s.after.queues,
+    ),
     **dict.fromkeys(
         ("mismatches", "observed-unassigned", "observed-duplicate-owners"),
         lambda s: None if s.observed is None else s.observed.queues,

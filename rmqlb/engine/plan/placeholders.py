@@ -1,4 +1,4 @@
-"""What a joiner moves depends on where its id sorts; a made-up id only stands for one of the places."""
+"""What a joiner moves depends on where its id sorts; a placeholder only stands for one of the places."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _MOST_WORK = 50_000
 
 
 def over_places(
-    plan: RebalancePlan, before: Side, after: Side, made_up: Sequence[str], states: States | None = None
-) -> RebalancePlan:
-    """The plan with what else may come of it, over the places where the new members may sort.
+    plan: RebalancePlan, before: Side, after: Side, placeholders: Sequence[str], states: States | None = None
+) -> tuple[RebalancePlan, tuple[Summary, ...]]:
+    """The plan with what else may come of it, over the places where the new members may sort, and what comes of each.
 
     Where the ids themselves decide (CONSISTENT_HASH, zones, hosts) that is not known.
     """
-    if not made_up or plan.broadcasting:
-        return plan
-    places, complete = _summaries(before, after, made_up, states)
-    return replace(
+    if not placeholders or plan.broadcasting:
+        return plan, ()
+    places, complete = _summaries(before, after, placeholders, states)
+    ranged = replace(
         plan,
-        places=places,
         summary=replace(plan.summary, moved_range=_range(places, complete)),
-        comparisons=tuple(_compared(each, before, after, made_up) for each in plan.comparisons),
+        comparison=tuple(_compared(each, before, after, placeholders) for each in plan.comparison),
     )
+    return ranged, places
 
 
-def _compared(comparison: Comparison, before: Side, after: Side, made_up: Sequence[str]) -> Comparison:
+def _compared(comparison: Comparison, before: Side, after: Side, placeholders: Sequence[str]) -> Comparison:
     first, then = before, after
     if comparison.strategy != before.members.name:
         first, then = (replace(side, members=under(side.members, comparison.strategy)) for side in (before, after))
-    found = _range(*_summaries(first, then, made_up, None))
+    found = _range(*_summaries(first, then, placeholders, None))
     return replace(comparison, summary=replace(comparison.summary, moved_range=found))
 
 
@@ -50,15 +50,15 @@ def _range(places: Sequence[Summary], complete: bool) -> MovedRange | None:
 
 
 def _summaries(
-    before: Side, after: Side, made_up: Sequence[str], states: States | None
+    before: Side, after: Side, placeholders: Sequence[str], states: States | None
 ) -> tuple[tuple[Summary, ...], bool]:
     """What comes of each place, and whether that is all of them; none where no place decides."""
     if any(side.members.name not in BY_PLACE for side in (before, after)):
         return (), False
-    new = set(made_up)
+    new = set(placeholders)
     real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in new]
     queues = sum(len(route.subscribe_queues()) for route in after.routes)
-    number, joiners = len(real) + 1, len(made_up)
+    number, joiners = len(real) + 1, len(placeholders)
     complete = comb(number + joiners - 1, joiners) * queues <= _MOST_WORK
     places: Iterable[tuple[int, ...]]
     if complete:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import first_indexes
 from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
-from rmqlb.engine.assignment.balance import counts, least_moves, spread
+from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
@@ -19,7 +19,9 @@ from rmqlb.model.plan import (
     ASSIGNED,
     MOVED,
     REMOVED,
+    SAME,
     UNASSIGNED,
+    Change,
     Comparison,
     ConsumerPlan,
     Move,
@@ -46,7 +48,7 @@ def plan_rebalance(
     *,
     states: States | None = None,
     changes: Sequence[str] = (),
-    made_up: Iterable[str] = (),
+    placeholders: Iterable[str] = (),
     explain: bool = False,
 ) -> RebalancePlan:
     """What happens to each queue when the group goes from one side to the other and has settled.
@@ -61,20 +63,21 @@ def plan_rebalance(
     was = [assign(route, before.members, explain=explain) for route in before.routes]
     becomes = [assign(route, after.members, explain=explain) for route in after.routes]
     topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
-    publish = tuple(sum(len(route.publish_queues()) for route in side.routes) for side in (before, after))
-    summary = _summary(was, becomes, topics, publish)
+    writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
+    summary = _summary(was, becomes, topics, writable)
     return RebalancePlan(
         group=group,
-        strategy_before=before.members.name,
+        strategy=before.members.name,
         strategy_after=after.members.name,
+        strategy_origin="given",
         changes=tuple(changes),
         topics=topics,
-        consumers=tuple(_consumers(was, becomes, topics, set(made_up))),
-        sorted_before=tuple(sort_client_ids(before.members.client_ids)),
-        sorted_after=tuple(sort_client_ids(after.members.client_ids)),
+        consumers=tuple(_consumers(was, becomes, topics, set(placeholders))),
+        sorted_consumers_before=tuple(sort_client_ids(before.members.client_ids)),
+        sorted_consumers_after=tuple(sort_client_ids(after.members.client_ids)),
         summary=summary,
-        comparisons=(Comparison(before.members.name, after.members.name, summary),),
-        explained=explain,
+        convergence=None,
+        comparison=(Comparison(before.members.name, after.members.name, summary),),
     )
 
 
@@ -87,70 +90,94 @@ def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable
     others = []
     for strategy in strategies:
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))
-        if old.members.name != plan.strategy_before:
+        if old.members.name != plan.strategy:
             others.append(Comparison(old.members.name, new.members.name, plan_rebalance(None, old, new).summary))
-    return replace(plan, comparisons=(*plan.comparisons, *others))
+    return replace(plan, comparison=(*plan.comparison, *others))
 
 
 def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
+    everybody = new.strategy == BROADCASTING
     for queue in sort_queues({*old.queues, *new.queues}):
         state = states.get(queue, QueueState())
+        was, becomes = old.owners.get(queue), new.owners.get(queue)
         yield Move(
-            queue=queue,
-            owners_before=old.owners.get(queue),
-            owners_after=new.owners.get(queue),
-            observed=state.sorted_owners,
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            owners_before=was or (),
+            owners_after=becomes or (),
+            change=_change(was, becomes, everybody=everybody),
+            owners_observed=state.sorted_owners,
             lag=state.lag,
             reason_before=old.reasons.get(queue),
             reason_after=new.reasons.get(queue),
-            broadcasting=new.strategy == BROADCASTING,
         )
 
 
+def _change(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool) -> Change:
+    """What becomes of a queue; None is one that does not exist on that side.
+
+    Args:
+        everybody: every consumer reads the queue, so that others that come or go are no move.
+    """
+    if was is None:
+        return ADDED
+    if becomes is None:
+        return REMOVED
+    if was == becomes or (everybody and was and becomes):
+        return SAME
+    if not was:
+        return ASSIGNED
+    return MOVED if becomes else UNASSIGNED
+
+
 def _summary(
-    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], publish: tuple[int, ...]
+    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], writable: Sequence[int]
 ) -> Summary:
-    changes = Counter(move.change for topic in topics for move in topic.moves)
+    moves = [move for topic in topics for move in topic.queues]
+    changes = Counter(move.change for move in moves)
     ids_before, ids_after = _ids(was), _ids(becomes)
-    moves = [move for topic in topics for move in topic.moves]
     everybody = any(assignment.strategy == BROADCASTING for assignment in becomes)
     least = [
-        0 if everybody else least_moves(old.owners, new.queues, ids_after)
+        0 if everybody else minimum_moves(old.owners, new.queues, ids_after)
         for old, new in zip(was, becomes, strict=True)
     ]
+    after = spread(merged(becomes), ids_after, broadcasting=everybody)
     return Summary(
-        before=spread(merged(was), ids_before, broadcasting=everybody),
-        after=spread(merged(becomes), ids_after, broadcasting=everybody),
         moved=changes[MOVED],
-        assigned=changes[ASSIGNED],
-        unassigned=changes[UNASSIGNED],
+        minimum_moves=None if None in least else sum(number or 0 for number in least),
+        newly_assigned=changes[ASSIGNED],
+        newly_unassigned=changes[UNASSIGNED],
         added=changes[ADDED],
         removed=changes[REMOVED],
-        least_moves=None if None in least else sum(number or 0 for number in least),
         lag_moved=_lag(move for move in moves if move.change == MOVED),
-        publish_before=publish[0],
-        publish_after=publish[1],
+        writable_queues_before=writable[0],
+        writable_queues_after=writable[1],
+        idle=after.idle,
+        unassigned=after.unassigned,
+        duplicate_owners=after.duplicate_owners,
+        imbalance=after.imbalance,
+        before=spread(merged(was), ids_before, broadcasting=everybody),
+        after=after,
         moved_range=MovedRange(changes[MOVED], changes[MOVED]),
-        lag_unassigned=_lag(move for move in moves if move.owners_after == ()),
+        lag_unassigned=_lag(move for move in moves if not move.owners_after and move.change != REMOVED),
         lag_removed=_lag(move for move in moves if move.change == REMOVED),
-        observed=_observed(moves),
+        observed=_observed(moves, everybody=everybody),
     )
 
 
-def _observed(moves: Iterable[Move]) -> ObservedOwners | None:
+def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
     """Of queues before the change only: what a CONFIG list invents nobody can have observed."""
-    seen = [move for move in moves if move.observed is not None and move.owners_before is not None]
+    seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != ADDED]
     if not seen:
         return None
     return ObservedOwners(
         queues=len(seen),
-        unassigned=sum(not move.observed for move in seen),
-        duplicate_owners=sum(len(move.observed or ()) > 1 and not move.broadcasting for move in seen),
-        mismatches=sum(move.observed != move.owners_before for move in seen),
-        moved=sum(
-            bool(move.observed and move.owners_after) and move.observed != move.owners_after and not move.broadcasting
-            for move in seen
-        ),
+        unassigned=sum(not owners for _, owners in seen),
+        duplicate_owners=0 if everybody else sum(len(owners) > 1 for _, owners in seen),
+        mismatches=sum(owners != move.owners_before for move, owners in seen),
+        moved=0
+        if everybody
+        else sum(bool(owners and move.owners_after) and owners != move.owners_after for move, owners in seen),
     )
 
 
@@ -165,19 +192,20 @@ def _lag(moves: Iterable[Move]) -> int | None:
 
 
 def _consumers(
-    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], made_up: set[str]
+    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], placeholders: set[str]
 ) -> Iterable[ConsumerPlan]:
     ids_before, ids_after = _ids(was), _ids(becomes)
     processes_before, processes_after = Counter(ids_before), Counter(ids_after)
     indexes_before, indexes_after = first_indexes(ids_before), first_indexes(ids_after)
-    seen = [move.observed for topic in topics for move in topic.moves if move.observed is not None]
+    moves = [move for topic in topics for move in topic.queues]
+    seen = [move.owners_observed for move in moves if move.owners_observed is not None]
     observed = Counter(client_id for owners in seen for client_id in owners)
     queues_before = counts(merged(was), processes_before)
     queues_after = counts(merged(becomes), processes_after)
     gains: dict[str, list[Move]] = {}
     losses: dict[str, list[Move]] = {}
-    for move in (move for topic in topics for move in topic.moves):
-        old, new = set(move.owners_before or ()), set(move.owners_after or ())
+    for move in moves:
+        old, new = set(move.owners_before), set(move.owners_after)
         for client_id in new - old:
             gains.setdefault(client_id, []).append(move)
         for client_id in old - new:
@@ -196,7 +224,7 @@ def _consumers(
             lost=len(lost),
             lag_gained=_lag(gained),
             lag_lost=_lag(lost),
-            made_up=client_id in made_up,
+            placeholder=client_id in placeholders,
             idle_reason=None if queues_after.get(client_id, 1) else why_idle(client_id, becomes),
             queues_observed=observed[client_id] if seen else None,
         )

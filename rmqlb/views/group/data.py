@@ -12,8 +12,9 @@ from rmqlb.model.group_report import GroupReport, GroupTrials, Interval, QueueTi
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
+from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.views.group.figures import figure_key, figures_data, trials_data
-from rmqlb.views.report import conditions_data, milliseconds, milliseconds_if_known
+from rmqlb.views.report import conditions_data
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import group as shapes

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted
 from rmqlb.views.group.figures import shown_figure
 from rmqlb.views.group.windows import Window, longest, windows
-from rmqlb.views.report import duration, milliseconds
+from rmqlb.views.report import duration
 
 _MOST_NAMES = 3
 _LONGEST = (

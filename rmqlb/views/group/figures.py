@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
-from rmqlb.views.report import Cell, Column, Section, duration, milliseconds
+from rmqlb.model.times import milliseconds
+from rmqlb.views.report import Cell, Column, Section, duration
 
 if TYPE_CHECKING:
     from rmqlb.views.shapes import group as shapes

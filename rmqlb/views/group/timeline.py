@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import Event
+from rmqlb.model.times import milliseconds
 from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, events_in, round_edges, strips, symbols
-from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, milliseconds, worst
+from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
 
 _LENGTH = 72
 """Characters of a strip where nothing tells how many there is room for."""

@@ -8,24 +8,14 @@ from rmqlb.model.group_report import GroupReport, GroupTrials, Interval
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
+from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.views.group.data import group_data, parts
 from rmqlb.views.group.facts import group_facts, named, time
 from rmqlb.views.group.figures import figures_section, trials_section
 from rmqlb.views.group.strips import SYMBOLS, symbols
 from rmqlb.views.group.timeline import event_marks, timeline_section
 from rmqlb.views.group.windows import Window, windows
-from rmqlb.views.report import (
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Report,
-    Section,
-    labels,
-    milliseconds,
-    milliseconds_if_known,
-    worst,
-)
+from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Section, labels, worst
 
 _MOST_WINDOWS = 30
 _MOST_EVENTS = 20

@@ -25,7 +25,7 @@ def verdict(s: Summary, *, broadcasting: bool = False) -> str:
 def _everybody(s: Summary) -> Iterator[str]:
     """BROADCASTING: who comes reads all, who goes leaves nothing to others."""
     yield from _bad(s)
-    if not s.after.unowned:
+    if not s.unassigned:
         yield "BROADCASTING, so each consumer reads every queue and none moves"
     yield from _observed(s)
 
@@ -33,25 +33,26 @@ def _everybody(s: Summary) -> Iterator[str]:
 def _verdicts(s: Summary) -> Iterator[str]:
     yield from _bad(s)
     kept = s.before.queues - s.removed
-    nothing = s.after.unowned == s.after.queues
+    nothing = s.unassigned == s.after.queues
     if not nothing or s.moved:
         yield moves(s.moved, s.moved_range, kept)
-    if s.assigned:
-        yield f"{counted(s.assigned, 'queue')} that had no owner {'gets' if s.assigned == 1 else 'get'} one"
+    if s.newly_assigned:
+        verb = "gets" if s.newly_assigned == 1 else "get"
+        yield f"{counted(s.newly_assigned, 'queue')} that had no owner {verb} one"
     if s.added:
         yield f"{counted(s.added, 'queue')} {'is' if s.added == 1 else 'are'} added"
     yield from _observed(s)
 
 
 def _bad(s: Summary) -> Iterator[str]:
-    if s.after.unowned:
+    if s.unassigned:
         yield _unassigned(s)
-    if s.after.multiply_owned:
-        verb = "has" if s.after.multiply_owned == 1 else "have"
-        yield f"{_of(s.after.multiply_owned, s.after.queues)} {verb} duplicate owners"
-    if s.after.shared_id:
-        verb = "is" if s.after.shared_id == 1 else "are"
-        yield f"{_of(s.after.shared_id, s.after.queues)} {verb} read by several processes of one client ID"
+    if s.duplicate_owners:
+        verb = "has" if s.duplicate_owners == 1 else "have"
+        yield f"{_of(s.duplicate_owners, s.after.queues)} {verb} duplicate owners"
+    if number := s.after.queues_of_duplicate_client_ids:
+        verb = "is" if number == 1 else "are"
+        yield f"{_of(number, s.after.queues)} {verb} read by several processes of one client ID"
     if s.removed:
         verb = "is" if s.removed == 1 else "are"
         left = f" with {_messages(s.lag_removed, 'unread ')}" if s.lag_removed else ""
@@ -60,9 +61,9 @@ def _bad(s: Summary) -> Iterator[str]:
 
 def _unassigned(s: Summary) -> str:
     """What nobody reads afterwards, and what of it somebody read before."""
-    number, queues = s.after.unowned, s.after.queues
+    number, queues = s.unassigned, s.after.queues
     whole = f"all {queues} queues" if number == queues > 1 else _of(number, queues)
-    before = s.before.unowned
+    before = s.before.unassigned
     verb = ("becomes" if number == 1 else "become") if not before else ("is" if number == 1 else "are")
     was = f" ({before} before the change)" if before else ""
     left = f", {_messages(s.lag_unassigned)} left waiting" if s.lag_unassigned else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
+
+from msgspec import Struct
 
 from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Spread, Summary
 from rmqlb.model.words import counted
@@ -11,8 +13,49 @@ from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.headline import verdict
 from rmqlb.views.report import Report
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.plan import PlansSummaryData
+
+class PlansSummary(Struct, frozen=True, rename="camel"):
+    """What the change does to all groups together.
+
+    Attributes:
+        groups: how many.
+        queues: queues afterwards.
+        moved: queues that go from one owner to another.
+        moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
+        newly_assigned: queues that had no owner and get one.
+        newly_unassigned: queues that lose their owner and get none.
+        added: queues that exist only afterwards.
+        removed: queues that exist only before.
+        unassigned: queues without an owner afterwards.
+        duplicate_owners: queues with several owners afterwards.
+        lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
+        lag_removed: likewise in the queues that exist only before.
+    """
+
+    groups: int
+    queues: int
+    moved: int
+    moved_range: MovedRange | None
+    newly_assigned: int
+    newly_unassigned: int
+    added: int
+    removed: int
+    unassigned: int
+    duplicate_owners: int
+    lag_unassigned: int | None
+    lag_removed: int | None
+
+
+class PlanOfGroups(Struct, frozen=True):
+    """What a change does to several groups.
+
+    Attributes:
+        groups: each group's plan, as rmqlb/plan has it.
+        summary: of all of them.
+    """
+
+    groups: tuple[RebalancePlan, ...]
+    summary: PlansSummary
 
 
 def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalancePlan]) -> Report:
@@ -23,51 +66,36 @@ def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalanceP
         plans: the plans that those show.
     """
     total = _total([plan.summary for plan in plans])
-    return of_groups(parts, f"{counted(len(plans), 'group')}: {verdict(total)}", _data(total, len(plans)))
+    names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
+    numbers = {name: getattr(total, name) for name in names}
+    data = PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
+    return of_groups(parts, f"{counted(len(plans), 'group')}: {verdict(total)}", data)
 
 
-def _data(total: Summary, groups: int) -> PlansSummaryData:
-    over = total.moved_range
-    return {
-        "groups": groups,
-        "queues": total.after.queues,
-        "moved": total.moved,
-        "movedRange": None if over is None else {"fewest": over.fewest, "most": over.most, "complete": over.complete},
-        "assigned": total.assigned,
-        "unassigned": total.unassigned,
-        "added": total.added,
-        "removed": total.removed,
-        "unowned": total.after.unowned,
-        "duplicateOwners": total.after.multiply_owned,
-        "lagUnassigned": total.lag_unassigned,
-        "lagRemoved": total.lag_removed,
-    }
+_SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")
+_SUMMED_IF_KNOWN = ("minimum_moves", "lag_moved", "lag_unassigned", "lag_removed")
+_SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queues_of_duplicate_client_ids", "consumers")
 
 
 def _total(summaries: Sequence[Summary]) -> Summary:
     """All groups' numbers; nothing of how even each of them is."""
     observed = [summary.observed for summary in summaries if summary.observed is not None]
+    known: dict[str, Any] = {name: _sum(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
     return Summary(
+        **_sums(summaries, _SUMMED),
+        **known,
+        writable_queues_before=0,
+        writable_queues_after=0,
+        imbalance=None,
         before=_spread([summary.before for summary in summaries]),
         after=_spread([summary.after for summary in summaries]),
-        moved=sum(summary.moved for summary in summaries),
-        assigned=sum(summary.assigned for summary in summaries),
-        unassigned=sum(summary.unassigned for summary in summaries),
-        added=sum(summary.added for summary in summaries),
-        removed=sum(summary.removed for summary in summaries),
-        least_moves=_sum(summary.least_moves for summary in summaries),
-        lag_moved=_sum(summary.lag_moved for summary in summaries),
-        publish_before=0,
-        publish_after=0,
         moved_range=_range([summary.moved_range for summary in summaries]),
-        lag_unassigned=_sum(summary.lag_unassigned for summary in summaries),
-        lag_removed=_sum(summary.lag_removed for summary in summaries),
-        observed=ObservedOwners(*map(sum, zip(*map(_fields, observed), strict=True))) if observed else None,
+        observed=ObservedOwners(**_sums(observed, ObservedOwners.__struct_fields__)) if observed else None,
     )
 
 
-def _fields(seen: ObservedOwners) -> tuple[int, ...]:
-    return tuple(getattr(seen, name) for name in seen.__struct_fields__)
+def _sums(parts: Sequence[Struct], names: Iterable[str]) -> dict[str, Any]:
+    return {name: sum(getattr(part, name) for part in parts) for name in names}
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
@@ -85,14 +113,4 @@ def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:
 
 
 def _spread(spreads: Sequence[Spread]) -> Spread:
-    return Spread(
-        consumers=sum(spread.consumers for spread in spreads),
-        queues=sum(spread.queues for spread in spreads),
-        idle=sum(spread.idle for spread in spreads),
-        unowned=sum(spread.unowned for spread in spreads),
-        multiply_owned=sum(spread.multiply_owned for spread in spreads),
-        shared_id=sum(spread.shared_id for spread in spreads),
-        least=None,
-        most=None,
-        held=sum(spread.held for spread in spreads),
-    )
+    return Spread(**_sums(spreads, _SUMMED_OF_SPREADS), queues_per_consumer=None, imbalance=None)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from rmqlb.model.plan import ConsumerPlan, RebalancePlan, Summary, TriedCondition
+from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, Move, RebalancePlan, Summary
 from rmqlb.model.words import counted
-from rmqlb.views.plan.data import move_data, plan_data
+from rmqlb.views.plan.convergence import convergence_facts
 from rmqlb.views.plan.headline import headline
-from rmqlb.views.plan.settling import settling_facts
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 _ALWAYS = (
     "consumers",
     "queues",
-    "queues that producers see",
+    "writable queues",
     "idle consumers",
-    "queues without owner",
-    "queues with several owners",
+    "unassigned queues",
+    "queues with duplicate owners",
 )
 """Rows of the summary that are shown even when they are 0 on both sides."""
 _ORIGINS = {
@@ -28,50 +27,50 @@ _ORIGINS = {
 }
 
 
-def plan_report(
-    plan: RebalancePlan, *, changed_only: bool = False, conditions: Sequence[TriedCondition] = ()
-) -> Report:
+def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
     """The plan for people and machines.
 
     Args:
         plan: the plan.
         changed_only: people, CSV and the rows have only queues that change.
-        conditions: what the user asked to be told about.
+        explained: reasons were asked for.
     """
     sections = [
-        _queues(plan, changed_only),
+        _queues(plan, changed_only, explained),
         _consumers(plan),
-        *([_comparisons(plan)] if len(plan.comparisons) > 1 else []),
+        *([_comparisons(plan)] if len(plan.comparison) > 1 else []),
         _summary(plan.summary),
     ]
     listed = labels(consumer.client_id for consumer in plan.consumers)
-    data = plan_data(plan, conditions)
-    return Report("rmqlb/plan", data, _facts(plan), tuple(sections), listed, _rows(plan, changed_only))
+    rows = [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
+    named = Rows(("topic", "brokerName", "queueId"), rows)
+    return Report("rmqlb/plan", plan, _facts(plan, explained), tuple(sections), listed, named)
 
 
-def _rows(plan: RebalancePlan, changed_only: bool) -> Rows:
-    moves = (move for topic in plan.topics for move in topic.moves if not changed_only or move.change != "same")
-    return Rows(("topic", "brokerName", "queueId"), [({"topic": move.queue.topic}, move_data(move)) for move in moves])
+def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]]:
+    """Each queue with its topic."""
+    for topic in plan.topics:
+        yield from ((topic.topic, move) for move in topic.queues if not changed_only or move.change != SAME)
 
 
-def _facts(plan: RebalancePlan) -> tuple[str, ...]:
-    strategy = plan.strategy_before + _ORIGINS[plan.strategy_origin]
-    if plan.strategy_after != plan.strategy_before:
+def _facts(plan: RebalancePlan, explained: bool) -> tuple[str, ...]:
+    strategy = plan.strategy + _ORIGINS[plan.strategy_origin]
+    if plan.strategy_after != plan.strategy:
         strategy += f", afterwards {plan.strategy_after}"
     s = plan.summary
     least = (
         []
-        if s.least_moves is None or plan.broadcasting
-        else [f"minimum for a balanced plan: {counted(s.least_moves, 'move')}"]
+        if s.minimum_moves is None or plan.broadcasting
+        else [f"minimum for a balanced plan: {counted(s.minimum_moves, 'move')}"]
     )
     change = f"change: {'; '.join(plan.changes) or 'none'}"
-    facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *settling_facts(plan)]
+    facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *convergence_facts(plan)]
     if s.observed is not None and s.observed.moved != s.moved:
         moves = "moves" if s.observed.moved == 1 else "move"
         facts.append(f"{counted(s.observed.moved, 'queue')} {moves} away from the observed owner")
-    if plan.explained:
-        facts += [f"sorted consumers before: {_numbered(plan.sorted_before)}"]
-        facts += [f"sorted consumers after: {_numbered(plan.sorted_after)}"]
+    if explained:
+        facts += [f"sorted consumers before: {_numbered(plan.sorted_consumers_before)}"]
+        facts += [f"sorted consumers after: {_numbered(plan.sorted_consumers_after)}"]
     return tuple(facts)
 
 
@@ -79,9 +78,9 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
     return "  ".join(f"{index}={client_id}" for index, client_id in enumerate(client_ids)) or "none"
 
 
-def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
-    moves = [move for topic in plan.topics for move in topic.moves]
-    differs = any(move.observed not in (None, move.owners_before) for move in moves)
+def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section:
+    moves = plan.moves
+    differs = any(_before(move) != move.owners_observed is not None for move in moves)
     columns = (
         *QUEUE_COLUMNS,
         Column("predicted before" if differs else "before", "ownersBefore", "clients"),
@@ -90,35 +89,34 @@ def _queues(plan: RebalancePlan, changed_only: bool) -> Section:
         Column("owner seen", "ownersObserved", "clients", shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
-        Column("why", "reasonAfter", shown=plan.explained),
+        Column("why", "reasonAfter", shown=explained),
         Column("starts at", "startOffset", "number", shown=any(move.start_offset is not None for move in moves)),
         Column("start rule", "startRule", shown=False),
     )
     rows = tuple(
         (
-            move.queue.topic,
-            move.queue.broker_name,
-            move.queue.queue_id,
-            _owners(move.owners_before),
-            _owners(move.owners_after),
+            topic,
+            move.broker_name,
+            move.queue_id,
+            _before(move),
+            NOT_THERE if move.change == REMOVED else move.owners_after,
             move.change,
-            move.observed,
+            move.owners_observed,
             move.lag,
             move.reason_before,
             move.reason_after,
             "" if move.start_rule is None else move.start_offset,
             move.start_rule or "",
         )
-        for move in moves
-        if not changed_only or move.change != "same"
+        for topic, move in _shown(plan, changed_only)
     )
     title = "queues that change" if changed_only else "queues"
     return Section("queues", title, columns, rows, heads=3)
 
 
-def _owners(owners: tuple[str, ...] | None) -> Cell:
-    """A queue that does not exist on this side has no owners at all."""
-    return NOT_THERE if owners is None else owners
+def _before(move: Move) -> Cell:
+    """A queue that does not exist before has no owners at all."""
+    return NOT_THERE if move.change == ADDED else move.owners_before
 
 
 def _consumers(plan: RebalancePlan) -> Section:
@@ -160,8 +158,8 @@ def _consumers(plan: RebalancePlan) -> Section:
 
 def _note(consumer: ConsumerPlan) -> str:
     notes = []
-    if consumer.made_up:
-        notes.append("made up")
+    if consumer.placeholder:
+        notes.append("placeholder")
     if consumer.index_before is None:
         notes.append("new")
     if consumer.index_after is None:
@@ -175,17 +173,17 @@ def _note(consumer: ConsumerPlan) -> str:
 
 
 def _comparisons(plan: RebalancePlan) -> Section:
-    ranges = [c.summary.moved_range for c in plan.comparisons]
+    ranges = [c.summary.moved_range for c in plan.comparison]
     ranged = any(each is None or each.fewest < each.most for each in ranges)
     columns = (
         Column("strategy", "strategy"),
         Column("moved", "moved", "number"),
-        Column("least", "leastMoves", "number"),
+        Column("minimum", "minimumMoves", "number"),
         Column("idle", "idle", "number"),
-        Column("unowned", "unowned", "number"),
-        Column("multiply owned", "multiplyOwned", "number"),
-        Column("max/mean before", "maxOverMeanBefore", "number"),
-        Column("max/mean after", "maxOverMeanAfter", "number"),
+        Column("unassigned", "unassigned", "number"),
+        Column("duplicate owners", "duplicateOwners", "number"),
+        Column("imbalance before", "imbalanceBefore", "number"),
+        Column("imbalance after", "imbalanceAfter", "number"),
         Column("moved, fewest", "movedFewest", "number", shown=ranged),
         Column("moved, most", "movedMost", "number", shown=ranged),
     )
@@ -193,16 +191,16 @@ def _comparisons(plan: RebalancePlan) -> Section:
         (
             c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}",
             c.summary.moved,
-            c.summary.least_moves,
-            c.summary.after.idle,
-            c.summary.after.unowned,
-            c.summary.after.multiply_owned,
-            c.summary.before.max_over_mean,
-            c.summary.after.max_over_mean,
+            c.summary.minimum_moves,
+            c.summary.idle,
+            c.summary.unassigned,
+            c.summary.duplicate_owners,
+            c.summary.before.imbalance,
+            c.summary.imbalance,
             None if over is None else over.fewest,
             None if over is None else over.most,
         )
-        for c, over in zip(plan.comparisons, ranges, strict=True)
+        for c, over in zip(plan.comparison, ranges, strict=True)
     )
     return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
@@ -218,20 +216,24 @@ def _summary(summary: Summary) -> Section:
     observed: dict[str, int] = {}
     if seen is not None:
         observed["queues"] = seen.queues
-        observed["queues without owner"] = seen.unassigned
-        observed["queues with several owners"] = seen.duplicate_owners
+        observed["unassigned queues"] = seen.unassigned
+        observed["queues with duplicate owners"] = seen.duplicate_owners
     rows: list[tuple[Cell, ...]] = [
         ("consumers", before.consumers, after.consumers),
         ("queues", before.queues, after.queues),
-        ("queues that producers see", summary.publish_before, summary.publish_after),
+        ("writable queues", summary.writable_queues_before, summary.writable_queues_after),
         ("idle consumers", before.idle, after.idle),
-        ("queues without owner", before.unowned, after.unowned),
-        ("queues with several owners", before.multiply_owned, after.multiply_owned),
-        ("queues read by several processes of one id", before.shared_id, after.shared_id),
-        ("queues a consumer, fewest", before.least, after.least),
-        ("queues a consumer, mean", before.mean, after.mean),
-        ("queues a consumer, most", before.most, after.most),
-        ("most / mean", before.max_over_mean, after.max_over_mean),
+        ("unassigned queues", before.unassigned, after.unassigned),
+        ("queues with duplicate owners", before.duplicate_owners, after.duplicate_owners),
+        (
+            "queues of duplicate client IDs",
+            before.queues_of_duplicate_client_ids,
+            after.queues_of_duplicate_client_ids,
+        ),
+        ("queues per consumer, min", before.fewest, after.fewest),
+        ("queues per consumer, mean", before.mean, after.mean),
+        ("queues per consumer, max", before.most, after.most),
+        ("imbalance", before.imbalance, after.imbalance),
     ]
     kept = ((*row, observed.get(str(row[0]), "")) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
     return Section("summary", "summary", columns, tuple(kept))

@@ -41,7 +41,10 @@ def queue(queue_id: int, broker: str = "x") -> MessageQueue:
 def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str) -> None:
     before = side("a b", route(x=2))
     plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
-    moves = {move.queue: move for move in with_starts(plan, {}, consume_from, before.routes).topics[0].moves}
+    moves = {
+        queue(move.queue_id, move.broker_name): move
+        for move in with_starts(plan, {}, consume_from, before.routes).moves
+    }
     for i in range(2):
         assert (moves[queue(i, "y")].start_offset, moves[queue(i, "y")].start_rule) == (0, RULES[consume_from])
 
@@ -51,7 +54,9 @@ def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -
     before = side("a b", wide)
     plan = planned(before, Changes(read_queues=(QueueCount(6),)))
     states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
-    moves = {move.queue: move for move in with_starts(plan, states, LAST, before.routes).topics[0].moves}
+    moves = {
+        queue(move.queue_id, move.broker_name): move for move in with_starts(plan, states, LAST, before.routes).moves
+    }
     assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
     assert [(moves[queue(i)].start_offset, moves[queue(i)].start_rule) for i in (3, 4)] == [
         (None, "unknown"),
@@ -78,7 +83,7 @@ def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
     before = side("a", route(x=4))
     plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
     asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
-    moved = [move.queue for move in plan.topics[0].moves if move.change == "moved" and move.queue.broker_name == "x"]
+    moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
     assert asked == tuple(OffsetQuestion(each, "x:10911") for each in moved)
     assert moved
 

@@ -1,4 +1,4 @@
-"""How long a planned change takes to settle: a plan's two ends joined."""
+"""How long a planned change takes until all queues have their final owners: a plan's two ends joined."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rmqlb.errors import RmqlbError
 from rmqlb.model.group import ConsumerType, States
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
-from rmqlb.model.plan import RebalancePlan, Settling
+from rmqlb.model.plan import Convergence, RebalancePlan
+from rmqlb.model.times import milliseconds
 
 _TRIALS = 5
 _PATIENCE_US = 180 * SECOND_US
@@ -20,7 +21,7 @@ _MOST_WORK = 1000
 """Members × queues up to which the simulations take some 30 ms at most, which nobody notices."""
 
 
-def settling(
+def convergence(
     plan: RebalancePlan,
     before: Side,
     after: Side,
@@ -31,7 +32,7 @@ def settling(
     consume_from: str,
     consumer_type: ConsumerType = "push",
     consumer_types: Mapping[str, ConsumerType] | None = None,
-) -> Settling | None:
+) -> Convergence | None:
     """What the members go through when the change happens at one moment, over a few trials.
 
     Returns:
@@ -54,19 +55,19 @@ def settling(
         trials = simulate_group_trials(None, before.members, before.routes, scenario, _TRIALS, states=states)
     except RmqlbError:
         return None  # a plan can be of more than a simulation: of a broker without an address, say
-    worst = {field: round(spread.worst) for field, spread in trials.spreads.items()}
+    worst = {field: milliseconds(round(spread.worst)) for field, spread in trials.spreads.items()}
     settled = trials.spreads.get("settled_us")
     ends = (plan.summary.before, plan.summary.after)
-    return Settling(
+    unassigned = any(end.unassigned for end in ends)
+    doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
+    return Convergence(
         trials=trials.trials,
-        settled=trials.settled,
-        settled_us=None if settled is None else round(settled.median),
-        worst_settled_us=worst["settled_us"] if trials.settled == trials.trials else None,
-        longest_none_us=None if any(end.unowned for end in ends) else worst["longest_none_us"],
-        longest_several_us=(
-            None if any(end.multiply_owned or end.shared_id for end in ends) else worst["longest_several_us"]
-        ),
-        unread_us=worst["unread_us"],
+        converged=trials.settled,
+        convergence_ms=None if settled is None else milliseconds(round(settled.median)),
+        max_convergence_ms=worst["settled_us"] if trials.settled == trials.trials else None,
+        longest_gap_ms=None if unassigned else worst["longest_none_us"],
+        longest_overlap_ms=None if doubly else worst["longest_several_us"],
+        unread_ms=worst["unread_us"],
     )
 
 

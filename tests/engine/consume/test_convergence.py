@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.engine.consume.client_versions import client_version
-from rmqlb.engine.consume.settling import change_events, settling
+from rmqlb.engine.consume.convergence import change_events, convergence
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import RebalancePlan, Settling
+from rmqlb.model.plan import Convergence, RebalancePlan
 from tests.support.builders import HERE, route, side
 
 LAST = "CONSUME_FROM_LAST_OFFSET"
-S = 1_000_000
 
 
 def after(before: Side, changes: Changes) -> Side:
@@ -29,10 +28,10 @@ def planned(before: Side, changes: Changes) -> RebalancePlan:
     return plan_rebalance("g", before, after(before, changes))
 
 
-def takes(before: Side, changes: Changes, version: str = "5.5.0") -> Settling | None:
+def takes(before: Side, changes: Changes, version: str = "5.5.0") -> Convergence | None:
     other = after(before, changes)
     plan = plan_rebalance("g", before, other)
-    return settling(plan, before, other, changes, states={}, client_version=version, consume_from=LAST)
+    return convergence(plan, before, other, changes, states={}, client_version=version, consume_from=LAST)
 
 
 GROUP = side("a b c", route(x=8, y=8))
@@ -72,10 +71,10 @@ def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_o
     new, old = takes(GROUP, Changes(add=("d",))), takes(GROUP, Changes(add=("d",)), "4.9.7")
     assert new is not None
     assert old is not None
-    assert (new.trials, new.settled) == (old.trials, old.settled) == (5, 5)
-    assert S <= (new.settled_us or 0) <= (new.worst_settled_us or 0) < 2 * S
-    assert (old.worst_settled_us or S) < S // 10
-    assert 0 < (new.longest_none_us or 0) <= (new.worst_settled_us or 0)
+    assert (new.trials, new.converged) == (old.trials, old.converged) == (5, 5)
+    assert 1000 <= (new.convergence_ms or 0) <= (new.max_convergence_ms or 0) < 2000
+    assert (old.max_convergence_ms or 1000) < 100
+    assert 0 < (new.longest_gap_ms or 0) <= (new.max_convergence_ms or 0)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +106,10 @@ def test_a_window_without_end_is_not_called_a_window() -> None:
     idle = side("a b", route(x=0))
     found = takes(side("a a b", route(x=6)), Changes(add=("d",)))
     assert found is not None
-    assert (found.longest_none_us, found.longest_several_us) == (None, None)
+    assert (found.longest_gap_ms, found.longest_overlap_ms) == (None, None)
     none = takes(idle, Changes(add=("d",)))
     assert none is not None
-    assert (none.longest_none_us, none.longest_several_us) == (0, 0)
+    assert (none.longest_gap_ms, none.longest_overlap_ms) == (0, 0)
 
 
 def test_a_plan_of_more_than_a_simulation_is_a_plan_without_time() -> None:
@@ -123,14 +122,14 @@ def test_new_owners_start_where_the_group_has_stored() -> None:
     plan = planned(side("a", route(x=3)), Changes(add=("b",)))
     queues = [MessageQueue("T", "x", i) for i in range(3)]
     states = {queues[0]: QueueState(broker_offset=9, consumer_offset=5), queues[2]: QueueState(None, 9, 5)}
-    moves = with_starts(plan, states, LAST).topics[0].moves
+    moves = with_starts(plan, states, LAST).moves
     assert [(move.change, move.start_offset, move.start_rule) for move in moves] == [
         ("same", None, None),
         ("same", None, None),
         ("moved", 5, "stored"),
     ]
     states[queues[2]] = QueueState(broker_offset=9, consumer_offset=-1)
-    (move,) = [each for each in with_starts(plan, states, LAST).topics[0].moves if each.change == "moved"]
+    (move,) = [each for each in with_starts(plan, states, LAST).moves if each.change == "moved"]
     assert (move.start_offset, move.start_rule) == (9, "end")
 
 

@@ -1,0 +1,83 @@
+"""Who owns each queue under each of several strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from rmqlb.model.group import BROADCASTING
+from rmqlb.model.plan import Evenness
+
+
+class QueueOwners(Struct, frozen=True, rename="camel"):
+    """A queue and its owners.
+
+    Attributes:
+        topic: its topic.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+        owners_observed: the owners that the source saw; null when it saw none for this queue.
+        lag: messages not yet read.
+        owners: strategy → client ids, sorted.
+        reasons: strategy → why it goes there; null without --explain.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    owners_observed: tuple[str, ...] | None
+    lag: int | None
+    owners: Mapping[str, tuple[str, ...]]
+    reasons: Mapping[str, str | None]
+
+
+class ConsumerQueues(Struct, frozen=True, rename="camel"):
+    """What a client id gets under a strategy.
+
+    Attributes:
+        client_id: the id.
+        queues: how many.
+        idle_reason: why none; null when it gets some.
+    """
+
+    client_id: str
+    queues: int
+    idle_reason: str | None
+
+
+class StrategyOwners(Evenness, frozen=True):
+    """What consumers get under a strategy, and how even that is.
+
+    Attributes:
+        strategy: RocketMQ's name.
+        consumers: what each client id gets, in the clients' order.
+        mismatches: queues whose observed owners are others; null when none was observed.
+    """
+
+    strategy: str
+    consumers: tuple[ConsumerQueues, ...]
+    mismatches: int | None
+
+
+class OwnersReport(Struct, frozen=True, rename="camel"):
+    """Who owns each queue under each strategy.
+
+    Attributes:
+        group: the group; null when the source names none.
+        topics: their names.
+        sorted_consumers: the members in the clients' order, duplicates kept.
+        queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
+        strategies: strategy by strategy.
+    """
+
+    group: str | None
+    topics: tuple[str, ...]
+    sorted_consumers: tuple[str, ...]
+    queues: tuple[QueueOwners, ...]
+    strategies: tuple[StrategyOwners, ...]
+
+    @property
+    def broadcasting(self) -> bool:
+        """Each consumer reads every queue, so that several owners are as it should be."""
+        return any(each.strategy == BROADCASTING for each in self.strategies)

@@ -1,0 +1,43 @@
+"""The line of a plan that tells how long the change takes."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.plan.rebalance import plan_rebalance
+from rmqlb.model.plan import Convergence
+from rmqlb.views.plan.convergence import convergence_facts
+from tests.support.builders import route, side
+
+ALL = Convergence(
+    trials=5,
+    converged=5,
+    convergence_ms=1054.321,
+    max_convergence_ms=1062,
+    longest_gap_ms=1001,
+    longest_overlap_ms=56,
+    unread_ms=0,
+)
+SOME = replace(ALL, converged=3, max_convergence_ms=None)
+NONE = replace(
+    ALL, converged=0, convergence_ms=None, max_convergence_ms=None, longest_gap_ms=None, longest_overlap_ms=None
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (ALL, ("1.054s", "1.062s in the worst", "longest gap 1.001s", "longest overlap 56ms")),
+        (SOME, ("1.054s", "not in each of 5", "longest gap 1.001s")),
+        (NONE, ("not converged after the change in any of 5 simulations",)),
+    ],
+    ids=["in each", "in some", "in none"],
+)
+def test_a_plan_says_in_how_many_simulations_it_converges(found: Convergence, words: tuple[str, ...]) -> None:
+    group = side("a b", route(x=4))
+    plan = replace(plan_rebalance("g", group, group), convergence=found)
+    (fact,) = convergence_facts(plan)
+    assert all(each in fact for each in words), fact
+    assert ("not converged" in fact) == (found.converged == 0)
+    assert ("gap" in fact) == (found.longest_gap_ms is not None)
