@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -14,10 +15,10 @@ from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_grpc
-from rmqlb.engine.redact.redact import NOTE, redact
+from rmqlb.engine.redact.redact import KEYS, NAMED, NOTE, TEXTS, redact
 from rmqlb.engine.redact.renaming import Renaming
 from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.group import Connection, ConsumerGroup, MemberView, Seen
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
@@ -224,6 +225,19 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
     names = SNAPSHOTS[kind]
     for text in {names.text, *names.topics, *names.brokers, *names.client_ids}:
         assert json.dumps(text) not in written
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(RouteSighting, TopicRouteData, QueueData, BrokerData, TopicQueueMappingInfo, MessageQueue),
+        *(ConsumerGroup, MemberView, Connection, MemberReport, QueueState, Seen),
+    ],
+)
+def test_of_every_text_in_the_model_it_is_said_what_it_is(kind: type[msgspec.Struct]) -> None:
+    """Otherwise a field that is new would be an error where somebody redacts, or its text would be left."""
+    texts = {name for name, hint in get_type_hints(kind).items() if "str" in str(hint).replace("Struct", "")}
+    assert texts <= {*NAMED, *KEYS, *TEXTS}
 
 
 def test_a_strategy_of_their_own_has_another_name_and_rocketmqs_stay() -> None:

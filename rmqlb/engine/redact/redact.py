@@ -6,17 +6,15 @@ What is neither a name nor a number is dropped, unless it is one of RocketMQ's o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
 from rmqlb.engine.redact.renaming import Kind, Renaming, rename
-from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
 
 _SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (
@@ -54,41 +52,27 @@ def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
         snapshot,
         endpoint="redacted",
         context=None,
-        routes={name("topics", topic): _sighting(each, name) for topic, each in snapshot.routes.items()},
-        groups={name("groups", group): _group(each, name) for group, each in snapshot.groups.items()},
+        routes=_under("routes", snapshot.routes, name),
+        groups=_under("groups", snapshot.groups, name),
         unread=tuple(Unread("part", str(number), "redacted") for number, _ in enumerate(snapshot.unread, 1)),
         notes=(NOTE,),
     )
 
 
-def _sighting(sighting: RouteSighting, name: Name) -> RouteSighting:
-    others = tuple(_sighting(other, name) for other in sighting.others)
-    return RouteSighting(_route(sighting.route, name), _seen(sighting.seen, name), others)
-
-
-def _route(route: TopicRouteData, name: Name) -> TopicRouteData:
-    mapping = route.topic_queue_mapping_by_broker
-    return replace(
-        route,
-        topic=name("topics", route.topic),
-        queue_datas=tuple(
-            replace(data, broker_name=name("broker_names", data.broker_name)) for data in route.queue_datas
-        ),
-        broker_datas=tuple(_broker(broker, name) for broker in route.broker_datas),
-        order_topic_conf=route.order_topic_conf and _order(route.order_topic_conf, name),
-        topic_queue_mapping_by_broker=mapping
-        and {name("broker_names", broker_name): _info(info, name) for broker_name, info in mapping.items()},
-    )
-
-
-def _broker(broker: BrokerData, name: Name) -> BrokerData:
-    return replace(
-        broker,
-        cluster=broker.cluster and name("clusters", broker.cluster),
-        broker_name=name("broker_names", broker.broker_name),
-        broker_addrs={number: name("addresses", address) for number, address in broker.broker_addrs.items()},
-        zone_name=_known(name, "zones", broker.zone_name),
-    )
+def _under(field: str, value: Any, name: Name) -> Any:
+    """What a field holds, whatever it is made of, under new names; a text that no table below has is an error."""
+    if isinstance(value, str):
+        return name(NAMED[field], value) if field in NAMED else TEXTS[field](value, name)
+    if isinstance(value, Struct):
+        return replace(value, **{each: _under(each, getattr(value, each), name) for each in value.__struct_fields__})
+    if isinstance(value, Mapping):
+        return {
+            name(KEYS[field], key) if isinstance(key, str) else _under(field, key, name): _under(field, each, name)
+            for key, each in value.items()
+        }
+    if isinstance(value, tuple | frozenset):
+        return type(value)(new for each in value if (new := _under(field, each, name)) is not None)
+    return value
 
 
 def _order(conf: str, name: Name) -> str:
@@ -101,84 +85,41 @@ def _order_part(part: str, name: Name) -> str:
     return name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
 
 
-def _info(info: TopicQueueMappingInfo, name: Name) -> TopicQueueMappingInfo:
-    return replace(
-        info,
-        topic=_known(name, "topics", info.topic),
-        scope=_known(name, "scopes", info.scope),
-        bname=_known(name, "broker_names", info.bname),
-    )
-
-
-def _group(group: ConsumerGroup, name: Name) -> ConsumerGroup:
-    return replace(
-        group,
-        group=name("groups", group.group),
-        seen=_seen(group.seen, name),
-        consume_type=_word(group.consume_type),
-        message_model=_word(group.message_model),
-        consume_from_where=_word(group.consume_from_where),
-        views=None if group.views is None else tuple(_view(view, name) for view in group.views),
-        topics=None if group.topics is None else tuple(name("topics", topic) for topic in group.topics),
-        queues={_queue(queue, name): _state(state, name) for queue, state in group.queues.items()},
-        reports={name("client_ids", client_id): _report(report, name) for client_id, report in group.reports.items()},
-        request_modes=None
-        if group.request_modes is None
-        else {name("topics", topic): tuple(filter(_word, modes)) for topic, modes in group.request_modes.items()},
-    )
-
-
-def _view(view: MemberView, name: Name) -> MemberView:
-    return MemberView(
-        tuple(_connection(connection, name) for connection in view.connections),
-        _seen(view.seen, name),
-        _known(name, "addresses", view.broker_addr),
-    )
-
-
-def _connection(connection: Connection, name: Name) -> Connection:
-    return Connection(
-        name("client_ids", connection.client_id),
-        _known(name, "addresses", connection.client_addr),
-        _word(connection.language),
-        _word(connection.version),
-    )
-
-
-def _queue(queue: MessageQueue, name: Name) -> MessageQueue:
-    return MessageQueue(name("topics", queue.topic), name("broker_names", queue.broker_name), queue.queue_id)
-
-
-def _state(state: QueueState, name: Name) -> QueueState:
-    owners = state.owners
-    return replace(state, owners=None if owners is None else frozenset(name("client_ids", owner) for owner in owners))
-
-
-def _report(report: MemberReport, name: Name) -> MemberReport:
-    topics, popped, java_class = report.topics, report.pop_topics, report.strategy_class
-    return replace(
-        report,
-        client_id=name("client_ids", report.client_id),
-        topics=None if topics is None else frozenset(name("topics", topic) for topic in topics),
-        strategy_class=java_class if java_class in JAVA_CLASSES else _known(name, "strategy_classes", java_class),
-        consume_timestamp=_time(report.consume_timestamp),
-        pop_topics=None if popped is None else frozenset(name("topics", topic) for topic in popped),
-    )
-
-
-def _seen(seen: Seen, name: Name) -> Seen:
-    return replace(seen, where=name("addresses", seen.where))
-
-
-def _known(name: Name, kind: Kind, text: str | None) -> str | None:
-    return None if text is None else name(kind, text)
-
-
-def _time(text: str | None) -> str | None:
+def _time(text: str, _: Name) -> str | None:
     """Digits, as yyyyMMddHHmmss is; any other text is not known afterwards."""
-    return text if text is not None and _DIGITS.fullmatch(text) else None
+    return text if _DIGITS.fullmatch(text) else None
 
 
-def _word(text: str | None) -> str | None:
+def _word(text: str, _: Name) -> str | None:
     """One of RocketMQ's constants, which are words in capitals; any other text is not known afterwards."""
-    return text if text is not None and _WORD.fullmatch(text) else None
+    return text if _WORD.fullmatch(text) else None
+
+
+NAMED: Mapping[str, Kind] = {
+    **dict.fromkeys(("topic", "topics", "pop_topics"), "topics"),
+    **dict.fromkeys(("client_id", "owners"), "client_ids"),
+    **dict.fromkeys(("broker_name", "bname"), "broker_names"),
+    **dict.fromkeys(("where", "broker_addr", "broker_addrs", "client_addr"), "addresses"),
+    "group": "groups",
+    "scope": "scopes",
+    "zone_name": "zones",
+}
+"""Field of the model → the kind of names in it, one or several."""
+KEYS: Mapping[str, Kind] = {
+    "routes": "topics",
+    "request_modes": "topics",
+    "groups": "groups",
+    "reports": "client_ids",
+    "topic_queue_mapping_by_broker": "broker_names",
+}
+"""Field of the model that is a mapping → the kind of names that its keys are."""
+TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
+    **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _word),
+    **dict.fromkeys(("language", "version"), _word),
+    "consumer_type": lambda text, _: text,
+    "consume_timestamp": _time,
+    "order_topic_conf": _order,
+    "cluster": lambda text, name: text and name("clusters", text),
+    "strategy_class": lambda text, name: text if text in JAVA_CLASSES else name("strategy_classes", text),
+}
+"""Field of the model → what is left of its other texts; None is nothing."""
