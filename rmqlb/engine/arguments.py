@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from math import isfinite
 from types import NoneType, UnionType
@@ -146,47 +146,44 @@ def _container(origin: type, args: tuple[Any, ...]) -> Check:
 def _plain(kind: Any) -> Check:
     if kind in (Any, object):
         return lambda _: None
-    if kind is int:
-        return _whole
-    if kind is float:
-        return _number
-    if kind is Fraction:
-        return _fraction
     if getattr(kind, "__name__", "") == "Callable" or getattr(kind, "_is_protocol", False):
         kind = Callable
 
+    fits, expected = _EXACTLY.get(kind) or (partial(_is_a, kind), _kind(kind))
+
     def check(value: object) -> None:
-        if not (_stands_for_a_function(value) if kind is Callable else isinstance(value, kind)):
-            raise _WrongError(value, _kind(kind))
+        if not fits(value):
+            raise _WrongError(value, expected)
 
     return check
 
 
-def _stands_for_a_function(value: object) -> bool:
-    """Objects with the method of RocketMQ's interface do, too; `user_functions` looks at their arguments."""
-    return callable(value) or any(callable(getattr(value, name, None)) for name in ("allocate", "select"))
+def _is_a(kind: Any, value: object) -> bool:
+    """Objects with a method of RocketMQ's interfaces are functions, too; `user_functions` looks at their arguments."""
+    if kind is Callable:
+        return callable(value) or any(callable(getattr(value, name, None)) for name in ("allocate", "select"))
+    return isinstance(value, kind)
 
 
-def _whole(value: object) -> None:
-    if type(value) is not int:
-        raise _WrongError(value, "a whole number")
-
-
-def _number(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-        raise _WrongError(value, "a number")
-
-
-def _is_finite(value: float) -> bool:
+def _is_finite(value: Any) -> bool:
     try:
         return isfinite(value)
     except OverflowError:
         return False
 
 
-def _fraction(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise _WrongError(value, "a Fraction or a whole number")
+_EXACTLY: Mapping[Any, tuple[Callable[[object], bool], str]] = {
+    int: (lambda value: type(value) is int, "a whole number"),
+    float: (
+        lambda value: not isinstance(value, bool) and isinstance(value, int | float) and _is_finite(value),
+        "a number",
+    ),
+    Fraction: (
+        lambda value: not isinstance(value, bool) and isinstance(value, int | Fraction),
+        "a Fraction or a whole number",
+    ),
+}
+"""Numbers, of which Python takes one kind for another."""
 
 
 def _bounded(check: Check, metas: list[Meta]) -> Check:

@@ -81,6 +81,10 @@ class FromFile:
         return self.source, self.file, self._name, self._kind
 
 
+def _mistake(problem: str, hint: str | None = None) -> UsageError:
+    return UsageError(problem, hint=hint, code="custom-code")
+
+
 @lru_cache(maxsize=16)
 def _namespace(source: str, path: str) -> Mapping[str, object]:
     """What the text defines; one that is run already is not run again."""
@@ -92,17 +96,16 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     except SyntaxError as error:
         text = f"{path}:{error.lineno}: {error.msg}" if error.lineno else f"{path}: {error.msg}"
         hint = f"the line is: {shortened(error.text.strip(), 80)}" if error.text and error.text.strip() else None
-        raise UsageError(text, hint=hint, code="custom-code") from error
+        raise _mistake(text, hint=hint) from error
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise UsageError(f"{path}: not Python: {error or type(error).__name__}", code="custom-code") from error
+        raise _mistake(f"{path}: not Python: {error or type(error).__name__}") from error
     sys.modules[module.__name__] = module  # where dataclasses and pickle look for it
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
-        raise UsageError(
+        raise _mistake(
             f"{path} raised {thrown(error, SimpleNamespace(file=path))}",
             hint=f"python {path} shows the same; what it imports must be installed beside rmqlb",
-            code="custom-code",
         ) from error
     return module.__dict__
 
@@ -111,10 +114,8 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
     if name in namespace:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
-    raise UsageError(
-        f"{path} has no function {name}",
-        hint=suggestion("functions", name, names) if names else "it has none",
-        code="custom-code",
+    raise _mistake(
+        f"{path} has no function {name}", hint=suggestion("functions", name, names) if names else "it has none"
     )
 
 
@@ -133,23 +134,18 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
             written = quietly(written)
         except (Exception, SystemExit) as error:
             text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
-            raise UsageError(text, hint="it is made without arguments", code="custom-code") from error
+            raise _mistake(text, hint="it is made without arguments") from error
     function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
     if not callable(function) or inspect.isclass(function):
-        raise UsageError(
-            f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}", code="custom-code"
-        )
+        raise _mistake(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        raise UsageError(
-            f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}", code="custom-code"
-        )
+        raise _mistake(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
     try:
         inspect.signature(function).bind(*kind.arguments)
     except TypeError as error:
-        raise UsageError(
+        raise _mistake(
             f"{what}: {own_name(written)} does not take {len(kind.arguments)} arguments ({error})",
             hint=f"write {wanted}",
-            code="custom-code",
         ) from None
     except ValueError:
         pass  # some that are written in C do not tell

@@ -27,7 +27,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 _SAME_AT_BROKERS = ("AVG", "AVG_BY_CIRCLE")
 
 
-class Dealt(Struct, frozen=True):
+class Ownership(Struct, frozen=True):
     """Who owns the queues, how that is known, and how even it is."""
 
     owners: Owners
@@ -35,21 +35,18 @@ class Dealt(Struct, frozen=True):
     spread: Spread
 
 
-class GroupFacts:
+class GroupFacts(Struct, dict=True, eq=False):
     """One group of a snapshot.
 
-    Args:
+    Attributes:
         assume: the strategy of members that do not tell theirs, or None.
     """
 
-    def __init__(
-        self, snapshot: ClusterSnapshot, gaps: Gaps, name: str, settings: Settings, assume: str | None
-    ) -> None:
-        self._snapshot = snapshot
-        self._gaps = gaps
-        self._name = name
-        self._settings = settings
-        self._assume = assume
+    snapshot: ClusterSnapshot
+    gaps: Gaps
+    name: str
+    settings: Settings
+    assume: str | None
 
     @cached_property
     def group(self) -> ConsumerGroup:
@@ -58,9 +55,9 @@ class GroupFacts:
         Raises:
             DataError: it could not be read.
         """
-        if self._name in self._snapshot.groups:
-            return self._snapshot.groups[self._name]
-        raise DataError(f"the group could not be read: {self._gaps.groups[self._name]}")
+        if self.name in self.snapshot.groups:
+            return self.snapshot.groups[self.name]
+        raise DataError(f"the group could not be read: {self.gaps.groups[self.name]}")
 
     @cached_property
     def apart(self) -> str | None:
@@ -94,7 +91,7 @@ class GroupFacts:
     @cached_property
     def untold(self) -> str | None:
         """A broker that did not tell its members, or None when all of them did."""
-        return self._gaps.members.get(self._name)
+        return self.gaps.members.get(self.name)
 
     @cached_property
     def client_ids(self) -> tuple[str, ...]:
@@ -122,14 +119,14 @@ class GroupFacts:
         popped = popped_topics(self.group)
         topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX) and topic not in popped]
         for topic in topics:
-            if topic not in self._snapshot.routes:
-                reason = self._gaps.topics.get(topic)
+            if topic not in self.snapshot.routes:
+                reason = self.gaps.topics.get(topic)
                 raise DataError(f"the route of topic {topic} is not known" + (f": {reason}" if reason else ""))
-            if self._snapshot.routes[topic].others:
+            if self.snapshot.routes[topic].others:
                 raise DataError(f"NameServers give different routes of topic {topic}")
         if not topics:
             raise DataError("it subscribes to no topic")
-        return tuple(self._snapshot.routes[topic].route for topic in topics)
+        return tuple(self.snapshot.routes[topic].route for topic in topics)
 
     @cached_property
     def seen_owners(self) -> Owners:
@@ -154,26 +151,26 @@ class GroupFacts:
         if any(map(is_grpc, ids)):
             raise DataError("some members look like gRPC clients, which take no part in the others' allocation")
         subscribed = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
-        members = Members(ids, "AVG", self._settings, subscribed=subscribed)
+        members = Members(ids, "AVG", self.settings, subscribed=subscribed)
         found = detect_strategy(None, group, self.routes, members)
         if found.origin == "assumed":
-            if self._assume is None:
+            if self.assume is None:
                 raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
-            must_be_set((self._assume,), self._settings)
-            return Members(ids, self._assume, self._settings, subscribed=subscribed), "assumed"
-        if group.consume_type == CONSUME_ACTIVELY and self._assume is None:
+            must_be_set((self.assume,), self.settings)
+            return Members(ids, self.assume, self.settings, subscribed=subscribed), "assumed"
+        if group.consume_type == CONSUME_ACTIVELY and self.assume is None:
             raise DataError(
                 "its members pull: whether they deal out queues is not known (`assume` in the rule says so)"
             )
         by_broker = any(report.client_rebalance is False for report in group.reports.values())
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
             raise DataError("its members let the broker assign their queues")
-        must_be_set(found.run_by_members, self._settings)
-        own = Members(ids, found.strategy, self._settings, found.strategy_of, subscribed)
+        must_be_set(found.run_by_members, self.settings)
+        own = Members(ids, found.strategy, self.settings, found.strategy_of, subscribed)
         return own, "predicted"
 
     @cached_property
-    def dealt(self) -> Dealt:
+    def ownership(self) -> Ownership:
         """The owners of all queues: as they were seen, or as the members' strategy deals them out.
 
         Raises:
@@ -183,7 +180,7 @@ class GroupFacts:
         ids = self.client_ids
         if all(queue in self.seen_owners for queue in queues):
             owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
-            return Dealt(owners, "seen", spread(owners, ids))
+            return Ownership(owners, "seen", spread(owners, ids))
         members, basis = self.members
         owners = owners_at_rest(self.routes, members)
-        return Dealt(owners, basis, spread(owners, ids))
+        return Ownership(owners, basis, spread(owners, ids))

@@ -27,23 +27,23 @@ def _min_members(facts: GroupFacts) -> Measured:
 
 def _max_over_mean(facts: GroupFacts) -> Measured:
     """How uneven the queues lie; 1 is perfectly even."""
-    dealt = facts.dealt
-    ratio = dealt.spread.imbalance
+    found = facts.ownership
+    ratio = found.spread.imbalance
     if ratio is None:
-        return Measured(missing="no queue has an owner", basis=dealt.basis)
-    numbers = counts(dealt.owners, dict.fromkeys(facts.client_ids))
+        return Measured(missing="no queue has an owner", basis=found.basis)
+    numbers = counts(found.owners, dict.fromkeys(facts.client_ids))
     fullest = max(numbers, key=lambda client_id: numbers[client_id])
-    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(dealt.owners)} queues", basis=dealt.basis)
+    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(found.owners)} queues", basis=found.basis)
 
 
 def _idle(facts: GroupFacts) -> Measured:
     """Members without a queue."""
-    dealt = facts.dealt
-    numbers = counts(dealt.owners, dict.fromkeys(facts.client_ids))
+    found = facts.ownership
+    numbers = counts(found.owners, dict.fromkeys(facts.client_ids))
     return Measured(
-        dealt.spread.idle,
+        found.spread.idle,
         why=named(client_id for client_id, number in numbers.items() if not number),
-        basis=dealt.basis,
+        basis=found.basis,
     )
 
 
@@ -60,12 +60,12 @@ def _multiply_owned(facts: GroupFacts) -> Measured:
 def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]) -> Measured:
     """How many queues have such owners; where not all are known, those that were seen are certain."""
     try:
-        dealt = facts.dealt
+        found = facts.ownership
     except DataError as error:
         seen = [queue for queue, owners in facts.seen_owners.items() if is_meant(owners)]
         return Measured(len(seen), missing=error.message, why=_queues(seen), basis="seen")
-    queues = [queue for queue, owners in dealt.owners.items() if is_meant(owners)]
-    return Measured(len(queues), why=_queues(queues), basis=dealt.basis)
+    queues = [queue for queue, owners in found.owners.items() if is_meant(owners)]
+    return Measured(len(queues), why=_queues(queues), basis=found.basis)
 
 
 def _shared_ids(facts: GroupFacts) -> Measured:
@@ -150,7 +150,7 @@ def _queues(queues: list[MessageQueue]) -> str:
     return named(f"{queue.broker_name}:{queue.queue_id} of {queue.topic}" for queue in queues)
 
 
-def _of_dealt(measure: Measure) -> Measure:
+def _where_clients_rebalance(measure: Measure) -> Measure:
     """The measure, which makes no sense where clients deal out no queues among themselves."""
 
     def measured(facts: GroupFacts) -> Measured:
@@ -161,15 +161,15 @@ def _of_dealt(measure: Measure) -> Measure:
 
 GROUP_MEASURES: Mapping[str, Measure] = {
     "minMembers": _min_members,
-    "maxOverMean": _of_dealt(_max_over_mean),
-    "idle": _of_dealt(_idle),
-    "unowned": _of_dealt(_unowned),
-    "multiplyOwned": _of_dealt(_multiply_owned),
+    "maxOverMean": _where_clients_rebalance(_max_over_mean),
+    "idle": _where_clients_rebalance(_idle),
+    "unowned": _where_clients_rebalance(_unowned),
+    "multiplyOwned": _where_clients_rebalance(_multiply_owned),
     "sharedIds": _shared_ids,
-    "movedOnMemberLoss": _of_dealt(moved_on_member_loss),
-    "movedOnBrokerLoss": _of_dealt(moved_on_broker_loss),
+    "movedOnMemberLoss": _where_clients_rebalance(moved_on_member_loss),
+    "movedOnBrokerLoss": _where_clients_rebalance(moved_on_broker_loss),
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,
     "lag": _lag,
-    "strategies": _of_dealt(_strategies),
+    "strategies": _where_clients_rebalance(_strategies),
 }

@@ -71,15 +71,15 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
     >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
     {'h@1#7': 'h@1#9'}
     """
-    nobodys_no_more = set(taken)
+    used = set(taken)
     changed: dict[str, str] = {}
     for client_id in client_ids:
         new = renamed(client_id)
         if new == client_id:
             continue
-        while new in nobodys_no_more:
+        while new in used:
             new = renamed(new)
-        nobodys_no_more.add(new)
+        used.add(new)
         changed[client_id] = new
     return changed
 

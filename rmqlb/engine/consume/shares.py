@@ -51,7 +51,7 @@ class MemberList(Struct, frozen=True, eq=False):
     client_ids: tuple[str, ...]
 
 
-class _Dealt(Struct):
+class _Allocation(Struct):
     """What a strategy gives for one view and one list of members; no strategy when it cannot be constructed."""
 
     strategy: Strategy | None
@@ -63,7 +63,7 @@ class Shares:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._dealt: dict[tuple[TopicView, str, MemberList], _Dealt] = {}
+        self._allocations: dict[tuple[TopicView, str, MemberList], _Allocation] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[_ViewKey, TopicView] = {}
         self._kept = 0
@@ -90,21 +90,21 @@ class Shares:
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
         """A member's queues; None when its strategy throws."""
         key = view, strategy, members
-        dealt = self._dealt.get(key)
-        if dealt is None:
+        allocation = self._allocations.get(key)
+        if allocation is None:
             self._keep(len(view.queues) + len(members.client_ids))
-            dealt = self._dealt[key] = _Dealt(self._prepare(view, strategy, members), {})
-        if client_id not in dealt.shares:
+            allocation = self._allocations[key] = _Allocation(self._prepare(view, strategy, members), {})
+        if client_id not in allocation.shares:
             self._keep(1)
-            dealt.shares[client_id] = _share(view, dealt.strategy, client_id)
-        return dealt.shares[client_id]
+            allocation.shares[client_id] = _share(view, allocation.strategy, client_id)
+        return allocation.shares[client_id]
 
     def _keep(self, size: int) -> None:
         """Room for so many ids and queues more: all is forgotten before it is too much, and computed anew."""
         self._kept += size
         if self._kept > _MOST_KEPT:
             self._kept = size
-            self._dealt.clear()
+            self._allocations.clear()
             self._lists.clear()
 
     def _prepare(self, view: TopicView, strategy: str, members: MemberList) -> Strategy | None:
