@@ -49,10 +49,7 @@ class _LengthError(_WrongError):
 
 
 def require(value: object, hint: Any, name: str) -> None:
-    """Refuse a value that an annotation does not allow.
-
-    Args:
-        hint: what it must be: a Struct, whose fields are looked at too, or any annotation of one's fields.
+    """Refuse a value that an annotation, or a Struct and the annotations of its fields, does not allow.
 
     Raises:
         UsageError: it does not fit.

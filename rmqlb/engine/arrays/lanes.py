@@ -16,11 +16,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 
 class PerLane:
-    """Something whose arrays all have one axis, of something × lanes + lane.
-
-    Attributes:
-        lanes: how many there are now.
-    """
+    """Something whose arrays all have one axis, of something × lanes + lane; `lanes` is how many there are now."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -34,11 +30,7 @@ class PerLane:
 
 
 class Streams(PerLane):
-    """The random numbers of each lane's threads.
-
-    Args:
-        trials: the lanes' trials; shape (lanes,).
-    """
+    """The random numbers of each lane's threads; of `trials` each is a lane's."""
 
     def __init__(self, seed: int, trials: Ints, threads: int) -> None:
         super().__init__(len(trials))

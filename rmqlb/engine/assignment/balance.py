@@ -44,13 +44,10 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
 
 
 def minimum_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids: Iterable[str]) -> int | None:
-    """The fewest moves with which the queues of one topic can lie evenly on the members.
+    """The fewest moves with which a topic's queues can lie evenly on the members; None when there is no member.
 
     Even means: every queue has one owner, and no member has two queues more than another. A queue moves when it had
     an owner before and afterwards has another.
-
-    Returns:
-        The number of queues, or None when there is no member.
 
     With q queues and c members, q % c members may keep q // c + 1 of theirs, the others q // c.
     """

@@ -24,10 +24,7 @@ def owners_by_strategy(
     states: States | None = None,
     explain: bool = False,
 ) -> OwnersReport:
-    """Who owns each queue of the topics under each strategy.
-
-    Args:
-        members: the group's members; their strategy is passed over for those asked for.
+    """Who owns each queue of the topics under each strategy, whatever strategy the members have.
 
     Raises:
         AllocationError: every client throws under one of the strategies.

@@ -36,11 +36,7 @@ class Ownership(Struct, frozen=True):
 
 
 class GroupFacts(Struct, dict=True, eq=False):
-    """One group of a snapshot.
-
-    Attributes:
-        assume: the strategy of members that do not tell theirs, or None.
-    """
+    """One group of a snapshot; `assume` is the strategy of members that do not tell theirs."""
 
     snapshot: ClusterSnapshot
     gaps: Gaps

@@ -113,11 +113,7 @@ class Broker(Struct, eq=False):
         self.run()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
-        """A heartbeat (`ConsumerManager.registerConsumer`); a new channel is news for all, itself included.
-
-        Args:
-            at_us: when it was, for those before the start, which are no news.
-        """
+        """A heartbeat (`ConsumerManager.registerConsumer`); a new channel is news for all, but before the start."""
         new = channel not in self._beats
         self._beats[channel] = self.clock.now if at_us is None else at_us
         if new:

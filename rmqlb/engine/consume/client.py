@@ -358,11 +358,7 @@ class Client:
             self.queues.resume(paused)
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
-        """When the broker last reads from or writes to the connection; a pull that it holds is still answered.
-
-        Args:
-            working: broker name → the queues there that the member owns.
-        """
+        """When the broker last reads from or writes to the connection; pulls that it holds are still answered."""
         now = self.env.clock.now
         last = broker.last_beat_us(self) if broker.knows(self) else now
         held = working.get(broker.name)

@@ -18,11 +18,7 @@ _Entry = tuple[int, int, Callable[..., None], tuple[Any, ...]]
 
 
 class Clock:
-    """The one clock of a simulation.
-
-    Attributes:
-        now: microseconds since the start.
-    """
+    """The one clock of a simulation; `now` is in microseconds since the start."""
 
     __slots__ = ("_count", "_due", "now")
 

@@ -55,11 +55,7 @@ class Connections:
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
-        """A route that the member has not known, or another one than it has known, is about to be kept.
-
-        Returns:
-            The brokers of which it has known other processes, or none.
-        """
+        """A route is about to be kept: the brokers of which the member has known other processes, or none."""
         changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
         if view.topic in self._views or any(name in self._ids for name in changed):
             self._addresses = None

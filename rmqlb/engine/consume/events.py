@@ -85,10 +85,7 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
 
 
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
-    """The events in the order of time, when they can happen one after the other.
-
-    Args:
-        client_ids: the members of the beginning; an id that two processes share stands twice.
+    """The events in the order of time, when they can happen; an id that two processes share stands twice.
 
     Raises:
         UsageError: an event is before the start, or is about a member, broker or topic that is not there then.

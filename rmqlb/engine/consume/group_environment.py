@@ -148,11 +148,7 @@ class GroupEnvironment:
         return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
 
     def first_of(self, name: str, ids: Collection[int] | None) -> Broker | None:
-        """Likewise for pulls and offsets (`MQClientInstance.findBrokerAddressInSubscribe`): the one with the lowest id.
-
-        Args:
-            ids: those that the client knows; None when no route of its topics names the broker.
-        """
+        """Likewise for pulls and offsets: the lowest id (`findBrokerAddressInSubscribe`); of any if none is known."""
         brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})
         return brokers[0] if brokers else None
 

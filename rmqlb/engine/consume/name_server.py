@@ -38,11 +38,7 @@ class NameServer:
         return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
 
     def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
-        """Processes of a broker are lost: when none is left, its queues leave every route.
-
-        Args:
-            ids: of all its processes that do not run; None when none does.
-        """
+        """Processes of a broker are lost, all when no ids are said: when none is left, its queues leave every route."""
         self._gone[broker_name] = None if ids is None else frozenset(ids)
         self._tell(self._having(broker_name))
 

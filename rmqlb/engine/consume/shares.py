@@ -42,11 +42,7 @@ def process_ids(broker: BrokerData) -> tuple[int, ...]:
 
 
 class MemberList(Struct, frozen=True, eq=False):
-    """The ids of a group as a broker names them; equal lists are one object while they are remembered.
-
-    Attributes:
-        client_ids: sorted, duplicates kept.
-    """
+    """The ids of a group as a broker names them, sorted, duplicates kept; equal lists are one remembered object."""
 
     client_ids: tuple[str, ...]
 

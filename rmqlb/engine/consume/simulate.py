@@ -65,11 +65,7 @@ class GroupSimulation:
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
     def run(self, trial: int = 0, *, explain: bool = False) -> GroupReport:
-        """One trial.
-
-        Args:
-            trial: which one; equal numbers give equal reports.
-        """
+        """One trial; equal numbers give equal reports."""
         require(trial, TrialNumber, "trial")
         scenario = self._scenario
         env = GroupEnvironment(

@@ -24,11 +24,7 @@ from rmqlb.model.snapshot import OffsetQuestion
 def with_starts(
     plan: RebalancePlan, states: States, consume_from: str, routes: Sequence[TopicRouteData] = ()
 ) -> RebalancePlan:
-    """The plan, with the offset that the new owner of each queue starts from, as far as it was observed.
-
-    Args:
-        routes: the topics before the change, which tell the queues that it makes.
-    """
+    """The plan, with the start offset of each queue's new owner as far as it was observed; routes are those before."""
     is_new = new_queues(routes)
     of = start_without_file if plan.broadcasting else start_of
 

@@ -30,11 +30,7 @@ _COUNTED: tuple[OwnerState, ...] = ("none", "several", "outage")
 def timelines(
     log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
-    """One line for each queue that was there at any time, in the clients' order.
-
-    Args:
-        routes: the topics at the beginning, which tell the queues that events make.
-    """
+    """One line for each queue that was there at any time, in the clients' order; routes are those of the beginning."""
     is_new = new_queues(routes)
 
     def start(queue: MessageQueue, *, stored_since: bool) -> StartOffset:

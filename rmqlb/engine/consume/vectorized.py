@@ -18,11 +18,7 @@ class WaysAhead:
         self._shift = np.uint64(65 - len(lengths).bit_length())
 
     def ways(self, state: int, begin: int, count: int) -> list[int]:
-        """The lengths of ways to come.
-
-        Args:
-            state: where the stream is: 64 bits.
-        """
+        """The lengths of so many ways to come, from a place on, of the stream in that state (64 bits)."""
         places = np.arange(begin + 1, begin + 1 + count, dtype=np.uint64)
         drawn = mix(places * GAMMA + np.uint64(state)) >> self._shift
         return self._lengths[drawn].tolist()  # type: ignore[no-any-return]

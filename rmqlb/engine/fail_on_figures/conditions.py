@@ -59,11 +59,7 @@ class Condition(Struct, frozen=True):
     percent: bool
 
     def try_on(self, value: float | None, whole: float | None = None) -> TriedCondition:
-        """Whether the condition is there; unknown when its figure is.
-
-        Args:
-            whole: what a percentage is taken of.
-        """
+        """Whether the condition is there; unknown when its figure is. A percentage is taken of the whole."""
         if self.percent:
             value = 100 * value / whole if value is not None and whole else None
         if isinstance(value, float):

@@ -17,11 +17,7 @@ AS_GOOD = 1.1
 
 
 def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
-    """The choices, the best first and marked.
-
-    Args:
-        choices: at least one, each tried as often.
-    """
+    """The choices, each tried as often, at least one: the best first and marked."""
     by_hurt = sorted(choices, key=_rank)
     least = by_hurt[0]
     as_good = [

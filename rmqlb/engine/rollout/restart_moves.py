@@ -24,10 +24,7 @@ _Owners = list[tuple[str, ...]]
 def fewest_moves(
     rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
 ) -> tuple[tuple[str, ...], int] | None:
-    """The order in which queues change owners least often, and how often that is.
-
-    Returns:
-        It, found among all orders; None when there are too many.
+    """The order of all in which queues change owners least often, and how often; None when there are too many orders.
 
     Raises:
         DataError: a member's client throws.

@@ -125,11 +125,7 @@ def badly_owned(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orde
 def events_of(
     rollout: RolloutModel, order: Sequence[str], *, at_once: int, pause_us: int, down_us: int
 ) -> tuple[Event, ...]:
-    """The restarts of the members in that order, from the start on; each comes back with the strategy it is to run.
-
-    Args:
-        pause_us: from one going down to the next.
-    """
+    """The restarts in that order, one every `pause_us`; each comes back with the strategy that it is to run."""
     return restarts(
         order,
         0,

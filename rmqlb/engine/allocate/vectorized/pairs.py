@@ -73,11 +73,7 @@ def first_processes(codes: Ints, members: Ints) -> tuple[Ints, Ints]:
 
 
 def without_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> Bools:
-    """Which pairs have a queue or a member whose zone is unknown: there every client throws and keeps its queues.
-
-    Returns:
-        Shape (pairs,).
-    """
+    """Which pairs have a queue or member of unknown zone, where every client throws and keeps its queues; (pairs,)."""
     queues = numbers(pairs.queues)[queue_zones[pairs.rows] < 0]
     members = numbers(pairs.members)[member_zones[pairs.places] < 0]
     of_groups = np.bincount(members, minlength=len(pairs.members)) > 0
@@ -124,12 +120,9 @@ def among(pairs: Pairs, chosen: Bools) -> Pairs:
 
 
 def in_pairs(pairs: Pairs, places: Ints) -> Ints:
-    """Where owners stand when every pair's member list is written down, one pair after another.
+    """Where owners, −1 for nobody, stand when every pair's member list is written down, one pair after another.
 
     That is an index into arrays of shape (sum(members[groups]),), which have a value for each member of each pair.
-
-    Returns:
-        Shape (sum(queues),), −1 for nobody.
     """
     width = 1 + pairs.places.max(initial=0)
     keys = numbers(pairs.members) * width + pairs.places
@@ -139,11 +132,7 @@ def in_pairs(pairs: Pairs, places: Ints) -> Ints:
 
 
 def counts(pairs: Pairs, places: Ints) -> Ints:
-    """How many queues each member of each pair gets.
-
-    Returns:
-        Shape (sum(members[groups]),), the member lists of all pairs one after another.
-    """
+    """How many queues each member of each pair gets, member list by member list; shape (sum(members[groups]),)."""
     at = in_pairs(pairs, places)
     return np.bincount(at[at >= 0], minlength=int(pairs.members[pairs.groups].sum()))
 
