@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, assert_never
 
 from rmqlb.engine.send.exceptions import CALL_TIMEOUT
-from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.simulation import Run, silent
+from rmqlb.engine.send.outcome import SEND_OK, Outcome
+from rmqlb.engine.send.simulation import SendSimulation, silent
 from rmqlb.engine.send.vectorized.scenario import (
     NEVER,
     OK,
@@ -44,28 +44,30 @@ class Lanes(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def lanes_of(run: Run) -> Lanes | None:
+def lanes_of(simulation: SendSimulation) -> Lanes | None:
     """The scenario in plain numbers.
 
     Args:
-        run: a simulation that has not begun; its producer has a queue list. Its cluster comes to its end here.
+        simulation: one that has not begun; its producer has a queue list. Its cluster comes to its end here.
 
     Returns:
         None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or with
         route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
-    scenario = run.scenario
+    scenario = simulation.scenario
     if scenario.mode != "sync" or scenario.chosen_by is not None or not _by_time(scenario.failures):
         return None
     if scenario.first_poll_us is None and scenario.failures:
         return None
-    if not _moderate(run):
+    if not _moderate(simulation):
         return None
-    numbers = _Numbers(run)
-    segments = numbers.segments(run)
+    numbers = _Numbers(simulation)
+    segments = numbers.segments(simulation)
     if not all(numbers.lists.values()):
         return None
-    return Lanes(_plan(run, numbers, segments), tuple(numbers.rows), tuple(numbers.brokers), tuple(numbers.reasons))
+    return Lanes(
+        _plan(simulation, numbers, segments), tuple(numbers.rows), tuple(numbers.brokers), tuple(numbers.reasons)
+    )
 
 
 def _by_time(failures: tuple[Failure, ...]) -> bool:
@@ -73,22 +75,23 @@ def _by_time(failures: tuple[Failure, ...]) -> bool:
     return all(moment.us is not None and moment.us >= 0 for moment in moments)
 
 
-def _moderate(run: Run) -> bool:
+def _moderate(simulation: SendSimulation) -> bool:
     """All times fit 64 bits, and nothing is negative that the kernel takes for a length."""
-    scenario = run.scenario
+    scenario, clock = simulation.scenario, simulation.clock
     tables = [scenario.latency, *scenario.latencies.values()]
     costs = [failure.reaction.cost_us for failure in scenario.failures]
     times = [min((*latency.table, *latency.tail)) for latency in tables] + costs
     cap = scenario.timeout_per_request_ms
-    given = (scenario.timeout_ms, scenario.retries, 0 if cap is None else cap, scenario.start_at or 0, run.overshoot)
-    if min((*given, *times)) < 0 or (scenario.start_at or 0) > 1 << 30 or run.per_ms >= 1 << 31:
+    overshoot, start_at = simulation.overshoot, scenario.start_at or 0
+    given = (scenario.timeout_ms, scenario.retries, 0 if cap is None else cap, start_at, overshoot)
+    if min((*given, *times)) < 0 or start_at > 1 << 30 or simulation.per_ms >= 1 << 31:
         return False
     longest = max((*(max((*latency.table, *latency.tail)) for latency in tables), *costs, 1_000_000))
-    message = (longest + scenario.timeout_ms * 1000) * run.ticks_per_us + run.overshoot
-    isolation = max((*run.profile.not_available_duration, 0)) * run.per_ms
+    message = (longest + scenario.timeout_ms * 1000) * clock.ticks_per_us + overshoot
+    isolation = max((*simulation.profile.not_available_duration, 0)) * simulation.per_ms
     last = 0 if scenario.messages is None else scenario.messages * (message * (scenario.retries + 1))
-    last += 0 if scenario.messages is None or run.interval is None else scenario.messages * run.interval
-    last += 0 if scenario.duration_us is None else scenario.duration_us * run.ticks_per_us
+    last += 0 if scenario.messages is None or clock.interval is None else scenario.messages * clock.interval
+    last += 0 if scenario.duration_us is None else scenario.duration_us * clock.ticks_per_us
     moments = [failure.start.us or 0 for failure in scenario.failures]
     last = max(last, *moments, *(m.us or 0 for f in scenario.failures if (m := f.end) is not None), 0)
     return (last + message + isolation) * 2 * scenario.threads < _HORIZON
@@ -97,20 +100,22 @@ def _moderate(run: Run) -> bool:
 class _Numbers:
     """Gives queues, brokers, queue lists, outcomes and reasons their numbers."""
 
-    def __init__(self, run: Run) -> None:
-        self.brokers = {name: number for number, name in enumerate(run.tally.avoided)}
+    def __init__(self, simulation: SendSimulation) -> None:
+        self.brokers = {name: number for number, name in enumerate(simulation.recorder.counts.avoided)}
         self.rows: dict[MessageQueue, int] = {}
         self.lists: dict[int, tuple[int, ...]] = {}
-        outcomes = run.outcomes
-        self.outcomes: list[Outcome] = [outcomes.ok, outcomes.refused, outcomes.timeout, outcomes.no_address]
-        empty = run.profile.empty_attempt_us * run.ticks_per_us
-        gone = PlannedReaction(kind="gone", cost=empty, outcome=self.outcomes.index(outcomes.no_address))
-        self.reactions = [*(self._reaction(run, failure.reaction) for failure in run.scenario.failures), gone]
+        outcomes = simulation.outcomes
+        self.outcomes: list[Outcome] = [SEND_OK, outcomes.refused, outcomes.timeout, outcomes.no_address]
+        gone = PlannedReaction(kind="gone", cost=simulation.empty, outcome=self.outcomes.index(outcomes.no_address))
+        self.reactions = [
+            *(self._reaction(simulation, failure.reaction) for failure in simulation.scenario.failures),
+            gone,
+        ]
         names = dict.fromkeys(outcome.name for outcome in self.outcomes if outcome.failed)
         self.reasons = {name: number for number, name in enumerate((*names, CALL_TIMEOUT))}
 
-    def _reaction(self, run: Run, reaction: Reaction) -> PlannedReaction:
-        cost = reaction.cost_us * run.ticks_per_us
+    def _reaction(self, simulation: SendSimulation, reaction: Reaction) -> PlannedReaction:
+        cost = reaction.cost_us * simulation.clock.ticks_per_us
         match reaction.kind:
             case "refused":
                 return PlannedReaction(kind="refused", cost=cost, outcome=REFUSED)
@@ -119,27 +124,27 @@ class _Numbers:
             case "slow":
                 return PlannedReaction(kind="slow", cost=cost, outcome=OK)
             case "status" | "code" | "read-only":  # nobody meets the last
-                outcome = run.outcomes.answer(reaction) if reaction.kind != "read-only" else run.outcomes.ok
+                outcome = simulation.outcomes.answer(reaction) if reaction.kind != "read-only" else SEND_OK
                 if outcome not in self.outcomes:
                     self.outcomes.append(outcome)
                 return PlannedReaction(kind="answer", cost=0, outcome=self.outcomes.index(outcome))
             case _ as unknown:
                 assert_never(unknown)
 
-    def segments(self, run: Run) -> list[Segment]:
+    def segments(self, simulation: SendSimulation) -> list[Segment]:
         """All that happens outside, by letting it happen."""
-        cluster = run.cluster
-        segments = [self._segment(run, 0)]
+        cluster = simulation.cluster
+        segments = [self._segment(simulation, 0)]
         while cluster.next_at < NEVER:
             at = cluster.next_at
             cluster.advance(at)
             if segments[-1].start == at:
                 segments.pop()
-            segments.append(self._segment(run, at))
+            segments.append(self._segment(simulation, at))
         return segments
 
-    def _segment(self, run: Run, start: int) -> Segment:
-        cluster, failures = run.cluster, run.scenario.failures
+    def _segment(self, simulation: SendSimulation, start: int) -> Segment:
+        cluster, failures = simulation.cluster, simulation.scenario.failures
         if cluster.version not in self.lists:
             rows = [self.rows.setdefault(queue, len(self.rows)) for queue in cluster.queues]
             self.lists[cluster.version] = tuple(rows)
@@ -159,9 +164,9 @@ class _Numbers:
         )
 
 
-def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
-    scenario, profile = run.scenario, run.profile
-    latencies = [run.latency[name] for name in numbers.brokers]
+def _plan(simulation: SendSimulation, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
+    scenario, profile = simulation.scenario, simulation.profile
+    latencies = [scenario.latencies.get(name, scenario.latency) for name in numbers.brokers]
     tables: list[Latency] = []
     for latency in latencies:
         if latency not in tables:
@@ -170,16 +175,16 @@ def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
     return SendPlan(
         seed=scenario.seed,
         threads=scenario.threads,
-        ticks=run.ticks_per_us,
-        interval=run.interval,
-        limit=min(run.limit, NEVER),
-        end=min(run.end, NEVER),
+        ticks=simulation.clock.ticks_per_us,
+        interval=simulation.clock.interval,
+        limit=min(simulation.clock.limit, NEVER),
+        end=min(simulation.clock.end, NEVER),
         start_at=scenario.start_at,
         attempts=1 + scenario.retries,
         timeout_ms=scenario.timeout_ms,
         cap_ms=scenario.timeout_per_request_ms if profile.caps_request else None,
-        overshoot=run.overshoot,
-        empty=profile.empty_attempt_us * run.ticks_per_us,
+        overshoot=simulation.overshoot,
+        empty=simulation.empty,
         index_step=profile.index_step,
         any_start=profile.any_start,
         plain_scan=profile.skip == "scan",
@@ -196,7 +201,7 @@ def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
         lists=tuple(numbers.lists.values()),
         segments=tuple(segments),
         reactions=tuple(numbers.reactions),
-        failures=tuple(_failure(run, numbers, segments, index) for index in range(len(scenario.failures))),
+        failures=tuple(_failure(simulation, numbers, segments, index) for index in range(len(scenario.failures))),
         outcomes=tuple(
             PlannedOutcome(
                 failed=outcome.failed,
@@ -214,8 +219,8 @@ def _plan(run: Run, numbers: _Numbers, segments: list[Segment]) -> SendPlan:
     )
 
 
-def _failure(run: Run, numbers: _Numbers, segments: list[Segment], index: int) -> PlannedFailure:
-    failure, began = run.scenario.failures[index], run.cluster.began[index]
+def _failure(simulation: SendSimulation, numbers: _Numbers, segments: list[Segment], index: int) -> PlannedFailure:
+    failure, began = simulation.scenario.failures[index], simulation.cluster.began[index]
     broker = numbers.brokers.get(failure.broker_name, -1)
     return PlannedFailure(
         broker=broker,

@@ -8,7 +8,7 @@ from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.model.send_scenario import Failure
 
 
-class FailureMarks:
+class FailureTimestamps:
     """The marks of each failure, in the scenario's order; a time is a tick, None until it comes.
 
     Args:

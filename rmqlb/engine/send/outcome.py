@@ -43,6 +43,9 @@ class Outcome(Struct, frozen=True):
         return self.name if self.failed else None
 
 
+SEND_OK = Outcome("SEND_OK", "ok")
+
+
 def broken(name: str, *, reachable: bool) -> Outcome:
     """The outcome of an attempt that ends in a RemotingException: it isolates, and another broker is tried."""
     return Outcome(name, "remoting", retry=True, isolation=True, reachable=reachable)
@@ -60,7 +63,6 @@ class Outcomes:
     """
 
     def __init__(self, profile: ClientProfile, *, detector: bool, retry_not_store_ok: bool) -> None:
-        self.ok = Outcome("SEND_OK", "ok")
         reachable = not detector
         self.no_address = Outcome("MQClientException", "remoting", retry=True, isolation=profile.client_error_isolates)
         self.refused = broken("RemotingConnectException", reachable=reachable)
@@ -72,7 +74,7 @@ class Outcomes:
     def answer(self, reaction: Reaction | None) -> Outcome:
         """What a broker that answers in time makes of an attempt."""
         if reaction is None or reaction.kind == "slow":
-            return self.ok
+            return SEND_OK
         known = self._known.get(reaction.name)
         if known is None:
             known = self._known[reaction.name] = self._answer(reaction)

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.send.counters import ATTEMPTS, FAILED, PICKS, STORED, Total
 from rmqlb.engine.send.findings import send_findings
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import (
     Attempt,
     BrokerTally,
@@ -28,45 +27,44 @@ from rmqlb.model.send_scenario import Failure
 
 
 def report_of(
-    route: TopicRouteData,
-    run: Run,
+    simulation: SendSimulation,
     attempts: Sequence[Attempt] | None,
     lost_messages: Sequence[LostMessage] | None,
 ) -> SendReport:
     """The report of a run that has come to its end."""
-    queues, failures = _queues(run), _failures(run)
+    queues, failures = _queues(simulation), _failures(simulation)
     report = SendReport(
-        topic=route.topic,
-        scenario=run.scenario,
-        profile=run.profile.name,
-        latency_max=run.profile.latency_max,
-        not_available_duration=run.profile.not_available_duration,
-        failure_isolates_ms=run.profile.duration(0, isolation=True),
-        first_poll_ms=run.first_poll_us / 1000,
-        publish_queues=run.publish_queues,
+        topic=simulation.route.topic,
+        scenario=simulation.scenario,
+        profile=simulation.profile.name,
+        latency_max=simulation.profile.latency_max,
+        not_available_duration=simulation.profile.not_available_duration,
+        failure_isolates_ms=simulation.profile.duration(0, isolation=True),
+        first_poll_ms=simulation.first_poll_us / 1000,
+        publish_queues=simulation.publish_queues,
         queues=queues,
-        brokers=_brokers(run, queues),
-        totals=_totals(run, failures),
+        brokers=_brokers(simulation, queues),
+        totals=_totals(simulation, failures),
         failures=failures,
-        slices=run.timeline.slices(run.ended, run.per_ms),
-        exceptions=_exceptions(run),
+        slices=simulation.recorder.timeline.slices(simulation.ended, simulation.per_ms),
+        exceptions=_exceptions(simulation),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
         lost_messages=None if lost_messages is None else tuple(sorted(lost_messages, key=lambda lost: lost.message)),
     )
-    return replace(report, findings=tuple(send_findings(report, route, run.selector_threw)))
+    return replace(report, findings=tuple(send_findings(report, simulation.route, simulation.recorder.selector_threw)))
 
 
-def _queues(run: Run) -> tuple[QueueTally, ...]:
-    tally = run.tally
-    listed = dict.fromkeys(run.publish_queues)
-    others = sorted((queue for queue in tally.row_of if queue not in listed), key=queue_order)
+def _queues(simulation: SendSimulation) -> tuple[QueueTally, ...]:
+    counters, rows = simulation.recorder.counters, simulation.recorder.counts.rows
+    listed = dict.fromkeys(simulation.publish_queues)
+    others = sorted((queue for queue in counters.row_of if queue not in listed), key=queue_order)
     queues = (*listed, *others)
-    stored = sum(tally.rows[tally.row_of[queue] + STORED] for queue in queues)
-    return tuple(_tally(run, queue, stored) for queue in queues)
+    stored = sum(rows[counters.row_of[queue] + STORED] for queue in queues)
+    return tuple(_tally(simulation, queue, stored) for queue in queues)
 
 
-def _tally(run: Run, queue: MessageQueue, stored: int) -> QueueTally:
-    row, rows = run.tally.row_of[queue], run.tally.rows
+def _tally(simulation: SendSimulation, queue: MessageQueue, stored: int) -> QueueTally:
+    row, rows = simulation.recorder.counters.row_of[queue], simulation.recorder.counts.rows
     return QueueTally(
         broker_name=queue.broker_name,
         queue_id=queue.queue_id,
@@ -79,11 +77,11 @@ def _tally(run: Run, queue: MessageQueue, stored: int) -> QueueTally:
     )
 
 
-def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
-    by_broker: dict[str, list[QueueTally]] = {name: [] for name in run.tally.avoided}
+def _brokers(simulation: SendSimulation, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
+    by_broker: dict[str, list[QueueTally]] = {name: [] for name in simulation.recorder.counts.avoided}
     for tally in queues:
         by_broker.setdefault(tally.broker_name, []).append(tally)
-    listed = Counter(queue.broker_name for queue in run.publish_queues)
+    listed = Counter(queue.broker_name for queue in simulation.publish_queues)
     whole = sum(tally.stored for tally in queues)
     brokers = []
     for name, its_queues in sorted(by_broker.items(), key=lambda item: sort_key(item[0])):
@@ -97,29 +95,29 @@ def _brokers(run: Run, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...
                 failed=sum(tally.failed for tally in its_queues),
                 stored=stored,
                 share=stored / whole if whole else None,
-                isolations=run.tally.isolations.get(name, 0),
-                isolated_ms=run.tally.avoided.get(name, 0) / run.per_ms,
+                isolations=simulation.recorder.counts.isolations.get(name, 0),
+                isolated_ms=simulation.recorder.counts.avoided.get(name, 0) / simulation.per_ms,
             )
         )
     return tuple(brokers)
 
 
-def _totals(run: Run, failures: Sequence[FailureReport]) -> SendTotals:
-    totals = run.tally.totals
+def _totals(simulation: SendSimulation, failures: Sequence[FailureReport]) -> SendTotals:
+    totals = simulation.recorder.counts.totals
     return SendTotals(
         messages=totals[Total.MESSAGES],
         stored=totals[Total.STORED],
         not_store_ok=totals[Total.NOT_STORE_OK],
         duplicated=totals[Total.DUPLICATED],
         lost=totals[Total.LOST],
-        lost_by=dict(sorted(run.tally.lost_by.items())),
+        lost_by=dict(sorted(simulation.recorder.counts.lost_by.items())),
         retried=totals[Total.RETRIED],
         attempts=totals[Total.ATTEMPTS],
         failed_attempts=totals[Total.FAILED],
         retries=totals[Total.EXTRA],
-        failing_ms=totals[Total.FAILING] / run.per_ms,
-        longest_send_ms=run.tally.longest / run.per_ms if totals[Total.ATTEMPTS] else None,
-        lasted_ms=run.last_done / run.per_ms,
+        failing_ms=totals[Total.FAILING] / simulation.per_ms,
+        longest_send_ms=simulation.recorder.counters.longest / simulation.per_ms if totals[Total.ATTEMPTS] else None,
+        lasted_ms=simulation.recorder.last_done / simulation.per_ms,
         until_isolated_ms=_longest(failure.isolated_after_ms for failure in failures),
         until_used_again_ms=_longest(failure.used_again_after_ms for failure in failures),
     )
@@ -129,10 +127,10 @@ def _longest(times: Iterable[float | None]) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _exceptions(run: Run) -> tuple[ExceptionTally, ...]:
+def _exceptions(simulation: SendSimulation) -> tuple[ExceptionTally, ...]:
     tallies: list[ExceptionTally] = []
-    for kind, messages in run.tally.exceptions.items():
-        first = run.tally.first_lost[kind]
+    for kind, messages in simulation.recorder.counts.exceptions.items():
+        first = simulation.recorder.counters.first_lost[kind]
         if first.exception is not None:
             tallies.append(_exception(messages, kind[3], first, first.exception))
     return tuple(sorted(tallies, key=lambda tally: (-tally.messages, tally.first.message)))
@@ -154,16 +152,17 @@ def _exception(
     )
 
 
-def _failures(run: Run) -> tuple[FailureReport, ...]:
-    return tuple(_failure(run, place, failure) for place, failure in enumerate(run.scenario.failures))
+def _failures(simulation: SendSimulation) -> tuple[FailureReport, ...]:
+    return tuple(_failure(simulation, place, failure) for place, failure in enumerate(simulation.scenario.failures))
 
 
-def _failure(run: Run, place: int, failure: Failure) -> FailureReport:
+def _failure(simulation: SendSimulation, place: int, failure: Failure) -> FailureReport:
     def ms(ticks: int | None) -> float | None:
-        return None if ticks is None else ticks / run.per_ms
+        return None if ticks is None else ticks / simulation.per_ms
 
-    began, ended = ms(run.cluster.began[place]), ms(run.cluster.ended[place])
-    isolated, used_again = ms(run.marks.avoided_at[place]), ms(run.marks.used_again[place])
+    cluster, times = simulation.cluster, simulation.recorder.failures
+    began, ended = ms(cluster.began[place]), ms(cluster.ended[place])
+    isolated, used_again = ms(times.avoided_at[place]), ms(times.used_again[place])
     return FailureReport(
         broker_name=failure.broker_name,
         kind=failure.reaction.kind,
@@ -172,11 +171,11 @@ def _failure(run: Run, place: int, failure: Failure) -> FailureReport:
         nameserver_notices_ms=None if failure.notices_us is None else failure.notices_us / 1000,
         began_ms=began,
         ended_ms=ended,
-        failed=run.tally.by_failure[place],
-        first_failed_ms=ms(run.marks.first_failed[place]),
+        failed=simulation.recorder.counts.by_failure[place],
+        first_failed_ms=ms(times.first_failed[place]),
         isolated_ms=isolated,
         isolated_after_ms=_after(isolated, began),
-        isolated_by=run.marks.avoided_by[place],
+        isolated_by=times.avoided_by[place],
         used_again_ms=used_again,
         used_again_after_ms=_after(used_again, ended),
         failure=failure,

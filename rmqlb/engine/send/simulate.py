@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from itertools import count
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require, shown
 from rmqlb.engine.send.async_oneway import AsyncSender, OnewaySender
-from rmqlb.engine.send.fast_forward import Steady
+from rmqlb.engine.send.cluster_state import NEVER
+from rmqlb.engine.send.fast_forward import FastForward
 from rmqlb.engine.send.profile import ClientProfile, profile_of
+from rmqlb.engine.send.recorder import LostSink, Sink
 from rmqlb.engine.send.report import report_of
-from rmqlb.engine.send.simulation import LostSink, Run, Sink
+from rmqlb.engine.send.sender import Sender
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.engine.send.sync import SyncSender
-from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.send.with_selector import SelectorSender
 from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import DataError, UsageError
@@ -29,13 +32,6 @@ _FINEST = 10**24
 _Row = TypeVar("_Row", Attempt, LostMessage)
 KEPT = 1000
 """Up to so many messages a report keeps each attempt unless it is told otherwise."""
-
-
-class Sender(Protocol):
-    """What a thread does when it wakes."""
-
-    def go_on(self, thread: Thread, now: int) -> None:
-        """The thread wakes at that time."""
 
 
 def simulate_send(
@@ -77,11 +73,11 @@ def simulate_send(
     if trace or (trace is None and not streams and scenario.messages is not None and scenario.messages <= KEPT):
         kept = []
     lost: list[LostMessage] | None = None if kept is None else []
-    run = Run(route, scenario, rules(scenario), trial, _both(kept, sink), _both(lost, lost_sink))
-    if not run.publish_queues:
+    simulation = SendSimulation(route, scenario, rules(scenario), trial, _both(kept, sink), _both(lost, lost_sink))
+    if not simulation.publish_queues:
         raise no_queues(route)
-    play(run, Steady(run) if skip and kept is None and not streams else None, progress)
-    return report_of(route, run, kept, lost)
+    play(simulation, skip=skip and kept is None and not streams, progress=progress)
+    return report_of(simulation, kept, lost)
 
 
 def rules(scenario: SendScenario) -> ClientProfile:
@@ -216,30 +212,45 @@ def no_queues(route: TopicRouteData) -> DataError:
     )
 
 
-def play(run: Run, steady: Steady | None, progress: Callable[[int], None] | None = None) -> None:
-    """Let the simulation run to its end."""
-    sender = _sender(run)
+def play(
+    simulation: SendSimulation,
+    *,
+    skip: bool,
+    progress: Callable[[int], None] | None = None,
+    most_events: int = NEVER,
+) -> int | None:
+    """Let the simulation come to its end; with `skip` it jumps over what repeats itself.
+
+    Returns:
+        How many events were taken; None when there were more than `most_events`, and it is given up.
+    """
+    sender = _sender(simulation)
+    fast_forward = FastForward(simulation) if skip else None
     told = 0
-    while True:
-        event = run.next_event()
+    for events in count(1):
+        event = simulation.next_event()
         if event is None:
-            run.close()
-            return
+            simulation.close()
+            return events
+        if events > most_events:
+            break
         now, thread = event
-        if steady is not None and thread.number == 1 and not thread.busy and steady.jump(thread, now):
+        if fast_forward is not None and thread.number == 1 and not thread.busy and fast_forward.jump(thread, now):
             continue
         sender.go_on(thread, now)
-        if progress is not None and run.started - told >= 20_000:
-            told = run.started
+        if progress is not None and simulation.clock.started - told >= 20_000:
+            told = simulation.clock.started
             progress(told)
+    return None
 
 
-def _sender(run: Run) -> Sender:
-    if run.scenario.chosen_by is not None:
-        return SelectorSender(run, run.scenario.chosen_by)
-    if run.scenario.mode == "async":
-        return AsyncSender(run)
-    return OnewaySender(run) if run.scenario.mode == "oneway" else SyncSender(run)
+def _sender(simulation: SendSimulation) -> Sender:
+    scenario = simulation.scenario
+    if scenario.chosen_by is not None:
+        return SelectorSender(simulation, scenario.chosen_by)
+    if scenario.mode == "async":
+        return AsyncSender(simulation)
+    return OnewaySender(simulation) if scenario.mode == "oneway" else SyncSender(simulation)
 
 
 def _both(kept: list[_Row] | None, sink: Callable[[_Row], None] | None) -> Callable[[_Row], None] | None:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rmqlb.engine.send.counters import FAILED, STORED, Total
 from rmqlb.engine.send.encode_scenario import lanes_of
-from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.simulate import check_brokers, no_queues, play, rules
-from rmqlb.engine.send.simulation import Run
-from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
 
@@ -89,16 +87,16 @@ class TrialRunner:
         self._route = route
         self.scenario = scenario
         self.profile: ClientProfile = rules(scenario)
-        run = Run(route, scenario, self.profile, 0, None)
-        if not run.publish_queues:
+        simulation = SendSimulation(route, scenario, self.profile)
+        if not simulation.publish_queues:
             raise no_queues(route)
-        self.per_ms = run.per_ms
-        self.broker_names = list(run.tally.avoided)
+        self.per_ms = simulation.per_ms
+        self.broker_names = list(simulation.recorder.counts.avoided)
         chosen = None if scenario.chosen_by is None else scenario.chosen_by.queue
         if chosen is not None and chosen.broker_name not in self.broker_names:
             self.broker_names.append(chosen.broker_name)
         self._kernel: SendKernel | None = None
-        lanes = lanes_of(run)
+        lanes = lanes_of(simulation)
         if lanes is not None:
             from rmqlb.engine.send.vectorized.simulation import SendKernel
 
@@ -129,16 +127,16 @@ class TrialRunner:
         if self.scenario.messages is not None:
             most = min(most, int(self.scenario.messages * message_us / _EVENT_US))
         if self._events_of is None and most > self._given_up:
-            run = _Counted(self._route, self.scenario, self.profile, most)
-            try:
-                play(run, Steady(run))
-                self._events_of = run.events_so_far, run.started
-            except _TooManyError:
+            first = SendSimulation(self._route, self.scenario, self.profile)
+            events = play(first, skip=True, most_events=most)
+            if events is None:
                 self._given_up = most
+            else:
+                self._events_of = events, first.clock.started
         if self._events_of is None:
             return False
-        events, messages = self._events_of
-        return events * _EVENT_US < messages * message_us
+        taken, messages = self._events_of
+        return taken * _EVENT_US < messages * message_us
 
     def _together(self, kernel: SendKernel, trials: range) -> list[TrialCounts]:
         lanes = kernel.run(trials)
@@ -165,13 +163,14 @@ class TrialRunner:
 
     def by_engine(self, trial: int) -> TrialCounts:
         """One trial by itself."""
-        run = Run(self._route, self.scenario, self.profile, trial, None)
-        play(run, Steady(run))
-        tally, totals = run.tally, run.tally.totals
+        simulation = SendSimulation(self._route, self.scenario, self.profile, trial)
+        play(simulation, skip=True)
+        counters, counts = simulation.recorder.counters, simulation.recorder.counts
+        totals = counts.totals
         stored, failed = dict.fromkeys(self.broker_names, 0), dict.fromkeys(self.broker_names, 0)
-        for queue, row in tally.row_of.items():
-            stored[queue.broker_name] += tally.rows[row + STORED]
-            failed[queue.broker_name] += tally.rows[row + FAILED]
+        for queue, row in counters.row_of.items():
+            stored[queue.broker_name] += counts.rows[row + STORED]
+            failed[queue.broker_name] += counts.rows[row + FAILED]
         return TrialCounts(
             messages=totals[Total.MESSAGES],
             attempts=totals[Total.ATTEMPTS],
@@ -181,30 +180,10 @@ class TrialRunner:
             retried=totals[Total.RETRIED],
             extra_attempts=totals[Total.EXTRA],
             failing=totals[Total.FAILING],
-            longest=tally.longest,
+            longest=counters.longest,
             stored=list(stored.values()),
             failed=list(failed.values()),
-            isolations=[tally.isolations.get(name, 0) for name in self.broker_names],
-            began=[-1 if at is None else at for at in run.cluster.began],
-            avoided_at=[-1 if at is None else at for at in run.marks.avoided_at],
+            isolations=[counts.isolations.get(name, 0) for name in self.broker_names],
+            began=[-1 if at is None else at for at in simulation.cluster.began],
+            avoided_at=[-1 if at is None else at for at in simulation.recorder.failures.avoided_at],
         )
-
-
-class _TooManyError(Exception):
-    """The engine does not get over this trial quickly."""
-
-
-class _Counted(Run):
-    """The first trial, given up after so many events."""
-
-    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, most: int) -> None:
-        super().__init__(route, scenario, profile, 0, None)
-        self._most = most
-        self.events_so_far = 0
-
-    def next_event(self) -> tuple[int, Thread] | None:
-        """Take the next thread, and count it."""
-        self.events_so_far += 1
-        if self.events_so_far > self._most:
-            raise _TooManyError
-        return super().next_event()

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.randomness import stream_key
-from rmqlb.engine.send.counters import PICKS
 from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL, THREW
 from rmqlb.engine.send.expressions import JavaError
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.sender import Sender
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
@@ -18,62 +18,54 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Selector
 
 
-class SelectorSender:
-    """What a thread does that picks its queues itself.
+class SelectorSender(Sender):
+    """What a thread does that picks its queues itself."""
 
-    Args:
-        run: the simulation it is part of.
-        selector: how it picks.
-    """
-
-    def __init__(self, run: Run, selector: Selector) -> None:
-        self._run = run
-        self._choose = _chooser(selector, stream_key(run.scenario.seed, run.trial, 0))
+    def __init__(self, simulation: SendSimulation, selector: Selector) -> None:
+        super().__init__(simulation)
+        self._choose = _chooser(selector, stream_key(self.scenario.seed, simulation.trial, 0))
 
     def go_on(self, thread: Thread, now: int) -> None:
         """The thread wakes: its attempt is done, or its next message is due."""
-        run = self._run
         if thread.busy:
             thread.busy = False
             self._done(thread, now)
             return
-        run.begin(thread, now)
+        self.begin(thread, now)
         queues = thread.info.queues
-        run.surprises += 1
+        self.simulation.surprises += 1  # nobody knows what a selector does next
         lost_by = RETURNED_NULL if queues else NO_ROUTE
         try:
             queue = self._choose(thread.message, queues) if queues else None
         except SelectorError as error:
             queue, lost_by = None, THREW
-            run.selector_threw = run.selector_threw or str(error)
+            self.recorder.selector_threw = self.recorder.selector_threw or str(error)
         if queue is None:
-            run.fail_at_once(thread, now, lost_by)
+            self.fail_at_once(thread, now, lost_by)
         else:
             self._try(thread, now, queue)
 
     def _try(self, thread: Thread, now: int, queue: MessageQueue) -> None:
-        run = self._run
-        run.tally.rows[run.tally.row(queue) + PICKS] += 1
-        thread.attempt = 1
-        reaction = run.take(thread, queue, now)
-        ticks = run.scenario.timeout_ms * run.per_ms
-        if queue.broker_name in run.cluster.gone:
-            outcome, took = run.outcomes.no_address, run.profile.empty_attempt_us * run.ticks_per_us
+        self.recorder.pick(queue)
+        reaction = self.start(thread, queue, now)
+        ticks = self.scenario.timeout_ms * self.per_ms
+        if queue.broker_name in self.simulation.cluster.gone:
+            outcome, took = self.outcomes.no_address, self.simulation.empty
         elif reaction is not None and reaction.kind == "refused":
-            outcome, took = run.outcomes.refused, reaction.cost_us * run.ticks_per_us
+            outcome, took = self.outcomes.refused, self.refusal_time(reaction)
         else:
-            outcome, took = run.outcomes.answer(reaction), run.answer_time(thread, reaction)
+            outcome, took = self.outcomes.answer(reaction), self.answer_time(thread, reaction)
             if took > ticks or (reaction is not None and reaction.kind == "timeout"):
-                outcome, took = run.outcomes.timeout, ticks + run.overshoot
-        run.under_way(thread, outcome, took, now)
+                outcome, took = self.outcomes.timeout, ticks + self.simulation.overshoot
+        self.under_way(thread, outcome, took, now)
 
     def _done(self, thread: Thread, now: int) -> None:
-        run, outcome = self._run, thread.outcome
-        run.done(thread, now, outcome)
+        outcome = thread.outcome
+        self.recorder.attempt_done(thread, now, outcome)
         if outcome.fate == "status":
-            run.not_store_ok()
-        run.finish(thread, now, outcome.lost_by)
-        run.next_message(thread, now)
+            self.not_store_ok()
+        self.finish(thread, now, outcome.lost_by)
+        self.clock.next_message(thread, now)
 
 
 class SelectorError(Exception):

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.cluster_state import ClusterState
-from rmqlb.engine.send.counters import Tally, Timeline
+from rmqlb.engine.send.counters import Counters, Timeline
 from rmqlb.engine.send.fault import _wall_clock
 from rmqlb.engine.send.latency import constant, lognormal
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import route
@@ -30,12 +30,12 @@ READ_ONLY = Reaction("read-only", "read-only")
 TWO = route(a=2, b=2)
 
 
-def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> Run:
+def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> SendSimulation:
     """A run at its end, to look at what reports do not say."""
     given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
     scenario = SendScenario(**given | fields)
-    run = Run(topic, scenario, rules(scenario), 0, None)
-    play(run, None)
+    run = SendSimulation(topic, scenario, rules(scenario))
+    play(run, skip=False)
     return run
 
 
@@ -70,16 +70,16 @@ def test_a_oneway_send_has_one_attempt() -> None:
 def test_a_queue_that_a_broker_does_not_have_isolates_it() -> None:
     failing = Failure("a", REFUSED)
     run = played(route(a=4, b=2), failing, mode="async", start_at=3, rate=Fraction(1), latency_fault=True)
-    assert run.tally.lost_by == {"INVALID_PARAMETER": 1}
-    assert run.tally.isolations == {"a": 1, "b": 1}
+    assert run.recorder.counts.lost_by == {"INVALID_PARAMETER": 1}
+    assert run.recorder.counts.isolations == {"a": 1, "b": 1}
 
 
 def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> None:
     """`MQClientAPIImpl`, 5.3.1: `operationFail` isolates, with the broker reachable; SYNC sends differ."""
     asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "retries": 0}
     run = played(TWO, Failure("a", GO_AWAY), mode="async", rate=Fraction(1), **asked)
-    assert run.tally.lost_by == {"RemotingSendRequestException": 1}
-    assert (run.tally.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+    assert run.recorder.counts.lost_by == {"RemotingSendRequestException": 1}
+    assert (run.recorder.counts.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
     assert not played(TWO, Failure("a", GO_AWAY), **asked).strategy.items["a"].reachable
 
 
@@ -115,7 +115,7 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     run = played(
         route(a=1, b=1), failing, messages=messages, rate=Fraction(1), latency_fault=True, detector=True, retries=1
     )
-    assert run.tally.by_failure == [2]
+    assert run.recorder.counts.by_failure == [2]
     assert run.strategy.items["a"].reachable is found
 
 
@@ -193,7 +193,7 @@ def test_an_answer_that_takes_the_whole_budget_is_in_time(selector: Selector | N
 
 
 def test_a_time_line_has_at_most_120_slices() -> None:
-    line = Timeline(Tally((), ()), 1)
+    line = Timeline(Counters((), ()), 1)
     for _ in range(119):
         line.mark()
     assert (line.next_at, len(line.slices(120, 1))) == (120, 120)
@@ -253,8 +253,8 @@ def test_a_jump_stops_before_the_message_with_which_something_happens(threads: i
 )
 def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, timeout_ms: float, empty_ms: float) -> None:
     asked: dict[str, Any] = {"client_version": version, "timeout_ms": 500, "retries": 0}
-    assert played(TWO, Failure("a", TIMEOUT), **asked).last_done == timeout_ms * 1000
-    assert played(TWO, Failure("a", TIMEOUT), **asked | {"timeout_ms": 0}).last_done == empty_ms * 1000
+    assert played(TWO, Failure("a", TIMEOUT), **asked).recorder.last_done == timeout_ms * 1000
+    assert played(TWO, Failure("a", TIMEOUT), **asked | {"timeout_ms": 0}).recorder.last_done == empty_ms * 1000
 
 
 @pytest.mark.parametrize(("selector", "skewed"), [(None, True), (Selector("hash", (4, 4, 8)), False)])

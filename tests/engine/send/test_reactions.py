@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.user_files.send_inputs import response_code
 from tests.support.builders import route
@@ -118,8 +118,8 @@ class Simulated:
         case = scenario(row)
         self.report: SendReport = simulate_send(TOPIC, case, trial=trial)
         self.attempts: Sequence[Attempt] = self.report.attempts or ()
-        run = Run(TOPIC, case, rules(case), trial, None)
-        play(run, None)
+        run = SendSimulation(TOPIC, case, rules(case), trial)
+        play(run, skip=False)
         self.items = run.strategy.items
         ends = {a.broker_name: a.at_ms + a.took_ms for a in self.attempts}
         self.isolated = {

@@ -14,7 +14,7 @@ from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try
 from rmqlb.engine.send.encode_scenario import lanes_of
 from rmqlb.engine.send.latency import from_samples, lognormal
 from rmqlb.engine.send.simulate import rules
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.engine.send.trial_runner import TrialRunner
 from rmqlb.engine.send.trials import blocks
 from rmqlb.engine.send.vectorized.simulation import SendKernel
@@ -114,7 +114,7 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
 
 def test_flagged_trials_are_run_by_the_engine() -> None:
     scenario = TOGETHER["some flagged"]
-    lanes = lanes_of(Run(THREE, scenario, rules(scenario), 0, None))
+    lanes = lanes_of(SendSimulation(THREE, scenario, rules(scenario)))
     assert lanes is not None
     assert 0 < SendKernel(lanes.plan).run(range(30)).flagged.sum() < 30
     runner = TrialRunner(THREE, scenario)

@@ -16,7 +16,7 @@ from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.encode_scenario import Lanes, lanes_of
 from rmqlb.engine.send.latency import constant, from_samples, lognormal
 from rmqlb.engine.send.simulate import rules, simulate_send
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.engine.send.vectorized.counts import SendCounts
 from rmqlb.engine.send.vectorized.simulation import SendKernel
 from rmqlb.model.route import TopicRouteData
@@ -35,7 +35,7 @@ LOGNORMAL = lognormal(400_000, 1.5, "lognormal, 400 ms, 1.5")
 
 
 def lanes(topic: TopicRouteData, scenario: SendScenario) -> Lanes | None:
-    return lanes_of(Run(topic, scenario, rules(scenario), 0, None))
+    return lanes_of(SendSimulation(topic, scenario, rules(scenario)))
 
 
 def counted(topic: TopicRouteData, scenario: SendScenario, trials: Sequence[int]) -> tuple[Lanes, SendCounts]:

@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.send.fast_forward import Steady
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.publish_info import MASK
 from rmqlb.engine.send.simulate import play, rules, simulate_send
-from rmqlb.engine.send.simulation import Run
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Mode, Moment, Reaction, SendScenario
-from tests.engine.send.scenarios import failures, routes, scenarios
+from tests.engine.send.scenarios import REACTIONS, failures, routes, scenarios
 from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
@@ -81,6 +80,42 @@ def test_they_are_equal_over_many_messages_too(scenario: SendScenario, failure: 
     assert fast == traced
 
 
+@settings(max_examples=100)
+@given(
+    st.sampled_from((route(a=1, b=1), route(a=2, b=3), route(a=1, b=2, c=1))),
+    st.sampled_from(("5.1.4", "5.2.0", "5.5.0")),
+    st.lists(
+        st.sampled_from(REACTIONS).flatmap(lambda r: st.sampled_from("ab").map(lambda b: Failure(b, r))), max_size=2
+    ),
+    st.sampled_from((None, Fraction(1, 2), Fraction(3), Fraction(10))),
+    st.sampled_from((1_000_000, 100_000, 700_000)),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_what_comes_after_many_retries_is_what_came_after_the_first(
+    topic: TopicRouteData,
+    version: str,
+    failing: list[Failure],
+    rate: Fraction | None,
+    latency_us: int,
+    retries: int,
+    detector: bool,
+) -> None:
+    """Messages take so long that hundreds of isolations end, each with a random place of the round robin after it."""
+    scenario = SendScenario(
+        version,
+        messages=1000,
+        latency_fault=True,
+        failures=tuple(failing),
+        rate=rate,
+        latency=constant(latency_us, "x"),
+        retries=retries,
+        detector=detector,
+    )
+    fast, traced = both(topic, scenario)
+    assert fast == traced
+
+
 @pytest.mark.parametrize("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "5.1.3", "5.5.0"])
 @pytest.mark.parametrize("latency_fault", [False, True])
 @pytest.mark.parametrize("index", [MASK - 3, MASK - 500, -1, -500, -MASK, 0])
@@ -88,12 +123,14 @@ def test_a_jump_stops_before_the_index_wraps(version: str, latency_fault: bool, 
     scenario = SendScenario(version, messages=3000, latency_fault=latency_fault, failures=(Failure("b", REFUSED),))
     ends = []
     for skip in (False, True):
-        run = Run(route(a=3, b=2), scenario, rules(scenario), 0, None)
+        run = SendSimulation(route(a=3, b=2), scenario, rules(scenario))
         thread = run.threads[0]
         run.look_at_route(thread)
         thread.info.send_which_queue = index if version >= "5" else abs(index)
-        play(run, Steady(run) if skip else None)
-        ends.append((run.tally.rows, run.tally.totals, thread.info.send_which_queue, run.last_done))
+        play(run, skip=skip)
+        ends.append(
+            (run.recorder.counts.rows, run.recorder.counts.totals, thread.info.send_which_queue, run.recorder.last_done)
+        )
     assert ends[0] == ends[1]
 
 
@@ -109,12 +146,19 @@ def test_a_message_of_many_retries_that_meets_the_wrap_is_no_period(
         scenario = replace(scenario, client_version="5.1.3")
     ends = []
     for skip in (False, True):
-        run = Run(route(a=2, b=1), scenario, rules(scenario), 0, None)
+        run = SendSimulation(route(a=2, b=1), scenario, rules(scenario))
         for thread in run.threads:
             run.look_at_route(thread)
             thread.info.send_which_queue = MASK - before
-        play(run, Steady(run) if skip else None)
-        ends.append((run.tally.rows, run.tally.totals, [t.info.send_which_queue for t in run.threads], run.last_done))
+        play(run, skip=skip)
+        ends.append(
+            (
+                run.recorder.counts.rows,
+                run.recorder.counts.totals,
+                [t.info.send_which_queue for t in run.threads],
+                run.recorder.last_done,
+            )
+        )
     assert ends[0] == ends[1]
 
 

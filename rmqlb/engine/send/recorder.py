@@ -1,0 +1,152 @@
+"""What is recorded of a simulation: counts, slices of time, each failure's first times, and rows for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from rmqlb.engine.send.cluster_state import ClusterState
+from rmqlb.engine.send.counters import ATTEMPTS, FAILED, PICKS, STORED, Avoidance, Counters, Counts, Timeline, Total
+from rmqlb.engine.send.failure_timestamps import FailureTimestamps
+from rmqlb.engine.send.outcome import Outcome
+from rmqlb.engine.send.thread import Thread
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_report import Attempt, LostMessage
+from rmqlb.model.send_scenario import SendScenario
+
+Sink = Callable[[Attempt], None]
+LostSink = Callable[[LostMessage], None]
+
+
+class Recorder:
+    """Counts what the simulation does; nothing that it does depends on it.
+
+    Attributes:
+        last_done: when the last message was done, so far.
+        selector_threw: what the user's selector threw first; empty when it threw nothing.
+    """
+
+    def __init__(
+        self,
+        route: TopicRouteData,
+        scenario: SendScenario,
+        cluster: ClusterState,
+        ticks_per_us: int,
+        sink: Sink | None,
+        lost_sink: LostSink | None,
+    ) -> None:
+        names = [data.broker_name for data in route.queue_datas]
+        names += [queue.broker_name for queue in cluster.queues]
+        self.counters = Counters(
+            cluster.queues, (name for name in names if name not in scenario.exclude), len(scenario.failures)
+        )
+        self.counts = self.counters.counts
+        self.avoidance = Avoidance(self.counts.avoided)
+        self.timeline = Timeline(self.counters, _slice_width_us(scenario) * ticks_per_us)
+        self.failures = FailureTimestamps(scenario.failures, cluster)
+        self.last_done = 0
+        self.selector_threw = ""
+        self._cluster = cluster
+        self._seen_changes = -1
+        self._per_ms = 1000 * ticks_per_us
+        self._sink, self._lost_sink = sink, lost_sink
+
+    def end_slice(self, now: int) -> None:
+        """A slice of the time line is over."""
+        self.avoidance.count(now)
+        self.timeline.mark()
+
+    def look_around(self, now: int) -> None:
+        """Something may have happened outside: note what it means for the failures under way."""
+        if self._cluster.changes != self._seen_changes:
+            self._seen_changes = self._cluster.changes
+            self.avoidance.unlist(self._cluster.unlisted, now)
+            self.failures.look(now)
+
+    def begin(self) -> None:
+        """A message begins."""
+        self.counts.totals[Total.MESSAGES] += 1
+
+    def pick(self, queue: MessageQueue) -> None:
+        """A queue is picked, whether or not an attempt comes of it."""
+        row = self.counters.row(queue)
+        self.counts.rows[row + PICKS] += 1
+
+    def attempt(self, thread: Thread) -> None:
+        """The thread's attempt begins."""
+        row = thread.row = self.counters.row(thread.queue)
+        self.counts.rows[row + ATTEMPTS] += 1
+        totals = self.counts.totals
+        totals[Total.ATTEMPTS] += 1
+        if thread.attempt > 1:
+            totals[Total.EXTRA] += 1
+            if thread.attempt == 2:
+                totals[Total.RETRIED] += 1
+
+    def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
+        """The thread's attempt is over."""
+        took = now - thread.started
+        if outcome.failed:
+            counts = self.counts
+            counts.rows[thread.row + FAILED] += 1
+            counts.totals[Total.FAILED] += 1
+            counts.totals[Total.FAILING] += took
+            if thread.failure >= 0:
+                counts.by_failure[thread.failure] += 1
+                self.failures.failed(thread.failure, thread.started)
+        else:
+            self.counts.rows[thread.row + STORED] += 1
+        if self._sink is not None:
+            self._sink(
+                Attempt(
+                    thread.message,
+                    thread.attempt,
+                    thread.sender.number,
+                    thread.started / self._per_ms,
+                    thread.queue.broker_name,
+                    thread.queue.queue_id,
+                    outcome.name,
+                    took / self._per_ms,
+                )
+            )
+
+    def isolate(self, broker_name: str, now: int, until: int) -> None:
+        """The fault strategy isolates a broker."""
+        isolations = self.counts.isolations
+        isolations[broker_name] = isolations.get(broker_name, 0) + 1
+        self.avoidance.isolate(broker_name, now, until)
+        self.failures.isolated(broker_name, now)
+
+    def add(self, total: Total) -> None:
+        """Count one more of it."""
+        self.counts.totals[total] += 1
+
+    def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
+        """The thread's message is over, and lost or stored."""
+        if lost is None:
+            self.counts.totals[Total.STORED] += 1
+        else:
+            self.counters.lose(lost)
+            if self._lost_sink is not None:
+                self._lost_sink(lost)
+        self.last_done = max(self.last_done, now)
+        if thread.attempt:
+            self.counters.longest = max(self.counters.longest, now - thread.began)
+
+    def repeat(self, since: Counts, until: Counts, times: int, ticks: int, *, isolations: bool) -> None:
+        """What was counted between two moments came so many times more, in so many ticks; isolations may have moved."""
+        self.counts.repeat(since, until, times)
+        self.avoidance.jump(ticks, isolations=isolations)
+
+
+def _slice_width_us(scenario: SendScenario) -> int:
+    """About sixty slices of a round length, where the end can be foreseen."""
+    per_message = Fraction(scenario.latency.table[0], scenario.threads)
+    if scenario.rate is not None:
+        per_message = Fraction(1_000_000) / scenario.rate
+    ends = [] if scenario.duration_us is None else [Fraction(scenario.duration_us)]
+    if scenario.messages is not None:
+        ends.append(scenario.messages * per_message)
+    wanted = min(ends) / 60
+    return next((w * 10**e for e in range(14) for w in (1, 2, 5) if w * 10**e >= wanted), 10**14)
