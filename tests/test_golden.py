@@ -81,7 +81,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "rebalance-orderly": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --orderly --client 4.9.7 "
     "--rate 100 --section windows --section takeovers",
     "rebalance-rolling": f"simulate-rebalance {EXAMPLE} --group order-svc --event 'rolling-restart *@0s, every 30s, down 9s' "
-    "--trials 20 --section timeline --section trials --fail-on 'longest-none-ms>500'",
+    "--trials 20 --section timeline --section trials --fail-on 'longest-gap-ms>500'",
     "rebalance-narrow": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'broker-down broker-b@10s-1m' -o table",
     "rollout-restart": f"plan-rollout {EXAMPLE} --group bill-svc --pause 10s,30s --at-once 1,2 --trials 5",
     "rollout-narrow": f"plan-rollout {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --pause 30s --trials 5 -o table",

@@ -36,7 +36,7 @@ from rmqlb.views import pipeline_view, rollout_view, route_view
 from rmqlb.views.check import view as check_view
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.group import data as group_data
+from rmqlb.views.group.result import group_result
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.report import FORMATS, Report
 from rmqlb.views.send.result import send_result
@@ -216,14 +216,14 @@ def test_any_line_of_a_simulation_fits(attempt: Attempt, lost: LostMessage) -> N
 def test_any_simulation_of_a_group_fits(
     report: GroupReport, trials: GroupTrials, tried: TriedCondition, explain: bool
 ) -> None:
-    data = group_data.group_data(report, trials, (tried,), explain=explain)
+    data = group_result(report, trials, (tried,), explain=explain)
     must_print("rmqlb/simulate-rebalance", data, "simulate-rebalance")
 
 
 @FEW
 @given(any_of(Rollout), any_of(TriedCondition))
 def test_any_rollout_fits(rollout: Rollout, tried: TriedCondition) -> None:
-    must_print("rmqlb/plan-rollout", rollout_view._data(rollout, (tried,)), "plan-rollout")
+    must_print("rmqlb/plan-rollout", rollout_view.rollout_report(rollout, conditions=(tried,)).data, "plan-rollout")
 
 
 @FEW

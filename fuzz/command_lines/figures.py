@@ -66,14 +66,14 @@ def _of_group(data: Json) -> Iterator[tuple[str, float | None]]:
     for name in GROUP_FIGURES.names:
         if spreads is None:
             value = data["figures"][_camel(name)]
-            endless = value is None if name == "settled-ms" else _goes_on(name, data["figures"])
+            endless = value is None if name == "convergence-ms" else _goes_on(name, data["figures"])
             yield name, inf if endless else value
         else:
             yield from _of_spread(name, spreads)
 
 
 def _of_rollout(data: Json) -> Iterator[tuple[str, float | None]]:
-    yield "overlap", data["overlap"]
+    yield "misassigned", data["misassigned"]
     for choice in data["choices"]:
         if choice["best"]:
             yield "takes-ms", inf if choice["takesMs"] is None else choice["takesMs"]
@@ -85,18 +85,19 @@ def _of_spread(name: str, trials: Json) -> Iterator[tuple[str, float | None]]:
     """Without end in one trial is without end."""
     figures = trials["figures"]
     spread = figures[_camel(name)]
-    endless = trials["settled"] < trials["trials"] if name == "settled-ms" else _goes_on(name, figures)
-    for suffix, key in (("", "p95"), ("[worst]", "worst"), ("[median]", "median")):
+    endless = trials["converged"] < trials["trials"] if name == "convergence-ms" else _goes_on(name, figures)
+    for suffix, key in (("", "p95"), ("[max]", "max"), ("[p50]", "p50")):
         yield name + suffix, inf if endless else None if spread is None else spread[key]
 
 
 def _goes_on(name: str, figures: Json) -> bool:
     """It is a length of time that is not over at the end, of some queue in some trial."""
-    kind = next((kind for kind in ("none", "several", "outage", "unread") if kind in name), None)
+    kinds = {"gap": "WithGap", "overlap": "WithOverlap", "outage": "WithOutage", "unread": "Unread"}
+    kind = next((key for word, key in kinds.items() if word in name), None)
     if kind is None or not name.endswith("-ms"):
         return False
-    left = figures[f"queues{kind.title()}AtEnd"]
-    return bool(left["worst"] if isinstance(left, dict) else left)
+    left = figures[f"queues{kind}AtEnd"]
+    return bool(left["max"] if isinstance(left, dict) else left)
 
 
 def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
@@ -112,5 +113,5 @@ def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
 
 
 def _camel(name: str) -> str:
-    """A figure's name as a key: `longest-none-ms` is `longestNoneMs`."""
+    """A figure's name as a key: `longest-gap-ms` is `longestGapMs`."""
     return re.sub(r"-([a-z])", lambda match: match[1].upper(), name)

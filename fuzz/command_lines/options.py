@@ -31,8 +31,15 @@ _FIGURES = {
         "excess-moves",
         "max-queues-per-consumer",
     ),
-    "simulate-rebalance": ("settled-ms", "longest-none-ms", "none-ms", "again", "taken", "longest-outage-ms"),
-    "plan-rollout": ("takes-ms", "overlap", "longest-none-ms", "taken"),
+    "simulate-rebalance": (
+        "convergence-ms",
+        "longest-gap-ms",
+        "total-gap-ms",
+        "redelivered",
+        "taken",
+        "longest-outage-ms",
+    ),
+    "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
 _LIMITS = ("minMembers: 2", "idle: 0", "unowned: 0", "maxOverMean: 1.5", "lag: 100", "sharedIds: 0", "splitViews: 0")

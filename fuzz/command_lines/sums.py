@@ -124,8 +124,8 @@ def rebalance_adds_up(data: Json) -> Iterator[str]:
     for queue in queues:
         yield from _intervals_add_up(queue, data["endMs"], broadcasting=data["scenario"]["broadcasting"])
     yield from differ("taken", figures["taken"], sum(len(queue["takeovers"]) for queue in queues))
-    for kind, total in (("none", "noneMs"), ("several", "severalMs"), ("outage", "totalOutageMs")):
-        yield from _kind_adds_up(kind, total, data)
+    for state, named in (("unassigned", "Gap"), ("duplicate-owners", "Overlap"), ("outage", "Outage")):
+        yield from _kind_adds_up(state, named, data)
     longest = max((queue["unreadMs"] for queue in queues), default=0)
     yield from differ("unreadMs", figures["unreadMs"], longest)
     for consumer in data["consumers"]:
@@ -137,17 +137,17 @@ def rebalance_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"taken by {mine}", consumer["taken"], taken)
 
 
-def _kind_adds_up(kind: str, total: str, data: Json) -> Iterator[str]:
+def _kind_adds_up(state: str, named: str, data: Json) -> Iterator[str]:
     """Of one kind of window: all of it, the longest, the queues that have it, and those that have it at the end."""
-    figures, queues, named = data["figures"], data["queues"], kind.title()
-    lengths = [queue[f"{kind}Ms"] for queue in queues]
+    figures, queues, total = data["figures"], data["queues"], f"total{named}Ms"
+    lengths = [queue[total] for queue in queues]
     yield from differ(total, float(figures[total]), float(sum(lengths)))
     longest = f"longest{named}Ms"
     yield from differ(longest, figures[longest], max((queue[longest] for queue in queues), default=0))
-    yield from differ(f"queues{named}", figures[f"queues{named}"], sum(length > 0 for length in lengths))
-    at_end = sum(queue["intervals"][-1]["state"] == kind for queue in queues if queue["intervals"])
-    if kind != "several" or not data["scenario"]["broadcasting"]:
-        yield from differ(f"queues{named}AtEnd", figures[f"queues{named}AtEnd"], at_end)
+    yield from differ(f"queuesWith{named}", figures[f"queuesWith{named}"], sum(length > 0 for length in lengths))
+    at_end = sum(queue["intervals"][-1]["state"] == state for queue in queues if queue["intervals"])
+    if state != "duplicate-owners" or not data["scenario"]["broadcasting"]:
+        yield from differ(f"queuesWith{named}AtEnd", figures[f"queuesWith{named}AtEnd"], at_end)
 
 
 def _intervals_add_up(queue: Json, end_ms: float, *, broadcasting: bool) -> Iterator[str]:
@@ -158,22 +158,22 @@ def _intervals_add_up(queue: Json, end_ms: float, *, broadcasting: bool) -> Iter
     yield from differ(f"{name} ends", intervals[-1]["toMs"], end_ms)
     for one, following in pairwise(intervals):
         yield from differ(f"{name} goes on", following["fromMs"], one["toMs"])
-    for state, key in (("none", "noneMs"), ("several", "severalMs"), ("outage", "outageMs")):
-        if state != "several" or not broadcasting:
+    for state, named in (("unassigned", "Gap"), ("duplicate-owners", "Overlap"), ("outage", "Outage")):
+        if state != "duplicate-owners" or not broadcasting:
             lengths = [each["toMs"] - each["fromMs"] for each in intervals if each["state"] == state]
-            yield from differ(f"{name} {key}", float(queue[key]), float(sum(lengths)))
+            yield from differ(f"{name} {named}", float(queue[f"total{named}Ms"]), float(sum(lengths)))
 
 
 def rollout_adds_up(data: Json) -> Iterator[str]:
-    """One choice is the best; each figure's median is not above its p95, nor that above the worst."""
+    """One choice is the best; each figure's p50 is not above its p95, nor that above the max."""
     choices = data["choices"]
     if choices:
         yield from differ("best choices", 1, sum(choice["best"] for choice in choices))
     for choice in choices:
-        if choice["settled"] > choice["trials"]:
-            yield f"{choice['settled']} of {choice['trials']} settled"
+        if choice["converged"] > choice["trials"]:
+            yield f"{choice['converged']} of {choice['trials']} converged"
         for name, figure in choice["figures"].items():
-            if figure and not figure["median"] <= figure["p95"] <= figure["worst"]:
+            if figure and not figure["p50"] <= figure["p95"] <= figure["max"]:
                 yield f"{name}: {figure}"
 
 

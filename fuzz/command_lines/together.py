@@ -255,7 +255,7 @@ def a_simulation_ends_where_its_plan_does(case: Case, ran: Ran, runs: Runs) -> I
     plan = runs.json(case, (*common, change))
     words = ("simulate-rebalance", *_flat(common), "--event", event, "--output", "json")
     simulated = result(replace(case, command="simulate-rebalance", pieces=(("--output", "json"),)), runs(words))
-    if plan is None or simulated is None or simulated["data"]["figures"]["settledMs"] is None:
+    if plan is None or simulated is None or simulated["data"]["figures"]["convergenceMs"] is None:
         return
     for queue in simulated["data"]["queues"]:
         place = queue["topic"], queue["brokerName"], queue["queueId"]

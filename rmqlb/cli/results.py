@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.envelope import ErrorDocument
+from rmqlb.views.group.result import GroupResult
 from rmqlb.views.json_schema import Result
 from rmqlb.views.owners_view import OwnersOfGroups
 from rmqlb.views.plan.several import PlanOfGroups
@@ -16,9 +18,7 @@ from rmqlb.views.send.result import SendResult
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
 from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
-from rmqlb.views.shapes.group import GroupData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
-from rmqlb.views.shapes.rollout import RolloutData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
@@ -46,8 +46,8 @@ RESULTS = (
         "what a change does to several groups, with more than one --group",
         PlanOfGroups,
     ),
-    Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupData),
-    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", RolloutData),
+    Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupResult),
+    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", Rollout),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
     Result(

@@ -1,13 +1,17 @@
 """What came of a simulated consumer group, from the first event to the last timer.
 
-Rule of this file: times are whole microseconds (`_us`) since the start of the simulation, lengths of time likewise.
-A queue is *owned* by a member from when it takes the queue into its process-queue table until it drops it there, or
-ends. It is *read* from the first pull on, which newer clients send half a second later.
+Rules of this file:
+- Times count in milliseconds since the start of the simulation, lengths of time likewise; `_us` gives whole
+  microseconds, which the engine and the pictures count in.
+- A queue is *owned* by a member from when it takes the queue into its process-queue table until it drops it there, or
+  ends. It is *read* from the first pull on, which newer clients send half a second later.
+- What ends a Struct as `name = …` is the former name of a field, for those who use it from Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import Struct
@@ -15,8 +19,9 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
-OwnerState = Literal["gone", "outage", "none", "one", "several"]
+OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
 
@@ -35,143 +40,201 @@ class StartOffset(Struct, frozen=True):
     reason: str
 
 
-class Takeover(Struct, frozen=True):
+class OfQueue(Struct, frozen=True, rename="camel"):
+    """What is said of one queue.
+
+    Attributes:
+        topic: its topic.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    @property
+    def queue(self) -> MessageQueue:
+        """Which it is."""
+        return MessageQueue(self.topic, self.broker_name, self.queue_id)
+
+
+class Takeover(OfQueue, frozen=True, rename="camel"):
     """A member takes a queue.
 
     Attributes:
-        queue: which.
         client_id: who.
-        at_us: when.
-        reads_from_us: its first pull; None when it lost the queue before, or the simulation ended.
-        unread_us: for how long nobody had read the queue by then; 0 when somebody still did, None without a first pull.
-        start: where it starts to pull.
-        again_us: how far the stored offset that it starts from is behind what was delivered before, at the most, as a
-            length of time; times the queue's rate it bounds the messages that are delivered again.
-        again: that bound in messages; None when the rate is unknown.
+        at_ms: when.
+        reads_from_ms: its first pull; null when it lost the queue before, or the simulation ended.
+        unread_ms: for how long nobody had read the queue by then; 0 when somebody still did, null without a first pull.
+        start_rule: where it starts to pull: stored (the group's offset), end (of the queue), beginning (offset 0),
+            timestamp (what the broker finds for consumeTimestamp), refused (the queue is not taken in this pass),
+            unknown (not enough was observed).
+        start_offset: the next message that it reads; null when it is unknown.
+        start_reason: why, in a line.
+        redelivered_ms: how far the stored offset that it starts from is behind what was delivered before, at the most,
+            as a length of time; times the queue's rate it bounds the messages that are redelivered.
+        redelivered: that bound in messages; null when the rate is unknown.
     """
 
-    queue: MessageQueue
     client_id: str
-    at_us: int
-    reads_from_us: int | None
-    unread_us: int | None
-    start: StartOffset
-    again_us: int
-    again: int | None
+    at_ms: float
+    reads_from_ms: float | None
+    unread_ms: float | None
+    start_rule: StartRule
+    start_offset: int | None
+    start_reason: str
+    redelivered_ms: float
+    redelivered: int | None
+
+    at_us = Microseconds("at_ms")
+    reads_from_us = MicrosecondsIfKnown("reads_from_ms")
+    unread_us = MicrosecondsIfKnown("unread_ms")
+    again_us = Microseconds("redelivered_ms")
+    again = property(attrgetter("redelivered"))
+    start = property(lambda self: StartOffset(self.start_rule, self.start_offset, self.start_reason))
 
 
-class Interval(Struct, frozen=True):
+class Interval(Struct, frozen=True, rename="camel"):
     """A stretch of time in which a queue's owners do not change.
 
     Attributes:
-        from_us: its begin.
-        to_us: its end, which belongs to the next one.
+        from_ms: its begin.
+        to_ms: its end, which belongs to the next one.
         state: gone (the queue is not there yet, or was removed), outage (its broker is down, or no owner has an address
-            to pull it from), none, one or several (owners).
+            to pull it from), unassigned, one (owner) or duplicate-owners.
         owners: client ids, sorted; a process that shares its id with another is there twice.
     """
 
-    from_us: int
-    to_us: int
+    from_ms: float
+    to_ms: float
     state: OwnerState
     owners: tuple[str, ...]
 
+    from_us = Microseconds("from_ms")
+    to_us = Microseconds("to_ms")
 
-class QueueTimeline(Struct, frozen=True):
+
+class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     """One queue over the whole simulation.
 
     Attributes:
-        queue: which.
+        total_gap_ms: in all without owner.
+        longest_gap_ms: the longest stretch of it.
+        total_overlap_ms: in all with several owners; 0 with BROADCASTING, where several are the rule.
+        longest_overlap_ms: the longest stretch of it.
+        total_outage_ms: in all with a broker that cannot be read, until an owner pulls again.
+        longest_outage_ms: the longest stretch of it.
+        unread_ms: the longest time in which nobody reads it, outages included: so long a message waits at the most. A
+            wait that is not over lasts until the simulation ends.
+        unread_at_end: nobody reads it when the simulation ends.
+        redelivered: bound of the messages redelivered, over all takeovers; null when the rate is unknown.
         intervals: they cover the time from 0 to the end exactly, without gap or overlap; neighbours differ.
         takeovers: in the order of time.
-        none_us: in all without owner.
-        longest_none_us: the longest stretch of it.
-        several_us: in all with several owners; 0 with BROADCASTING, where several are the rule.
-        longest_several_us: the longest stretch of it.
-        unread_us: the longest time in which nobody reads it, outages included: so long a message waits at the most. A
-            wait that is not over lasts until the simulation ends.
-        again: bound of the messages delivered again, over all takeovers; None when the rate is unknown.
-        outage_us: in all with a broker that cannot be read, until an owner pulls again.
-        longest_outage_us: the longest stretch of it.
-        unread_at_end: nobody reads it when the simulation ends.
     """
 
-    queue: MessageQueue
+    total_gap_ms: float
+    longest_gap_ms: float
+    total_overlap_ms: float
+    longest_overlap_ms: float
+    total_outage_ms: float
+    longest_outage_ms: float
+    unread_ms: float
+    unread_at_end: bool
+    redelivered: int | None
     intervals: tuple[Interval, ...]
     takeovers: tuple[Takeover, ...]
-    none_us: int
-    longest_none_us: int
-    several_us: int
-    longest_several_us: int
-    unread_us: int
-    again: int | None
-    outage_us: int = 0
-    longest_outage_us: int = 0
-    unread_at_end: bool = False
+
+    none_us = Microseconds("total_gap_ms")
+    longest_none_us = Microseconds("longest_gap_ms")
+    several_us = Microseconds("total_overlap_ms")
+    longest_several_us = Microseconds("longest_overlap_ms")
+    outage_us = Microseconds("total_outage_ms")
+    longest_outage_us = Microseconds("longest_outage_ms")
+    unread_us = Microseconds("unread_ms")
+    again = property(attrgetter("redelivered"))
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, rename="camel"):
     """Something that happened, and why.
 
     Attributes:
-        at_us: when.
+        at_ms: when.
         who: the client id, `broker NAME` or `NameServer`.
         what: one of event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route, expire.
-        text: one line.
+        text: in a line.
         queues: the queues it is about.
     """
 
-    at_us: int
+    at_ms: float
     who: str
     what: str
     text: str
     queues: tuple[MessageQueue, ...] = ()
 
+    at_us = Microseconds("at_ms")
 
-class GroupFigures(Struct, frozen=True):
+
+class GroupFigures(Struct, frozen=True, rename="camel"):
     """A simulation in numbers.
 
     Attributes:
-        settled_us: from the first event to the last change of an owner; None when the group did not settle. 0 when
-            nothing changed.
-        longest_none_us: the longest time that a queue had no owner.
-        none_us: queue-time without owner: the sum over all queues.
-        longest_several_us: the longest time that a queue had several owners.
-        several_us: the sum over all queues.
-        unread_us: the longest time in which nobody read a queue, outages included: so long a message waits at the most.
+        convergence_ms: from the first event to the last change of an owner; null when the group did not converge. 0
+            when nothing changed.
+        longest_gap_ms: the longest time that a queue had no owner.
+        total_gap_ms: queue-time without owner: the sum over all queues.
+        longest_overlap_ms: the longest time that a queue had several owners.
+        total_overlap_ms: the sum of it over all queues.
+        longest_outage_ms: the longest time that a queue's broker could not be read.
+        total_outage_ms: the sum of it over all queues.
+        unread_ms: the longest time in which nobody read a queue, outages included: so long a message waits at the most.
             What is not over, as an outage may be, lasts until the simulation ends.
-        again: bound of the messages that are delivered again; None when a rate that it needs is unknown.
-        queues_none: queues that had no owner at some time.
-        queues_several: queues that had several.
+        redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
+        queues_with_gap: queues that had no owner at some time.
+        queues_with_overlap: queues that had several.
+        queues_with_outage: queues whose broker could not be read at some time.
+        queues_with_gap_at_end: queues that have no owner when the simulation ends; their times above are not over then.
+        queues_with_overlap_at_end: queues that have several then.
+        queues_with_outage_at_end: queues whose broker cannot be read then.
+        queues_unread_at_end: queues that nobody reads then, for one reason or another.
         taken: how often a queue was taken.
         rebalances: how often members went through their queues.
-        longest_outage_us: the longest time that a queue's broker could not be read.
-        total_outage_us: the sum over all queues.
-        queues_outage: queues whose broker could not be read at some time.
-        queues_none_at_end: queues that have no owner when the simulation ends.
-        queues_several_at_end: queues that have several then.
-        queues_outage_at_end: queues whose broker cannot be read then.
-        queues_unread_at_end: queues that nobody reads then, for one reason or another.
     """
 
-    settled_us: int | None
-    longest_none_us: int
-    none_us: int
-    longest_several_us: int
-    several_us: int
-    unread_us: int
-    again: int | None
-    queues_none: int
-    queues_several: int
+    convergence_ms: float | None
+    longest_gap_ms: float
+    total_gap_ms: float
+    longest_overlap_ms: float
+    total_overlap_ms: float
+    longest_outage_ms: float
+    total_outage_ms: float
+    unread_ms: float
+    redelivered: int | None
+    queues_with_gap: int
+    queues_with_overlap: int
+    queues_with_outage: int
+    queues_with_gap_at_end: int
+    queues_with_overlap_at_end: int
+    queues_with_outage_at_end: int
+    queues_unread_at_end: int
     taken: int
     rebalances: int
-    longest_outage_us: int = 0
-    total_outage_us: int = 0
-    queues_outage: int = 0
-    queues_none_at_end: int = 0
-    queues_several_at_end: int = 0
-    queues_outage_at_end: int = 0
-    queues_unread_at_end: int = 0
+
+    settled_us = MicrosecondsIfKnown("convergence_ms")
+    longest_none_us = Microseconds("longest_gap_ms")
+    none_us = Microseconds("total_gap_ms")
+    longest_several_us = Microseconds("longest_overlap_ms")
+    several_us = Microseconds("total_overlap_ms")
+    longest_outage_us = Microseconds("longest_outage_ms")
+    total_outage_us = Microseconds("total_outage_ms")
+    unread_us = Microseconds("unread_ms")
+    again = property(attrgetter("redelivered"))
+    queues_none = property(attrgetter("queues_with_gap"))
+    queues_several = property(attrgetter("queues_with_overlap"))
+    queues_outage = property(attrgetter("queues_with_outage"))
+    queues_none_at_end = property(attrgetter("queues_with_gap_at_end"))
+    queues_several_at_end = property(attrgetter("queues_with_overlap_at_end"))
+    queues_outage_at_end = property(attrgetter("queues_with_outage_at_end"))
 
 
 class GroupReport(Struct, frozen=True):
@@ -185,7 +248,7 @@ class GroupReport(Struct, frozen=True):
         events: the events in the order of time.
         trial: which of the seed's trials this is, from 0.
         members: client ids that took part at any time, sorted as clients sort them.
-        end_us: where the time axis ends.
+        end_us: where the time axis ends, in microseconds.
         timelines: one a queue, in the clients' order.
         steps: what happened in the order of time; empty unless asked for.
         figures: it in numbers.
@@ -206,31 +269,116 @@ class GroupReport(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-class FigureSpread(Struct, frozen=True):
+class FigureSpread(Struct, frozen=True, rename="camel"):
     """One figure over many trials.
 
     Attributes:
-        median: the value that half of the trials do not exceed.
+        p50: the value that half of the trials do not exceed.
         p95: the value that 95 of 100 trials do not exceed.
-        worst: the largest.
-        worst_trial: the first trial that has it.
+        max: the largest.
+        max_trial: the first trial that has it, from 0.
     """
 
-    median: float
+    p50: float
     p95: float
-    worst: float
-    worst_trial: int
+    max: float
+    max_trial: int
+
+    median = property(attrgetter("p50"))
+    worst = property(attrgetter("max"))
+    worst_trial = property(attrgetter("max_trial"))
 
 
-class GroupTrials(Struct, frozen=True):
+class FigureSpreads(Struct, frozen=True, rename="camel"):
+    """Every figure of a simulation over many trials; null is unknown in one of them.
+
+    Attributes:
+        convergence_ms: over the trials that converged.
+        longest_gap_ms: as of one simulation.
+        total_gap_ms: as of one simulation.
+        longest_overlap_ms: as of one simulation.
+        total_overlap_ms: as of one simulation.
+        longest_outage_ms: as of one simulation.
+        total_outage_ms: as of one simulation.
+        unread_ms: as of one simulation.
+        redelivered: as of one simulation.
+        queues_with_gap: as of one simulation.
+        queues_with_overlap: as of one simulation.
+        queues_with_outage: as of one simulation.
+        queues_with_gap_at_end: as of one simulation.
+        queues_with_overlap_at_end: as of one simulation.
+        queues_with_outage_at_end: as of one simulation.
+        queues_unread_at_end: as of one simulation.
+        taken: as of one simulation.
+        rebalances: as of one simulation.
+    """
+
+    convergence_ms: FigureSpread | None
+    longest_gap_ms: FigureSpread
+    total_gap_ms: FigureSpread
+    longest_overlap_ms: FigureSpread
+    total_overlap_ms: FigureSpread
+    longest_outage_ms: FigureSpread
+    total_outage_ms: FigureSpread
+    unread_ms: FigureSpread
+    redelivered: FigureSpread | None
+    queues_with_gap: FigureSpread
+    queues_with_overlap: FigureSpread
+    queues_with_outage: FigureSpread
+    queues_with_gap_at_end: FigureSpread
+    queues_with_overlap_at_end: FigureSpread
+    queues_with_outage_at_end: FigureSpread
+    queues_unread_at_end: FigureSpread
+    taken: FigureSpread
+    rebalances: FigureSpread
+
+
+class GroupTrials(Struct, frozen=True, rename="camel"):
     """Many trials of one scenario, which differ in the random phases of clocks, picks of brokers and latencies.
 
     Attributes:
         trials: how many.
-        settled: how many of them settled; the spread of `settled_us` is over these.
-        spreads: name of a field of `GroupFigures` → its spread; a figure that is unknown is absent.
+        converged: how many of them converged.
+        figures: figure by figure.
     """
 
     trials: int
-    settled: int
-    spreads: Mapping[str, FigureSpread]
+    converged: int
+    figures: FigureSpreads
+
+    settled = property(attrgetter("converged"))
+
+    @property
+    def spreads(self) -> Mapping[str, FigureSpread]:
+        """The spreads of what is known by the former names of the figures, times in microseconds."""
+        former = {name: given for name, given in _FORMER.items() if getattr(self.figures, given) is not None}
+        return {name: _in_microseconds(name, getattr(self.figures, given)) for name, given in former.items()}
+
+
+_FORMER = {
+    "settled_us": "convergence_ms",
+    "longest_none_us": "longest_gap_ms",
+    "none_us": "total_gap_ms",
+    "longest_several_us": "longest_overlap_ms",
+    "several_us": "total_overlap_ms",
+    "longest_outage_us": "longest_outage_ms",
+    "total_outage_us": "total_outage_ms",
+    "unread_us": "unread_ms",
+    "again": "redelivered",
+    "queues_none": "queues_with_gap",
+    "queues_several": "queues_with_overlap",
+    "queues_outage": "queues_with_outage",
+    "queues_none_at_end": "queues_with_gap_at_end",
+    "queues_several_at_end": "queues_with_overlap_at_end",
+    "queues_outage_at_end": "queues_with_outage_at_end",
+    "queues_unread_at_end": "queues_unread_at_end",
+    "taken": "taken",
+    "rebalances": "rebalances",
+}
+"""Former names of figures → their names."""
+
+
+def _in_microseconds(name: str, spread: FigureSpread) -> FigureSpread:
+    if not name.endswith("_us"):
+        return spread
+    return FigureSpread(round(spread.p50 * 1000), round(spread.p95 * 1000), round(spread.max * 1000), spread.max_trial)

@@ -12,12 +12,12 @@ from rmqlb.model.java import sort_key
 class MessageQueue(Struct, frozen=True, rename="camel"):
     """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
 
+    `str()` gives the Java text, which CONSISTENT_HASH hashes.
+
     Attributes:
         topic: full topic name, namespace prefix included.
         broker_name: name of the broker group, not an address.
         queue_id: from 0; −1 only in POP assignments, where it means any queue of the broker.
-
-    `str()` gives the Java text, which CONSISTENT_HASH hashes.
     """
 
     topic: str

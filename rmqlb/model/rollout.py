@@ -1,78 +1,85 @@
-"""Ways to restart the members of a group, or to give them another strategy, and what each of them costs.
-
-Rule of this file: times are whole microseconds (`_us`).
-"""
+"""Ways to restart the members of a group, or to give them another strategy, and what each of them costs."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupTrials
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 
-class RolloutChoice(Struct, frozen=True):
-    """One way to restart a group's members.
+class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
+    """One way to restart a group's members, and what many trials of it say.
 
     Attributes:
         order: client ids in the order in which they go down.
-        order_name: how the order came about: sorted, reversed, least overlap, given, …
+        order_name: how the order came about, such as sorted, reversed, least overlap or given.
         at_once: how many go down together.
-        pause_us: from one going down to the next.
-        down_us: how long each is away.
-        takes_us: from the first going down until the group is settled; None when it does not settle.
-        trials: what came of it.
-        best: no other choice that was tried is better in what was asked for.
+        pause_ms: from one going down to the next.
+        down_ms: how long each is away.
+        takes_ms: from the first going down until the group has converged, in 95 % of trials; null when it does not
+            always converge.
+        best: no other way that was tried is better in what was asked for.
     """
 
     order: tuple[str, ...]
     order_name: str
     at_once: int
-    pause_us: int
-    down_us: int
-    takes_us: int | None
-    trials: GroupTrials
+    pause_ms: float
+    down_ms: float
+    takes_ms: float | None
     best: bool = False
 
+    pause_us = Microseconds("pause_ms")
+    down_us = Microseconds("down_ms")
+    takes_us = MicrosecondsIfKnown("takes_ms")
 
-class MixedStage(Struct, frozen=True):
+
+class MixedStage(Struct, frozen=True, rename="camel"):
     """A stage of a strategy change at rest: some members run the new strategy, the others still the old one.
 
     Attributes:
         changed: how many members run the new one.
-        next_id: the member that changes next; None after the last.
-        several: queues that two members own as long as the stage lasts.
-        none: queues that nobody owns as long as it lasts.
+        next_id: the member that changes next; null after the last.
+        duplicate_owners: queues that two members own as long as the stage lasts.
+        unassigned: queues that nobody owns as long as it lasts.
     """
 
     changed: int
     next_id: str | None
-    several: int
-    none: int
+    duplicate_owners: int
+    unassigned: int
 
 
-class Rollout(Struct, frozen=True):
+class Rollout(Struct, frozen=True, rename="camel"):
     """A rolling restart or a change of strategy, planned.
 
     Attributes:
-        group: its name, or None.
-        strategy_before: RocketMQ's name.
-        strategy_after: likewise; the same for a mere restart.
-        members: the client ids that are restarted, sorted.
-        choices: what was tried, the best first.
+        group: the group; null when the source names none.
+        strategy_before: by RocketMQ's name.
+        strategy_after: by RocketMQ's name; the same for a mere restart.
+        members: client ids that are restarted, sorted as clients sort them.
+        choices: the ways that were tried, the best first.
         stages: the mixed stages of the best order; empty for a mere restart.
-        overlap: queues with two owners or none, summed over the mixed stages of the best order; no order has fewer
-            where `overlap_is_least`. 0 when nothing need overlap.
-        overlap_is_least: the best order was searched for exhaustively.
-        findings: what is worth a warning.
+        misassigned: queues that are unassigned or have duplicate owners, summed over these stages.
+        misassigned_is_minimum: every order was tried: none has fewer.
+        conditions: what --fail-on asked for.
     """
 
     group: str | None
     strategy_before: str
     strategy_after: str
-    members: tuple[str, ...]
+    members: tuple[str, ...] = field(name="consumers")
     choices: tuple[RolloutChoice, ...]
     stages: tuple[MixedStage, ...]
-    overlap: int
-    overlap_is_least: bool
+    misassigned: int
+    misassigned_is_minimum: bool
+    conditions: tuple[TriedCondition, ...] = ()
+
+
+class PlannedRollout(Rollout, frozen=True, kw_only=True):
+    """A rollout, and what is worth a warning about it."""
+
     findings: tuple[Finding, ...] = ()

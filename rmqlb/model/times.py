@@ -27,3 +27,21 @@ def milliseconds(us: int) -> float:
 def milliseconds_if_known(us: int | None) -> float | None:
     """Likewise; None stays unknown."""
     return None if us is None else milliseconds(us)
+
+
+class Microseconds:
+    """Of a Struct whose field has milliseconds: the same as whole microseconds, which count exactly."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: object, kind: object = None) -> int:
+        milliseconds: float = getattr(owner, self._name)
+        return round(milliseconds * 1000)
+
+
+class MicrosecondsIfKnown(Microseconds):
+    """None stays unknown."""
+
+    def __get__(self, owner: object, kind: object = None) -> int | None:  # type: ignore[override]
+        return None if getattr(owner, self._name) is None else super().__get__(owner, kind)

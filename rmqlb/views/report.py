@@ -179,7 +179,7 @@ def conditions_data(conditions: Sequence[TriedCondition]) -> list[ConditionData]
     return [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
 
 
-def worst(badness: Sequence[int], most: int) -> tuple[int, ...] | None:
+def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
     """The places of the worst so many, in the order in which they stand; None when there are no more.
 
     Args:

@@ -51,9 +51,9 @@ def test_an_order_that_is_given_is_tried_too() -> None:
 def test_a_change_of_strategy_shows_its_overlap() -> None:
     found = data(*SHORT, *NEW_STRATEGY)
     assert (found["strategyBefore"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")
-    assert found["overlap"] > 0
+    assert found["misassigned"] > 0
     assert len(found["stages"]) == 2
-    ran = run(*BASE, *SHORT, *NEW_STRATEGY, "--fail-on", "overlap>0", "-q")
+    ran = run(*BASE, *SHORT, *NEW_STRATEGY, "--fail-on", "misassigned>0", "-q")
     assert ran.code == ExitCode.CONDITION
 
 
@@ -73,7 +73,7 @@ def test_ids_of_processes_change_with_the_restart_unless_told_otherwise() -> Non
 
 
 def test_conditions_are_about_the_best_choice() -> None:
-    assert run(*BASE, *SHORT, "--fail-on", "longest-none-ms[worst]>0", "-q").code == ExitCode.CONDITION
+    assert run(*BASE, *SHORT, "--fail-on", "longest-gap-ms[max]>0", "-q").code == ExitCode.CONDITION
     assert run(*BASE, *SHORT, "--fail-on", "takes-ms>1", "-q").code == ExitCode.CONDITION
     assert run(*BASE, *SHORT, "--fail-on", "takes-ms>99999999", "-q").code == ExitCode.OK
 

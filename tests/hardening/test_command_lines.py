@@ -115,7 +115,7 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
     ("command", "part", "names"),
     [
         ("plan-rebalance", "summary", ("moved", "newlyAssigned", "added")),
-        ("simulate-rebalance", "figures", ("taken", "noneMs", "longestNoneMs", "queuesNone")),
+        ("simulate-rebalance", "figures", ("taken", "totalGapMs", "longestGapMs", "queuesWithGap")),
         ("simulate-send", "totals", ("attempts", "lost", "stored", "failedAttempts")),
         ("show-owners", "strategies", ("unassigned", "idle", "queues", "duplicateOwners")),
     ],

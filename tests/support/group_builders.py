@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
+
+from msgspec.structs import asdict
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import (
     FigureSpread,
+    FigureSpreads,
     GroupFigures,
     GroupReport,
     GroupTrials,
     Interval,
     OwnerState,
     QueueTimeline,
-    StartOffset,
     Step,
     Takeover,
 )
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.rollout import RolloutChoice
+from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
-_STATES: Mapping[str, OwnerState] = {" ": "none", "#": "outage", ".": "gone"}
+_STATES: Mapping[str, OwnerState] = {" ": "unassigned", "#": "outage", ".": "gone"}
 
 
 def timeline(
@@ -37,8 +42,8 @@ def timeline(
     for character, group in groupby(strip):
         to = at + len(list(group)) * SECOND_US
         owners = _owners(character, ids or {})
-        state: OwnerState = _STATES.get(character, "one" if len(owners) == 1 else "several")
-        intervals.append(Interval(at, to, state, owners))
+        state: OwnerState = _STATES.get(character, "one" if len(owners) == 1 else "duplicate-owners")
+        intervals.append(interval(at, to, state, owners))
         at = to
     return measured(queue, intervals, takeovers)
 
@@ -46,26 +51,26 @@ def timeline(
 def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequence[Takeover] = ()) -> QueueTimeline:
     """A queue with the lengths that its intervals add up to."""
     intervals = tuple(intervals)
-    lengths = {
-        state: [
-            sum(one.to_us - one.from_us for one in group) for key, group in groupby(intervals, _state) if key == state
-        ]
-        for state in ("none", "several", "outage")
-    }
-    again = [takeover.again for takeover in takeovers]
+    gaps, overlaps, outages = (
+        [sum(one.to_us - one.from_us for one in group) for key, group in groupby(intervals, _state) if key == state]
+        for state in ("unassigned", "duplicate-owners", "outage")
+    )
+    again = [takeover.redelivered for takeover in takeovers]
     return QueueTimeline(
-        queue,
-        intervals,
-        tuple(takeovers),
-        sum(lengths["none"]),
-        max(lengths["none"], default=0),
-        sum(lengths["several"]),
-        max(lengths["several"], default=0),
-        max((*(takeover.unread_us or 0 for takeover in takeovers), *lengths["outage"]), default=0),
-        None if None in again else sum(number or 0 for number in again),
-        sum(lengths["outage"]),
-        max(lengths["outage"], default=0),
-        bool(intervals) and intervals[-1].state in ("none", "outage"),
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        total_gap_ms=milliseconds(sum(gaps)),
+        longest_gap_ms=milliseconds(max(gaps, default=0)),
+        total_overlap_ms=milliseconds(sum(overlaps)),
+        longest_overlap_ms=milliseconds(max(overlaps, default=0)),
+        total_outage_ms=milliseconds(sum(outages)),
+        longest_outage_ms=milliseconds(max(outages, default=0)),
+        unread_ms=milliseconds(max((*(takeover.unread_us or 0 for takeover in takeovers), *outages), default=0)),
+        unread_at_end=bool(intervals) and intervals[-1].state in ("unassigned", "outage"),
+        redelivered=None if None in again else sum(number or 0 for number in again),
+        intervals=intervals,
+        takeovers=tuple(takeovers),
     )
 
 
@@ -88,7 +93,7 @@ def simulated(
     timelines = tuple(lines[queue] for queue in sort_queues(lines))
     seen = {owner for line in timelines for interval in line.intervals for owner in interval.owners}
     takeovers = [takeover for line in timelines for takeover in line.takeovers]
-    again = [line.again for line in timelines]
+    again = [line.redelivered for line in timelines]
     return GroupReport(
         group=group,
         strategy="AVG",
@@ -101,22 +106,24 @@ def simulated(
         timelines=timelines,
         steps=tuple(steps),
         figures=GroupFigures(
-            settled_us=settled_us,
-            longest_none_us=max((line.longest_none_us for line in timelines), default=0),
-            none_us=sum(line.none_us for line in timelines),
-            longest_several_us=max((line.longest_several_us for line in timelines), default=0),
-            several_us=sum(line.several_us for line in timelines),
-            unread_us=max((line.unread_us for line in timelines), default=0),
-            again=None if None in again else sum(number or 0 for number in again),
-            queues_none=sum(1 for line in timelines if line.none_us),
-            queues_several=sum(1 for line in timelines if line.several_us),
+            convergence_ms=milliseconds_if_known(settled_us),
+            longest_gap_ms=max((line.longest_gap_ms for line in timelines), default=0),
+            total_gap_ms=sum(line.total_gap_ms for line in timelines),
+            longest_overlap_ms=max((line.longest_overlap_ms for line in timelines), default=0),
+            total_overlap_ms=sum(line.total_overlap_ms for line in timelines),
+            longest_outage_ms=max((line.longest_outage_ms for line in timelines), default=0),
+            total_outage_ms=sum(line.total_outage_ms for line in timelines),
+            unread_ms=max((line.unread_ms for line in timelines), default=0),
+            redelivered=None if None in again else sum(number or 0 for number in again),
+            queues_with_gap=sum(1 for line in timelines if line.total_gap_ms),
+            queues_with_overlap=sum(1 for line in timelines if line.total_overlap_ms),
+            queues_with_outage=sum(1 for line in timelines if line.total_outage_ms),
+            queues_with_gap_at_end=_at_end(timelines, "unassigned"),
+            queues_with_overlap_at_end=_at_end(timelines, "duplicate-owners"),
+            queues_with_outage_at_end=_at_end(timelines, "outage"),
+            queues_unread_at_end=sum(1 for line in timelines if line.unread_at_end),
             taken=len(takeovers),
             rebalances=7,
-            longest_outage_us=max((line.longest_outage_us for line in timelines), default=0),
-            total_outage_us=sum(line.outage_us for line in timelines),
-            queues_outage=sum(1 for line in timelines if line.outage_us),
-            **{f"queues_{state}_at_end": _at_end(timelines, state) for state in ("none", "several", "outage")},
-            queues_unread_at_end=sum(1 for line in timelines if line.unread_at_end),
         ),
         findings=tuple(findings),
     )
@@ -130,23 +137,57 @@ def takeover(
     queue: MessageQueue, client_id: str, at: float, *, again: int | None = None, again_s: float = 0
 ) -> Takeover:
     """A member takes a queue after so many seconds, and reads half a second later from a stored offset."""
-    at_us = round(at * SECOND_US)
     return Takeover(
-        queue,
-        client_id,
-        at_us,
-        at_us + SECOND_US // 2,
-        SECOND_US // 2,
-        StartOffset("stored", 42, "the group's offset"),
-        round(again_s * SECOND_US),
-        again,
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        client_id=client_id,
+        at_ms=round(at * 1000),
+        reads_from_ms=round(at * 1000) + 500,
+        unread_ms=500,
+        start_rule="stored",
+        start_offset=42,
+        start_reason="the group's offset",
+        redelivered_ms=round(again_s * 1000),
+        redelivered=again,
     )
 
 
-def trials(number: int = 20, settled: int | None = None, **spreads: tuple[float, float, float]) -> GroupTrials:
-    """Trials whose figures have these medians, 95th percentiles and worst values, in trial 3."""
+def trials(number: int = 20, converged: int | None = None, **spreads: tuple[float, float, float]) -> GroupTrials:
+    """Trials whose figures have these medians, 95th percentiles and largest values, in trial 3; others have 0."""
+    unknown = {"convergence_ms": None, "redelivered": None}
+    none: dict[str, Any] = {name: FigureSpread(0, 0, 0, 0) for name in FigureSpreads.__struct_fields__} | unknown
     found = {field: FigureSpread(*values, 3) for field, values in spreads.items()}
-    return GroupTrials(number, number if settled is None else settled, found)
+    return GroupTrials(number, number if converged is None else converged, FigureSpreads(**{**none, **found}))
+
+
+def choice(
+    tried: GroupTrials,
+    order: Sequence[str] = (),
+    name: str = "sorted",
+    *,
+    at_once: int = 1,
+    pause_ms: float = 30_000,
+    down_ms: float = 15_000,
+    takes_ms: float | None = 90_000,
+    best: bool = False,
+) -> RolloutChoice:
+    """A way to restart a group, tried so often."""
+    return RolloutChoice(
+        **asdict(tried),
+        order=tuple(order),
+        order_name=name,
+        at_once=at_once,
+        pause_ms=pause_ms,
+        down_ms=down_ms,
+        takes_ms=takes_ms,
+        best=best,
+    )
+
+
+def interval(from_us: int, to_us: int, state: OwnerState, owners: Sequence[str] = ()) -> Interval:
+    """Of times in microseconds."""
+    return Interval(milliseconds(from_us), milliseconds(to_us), state, tuple(owners))
 
 
 def _owners(character: str, ids: Mapping[str, str]) -> tuple[str, ...]:

@@ -93,12 +93,12 @@ def windows(intervals: Intervals, events: Sequence[Event], end_us: int) -> list[
 
 def _window(stretches: Sequence[Interval], begin: int, end: int) -> Window:
     inside = [stretch for stretch in stretches if stretch.from_us < end and stretch.to_us > begin]
-    longest = {"none": 0, "several": 0}
+    longest = {"unassigned": 0, "duplicate-owners": 0}
     for stretch in inside:
         length = min(stretch.to_us, end) - max(stretch.from_us, begin)
         longest[stretch.state] = max(longest.get(stretch.state, 0), length)
     owners = frozenset(client_id for stretch in inside for client_id in stretch.owners)
-    return Window(tuple(_changes(stretches, begin, end)), longest["none"], longest["several"], owners)
+    return Window(tuple(_changes(stretches, begin, end)), longest["unassigned"], longest["duplicate-owners"], owners)
 
 
 def _changes(stretches: Sequence[Interval], begin: int, end: int) -> Iterator[Change]:

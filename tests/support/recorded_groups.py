@@ -19,6 +19,7 @@ from rmqlb.model.group_report import Interval, OwnerState
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from tests.support.group_builders import interval
 
 DATA: Final = Path(__file__).parent.parent / "data" / "rebalance"
 Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
@@ -159,7 +160,7 @@ class Recording(msgspec.Struct, frozen=True):
         ups = (line.at_us for line in self.lines if line.what == "up" and line.broker_name == queue.broker_name)
         since = next(ups, 0)
         if since:
-            yield Interval(0, since, "gone", ())
+            yield interval(0, since, "gone", ())
         for at_us, lines in groupby(self._changes(queue), key=lambda line: line.at_us):
             before = owners
             for line in lines:
@@ -194,8 +195,8 @@ def _route(topic: str, brokers: Mapping[str, int]) -> TopicRouteData:
 
 def _interval(from_us: int, to_us: int, owners: Iterable[str]) -> Interval:
     ids = tuple(sorted(owners))
-    state: OwnerState = "none" if not ids else "one" if len(ids) == 1 else "several"
-    return Interval(from_us, to_us, state, ids)
+    state: OwnerState = "unassigned" if not ids else "one" if len(ids) == 1 else "duplicate-owners"
+    return interval(from_us, to_us, state, ids)
 
 
 def saved(name: str) -> Recording:

@@ -19,10 +19,11 @@ from rmqlb.views.group.timeline import ticks, timeline_section
 from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Section
 from tests.support.builders import queues
+from tests.support.group_builders import interval as spell
 from tests.support.group_builders import measured, simulated, timeline
 from tests.views.shown import on_a_terminal
 
-BADNESS = {"one": 0, "gone": 1, "outage": 2, "none": 3, "several": 4}
+BADNESS = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners": 4}
 EARLY = Event("leave", 0, "b", "leave b@0s")
 
 
@@ -81,7 +82,7 @@ def test_what_changes_before_the_first_event_is_in_the_picture() -> None:
 def test_times_above_the_picture_do_not_run_into_one_another() -> None:
     begin, end = 50_500 * SECOND_US, 50_502 * SECOND_US
     queue = MessageQueue("T", "broker-a", 0)
-    line = measured(queue, [Interval(0, begin, "one", ("a",)), Interval(begin, end, "none", ())])
+    line = measured(queue, [spell(0, begin, "one", ("a",)), spell(begin, end, "unassigned", ())])
     ruler = strip_of(drawn(simulated([line], events=[Event("leave", begin, "a")]), 120), 0)
     times = ruler.split()
     assert len(times) > 2
@@ -163,7 +164,7 @@ def test_every_character_agrees_with_the_intervals_that_it_covers(drawn_: list[s
 
 def sign(interval: Interval, members: tuple[str, ...] = ("a", "b")) -> str:
     letters = dict(zip(members, ascii_letters, strict=False))
-    return {"several": "!", "none": " ", "gone": "."}.get(interval.state) or letters[interval.owners[0]]
+    return {"duplicate-owners": "!", "unassigned": " ", "gone": "."}.get(interval.state) or letters[interval.owners[0]]
 
 
 def test_neighbours_that_look_the_same_share_a_row_when_there_are_many() -> None:
@@ -190,7 +191,7 @@ def test_of_many_rows_the_worst_are_shown_and_the_others_on_demand() -> None:
         timeline("a" * 9 + "b" * (place % 2) + " " * (place == 90), queue) for place, queue in enumerate(queues(100))
     ]
     lines = [
-        measured(line.queue, [*line.intervals, Interval(line.intervals[-1].to_us, 12 * SECOND_US, "one", ("c",))])
+        measured(line.queue, [*line.intervals, spell(line.intervals[-1].to_us, 12 * SECOND_US, "one", ("c",))])
         for line in lines
     ]
     report = group_report(simulated(lines))
@@ -213,7 +214,7 @@ def test_broadcasting_counts_its_readers_and_shows_the_fewest_of_a_slice() -> No
     report = simulated({"broker-a 0": "222 3313.99"}, scenario=scenario, events=[EARLY])
     assert strip_of(drawn(report, 13)) == "222 3313.99"
     (coarse,) = strips(report, (0, 4 * SECOND_US, 8 * SECOND_US, 11 * SECOND_US), fold=False)
-    assert [(one.state, len(one.owners)) for one in coarse.slices] == [("none", 0), ("one", 1), ("gone", 0)]
+    assert [(one.state, len(one.owners)) for one in coarse.slices] == [("unassigned", 0), ("one", 1), ("gone", 0)]
 
 
 @pytest.mark.parametrize("width", [12, 20, 31, 40, 60, 80, 133, 250])

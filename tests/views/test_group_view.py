@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -33,17 +34,22 @@ def facts(**changes: object) -> str:
     return "\n".join(group_report(simulated(TWO, **changes)).facts)  # type: ignore[arg-type]
 
 
+def data_of(report: Report) -> Any:
+    """As JSON has it."""
+    return json.loads(as_json(report.data))
+
+
 def rows(report: Report, name: str) -> list[dict[str, str]]:
     """A section as CSV has it."""
     return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
 
 
 def test_the_first_line_says_what_happened_and_when_it_was_over() -> None:
-    assert facts().startswith("group g: join b@3s; settled 1s after it\n")
+    assert facts().startswith("group g: join b@3s; converged 1s after it\n")
 
 
 def test_an_event_without_the_users_words_says_its_time() -> None:
-    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("group g: crash a at 3s; settled")
+    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("group g: crash a at 3s; converged")
 
 
 def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None:
@@ -54,12 +60,12 @@ def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None
     others = [Event("pull-stall", at * SECOND_US, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
     first = facts(events=[*restart, *others]).splitlines()[0]
     assert first == (
-        "group g: restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more; settled 1s after the first event"
+        "group g: restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more; converged 1s after the first event"
     )
 
 
 def test_a_group_that_does_not_settle_is_said_to_be_so() -> None:
-    assert "; not settled 5s after it, where the simulation ends" in facts(settled_us=None)
+    assert "; not converged 5s after it, where the simulation ends" in facts(settled_us=None)
 
 
 def test_nothing_that_changes_is_said_too() -> None:
@@ -77,15 +83,13 @@ def test_a_queue_whose_broker_is_gone_is_not_said_to_have_an_owner_all_the_time(
 
 
 def test_the_worst_windows_are_named_with_queue_time_and_length() -> None:
-    assert (
-        "longest without owner: T broker-a 0 for 2s from 3s on; 1 of 2 queues at some time, 2s of queue-time" in facts()
-    )
-    assert "longest with several owners: T broker-a 1 for 3s from 3s on; 1 of 2 queues" in facts()
+    assert "longest gap: T broker-a 0 for 2s from 3s on; 1 of 2 queues at some time, 2s of queue-time" in facts()
+    assert "longest overlap: T broker-a 1 for 3s from 3s on; 1 of 2 queues" in facts()
 
 
 def test_queues_that_stay_without_owner_are_counted() -> None:
     report = simulated({"broker-a 0": "aaa   ", "broker-a 1": "aaaaaa"})
-    assert "; 1 of 2 queues unassigned at the end; settled" in group_report(report).facts[0]
+    assert "; 1 of 2 queues unassigned at the end; converged" in group_report(report).facts[0]
 
 
 def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
@@ -98,7 +102,7 @@ def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
 def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
     report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
     first = group_report(report).facts[0]
-    assert "; 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; settled" in first
+    assert "; 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; converged" in first
     everybody = simulated({"broker-a 0": "a!!!"}, scenario=GroupScenario((), broadcasting=True))
     assert "at the end" not in group_report(everybody).facts[0]
 
@@ -106,10 +110,10 @@ def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
 @pytest.mark.parametrize(
     ("again", "seconds", "told"),
     [
-        (12, 2.0, "at most 12 messages delivered again; a message waits at most 500ms for a new owner"),
-        (1, 2.0, "at most 1 message delivered again; "),
-        (None, 2.0, "delivered again: at most a queue's last 2s, how many messages is unknown without --rate; "),
-        (0, 0.0, "at most 0 messages delivered again; "),
+        (12, 2.0, "at most 12 messages redelivered; a message waits at most 500ms for a new owner"),
+        (1, 2.0, "at most 1 message redelivered; "),
+        (None, 2.0, "redelivered: at most a queue's last 2s, how many messages is unknown without --rate; "),
+        (0, 0.0, "at most 0 messages redelivered; "),
     ],
 )
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
@@ -118,7 +122,7 @@ def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, 
 
 
 def test_without_a_takeover_nothing_is_delivered_again() -> None:
-    assert "no queue is taken over: no message is delivered again or waits" in facts()
+    assert "no queue is taken over: no message is redelivered or waits" in facts()
 
 
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
@@ -148,17 +152,17 @@ def test_several_owners_are_no_news_with_broadcasting() -> None:
     text = as_plain(report.only(()))
     assert "BROADCASTING" in text
     assert "longest with several" not in report.facts[2]
-    assert [row["state"] for row in rows(report, "windows")] == ["none"]
+    assert [row["state"] for row in rows(report, "windows")] == ["unassigned"]
 
 
 def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
     lines = [timeline("aaa!cc  ", Q0), timeline("a  22333", Q1)]
     found = rows(group_report(simulated(lines)), "windows")
     assert [(row["queueId"], row["state"], row["fromMs"], row["toMs"], row["lengthMs"]) for row in found] == [
-        ("1", "none", "1000", "3000", "2000"),
-        ("0", "several", "3000", "4000", "1000"),
-        ("1", "several", "3000", "8000", "5000"),
-        ("0", "none", "6000", "8000", "2000"),
+        ("1", "unassigned", "1000", "3000", "2000"),
+        ("0", "duplicate-owners", "3000", "4000", "1000"),
+        ("1", "duplicate-owners", "3000", "8000", "5000"),
+        ("0", "unassigned", "6000", "8000", "2000"),
     ]
     assert [(row["ownersBefore"], row["owners"], row["ownersAfter"]) for row in found] == [
         ("a", "", "a b"),
@@ -207,8 +211,8 @@ def test_takeovers_say_where_the_new_owner_starts() -> None:
             "unreadMs": "500",
             "startRule": "stored",
             "startOffset": "42",
-            "againMs": "250",
-            "again": "7",
+            "redeliveredMs": "250",
+            "redelivered": "7",
             "startReason": "the group's offset",
         }
     ]
@@ -216,23 +220,23 @@ def test_takeovers_say_where_the_new_owner_starts() -> None:
 
 def test_queues_have_their_owners_at_both_ends_and_their_bad_times() -> None:
     first, second = rows(group_report(simulated(TWO)), "queues")
-    assert (first["ownersAtStart"], first["ownersAtEnd"], first["noneMs"], first["severalMs"]) == (
+    assert (first["ownersAtStart"], first["ownersAtEnd"], first["totalGapMs"], first["totalOverlapMs"]) == (
         "a",
         "b",
         "2000",
         "0",
     )
-    assert (second["ownersAtStart"], second["ownersAtEnd"], second["longestSeveralMs"]) == ("b", "b", "3000")
+    assert (second["ownersAtStart"], second["ownersAtEnd"], second["longestOverlapMs"]) == ("b", "b", "3000")
 
 
 def test_intervals_are_all_there_for_machines() -> None:
     found = rows(group_report(simulated(TWO)), "intervals")
     assert [(row["queueId"], row["fromMs"], row["toMs"], row["state"], row["owners"]) for row in found] == [
         ("0", "0", "3000", "one", "a"),
-        ("0", "3000", "5000", "none", ""),
+        ("0", "3000", "5000", "unassigned", ""),
         ("0", "5000", "8000", "one", "b"),
         ("1", "0", "3000", "one", "b"),
-        ("1", "3000", "6000", "several", "a b"),
+        ("1", "3000", "6000", "duplicate-owners", "a b"),
         ("1", "6000", "8000", "one", "b"),
     ]
 
@@ -256,12 +260,12 @@ def test_a_narrow_table_calls_members_by_their_letters() -> None:
 
 
 def test_steps_are_there_when_asked_for() -> None:
-    steps = [Step(3_000_500, "b", "take", "takes 1 queue", (Q0,))]
+    steps = [Step(3000.5, "b", "take", "takes 1 queue", (Q0,))]
     report = simulated(TWO, steps=steps)
-    assert group_report(report).data["steps"] is None
+    assert data_of(group_report(report))["steps"] is None
     assert "steps" not in [section.name for section in group_report(report).sections]
     explained = group_report(report, explain=True)
-    assert explained.data["steps"] == [
+    assert data_of(explained)["steps"] == [
         {
             "atMs": 3000.5,
             "who": "b",
@@ -274,48 +278,46 @@ def test_steps_are_there_when_asked_for() -> None:
 
 
 def test_trials_have_median_p95_and_worst() -> None:
-    spread = trials(20, 19, settled_us=(1e6, 2e6, 3e6), longest_none_us=(1000.0, 1500.0, 2_500_000.0), again=(0, 1, 7))
+    spread = trials(20, 19, convergence_ms=(1000, 2000, 3000), longest_gap_ms=(1, 1.5, 2500), redelivered=(0, 1, 7))
     report = group_report(simulated(TWO), trials=spread)
-    assert (
-        "19 of 20 trials settled: half of them within 1s, 95 % within 2s, the worst (trial 3) after 3s" in report.facts
-    )
-    assert "longest in a trial: without owner 95 % within 1.5ms, worst 2.5s" in report.facts
+    assert "19 of 20 trials converged: p50 1s, p95 2s, max 3s (trial 3)" in report.facts
+    assert "longest in a trial: gap p95 1.5ms, max 2.5s; overlap p95 0s, max 0s" in report.facts
     found = {row["name"]: row for row in rows(report, "trials")}
-    assert list(found) == ["settledMs", "longestNoneMs", "again"]
-    assert (found["settledMs"]["p95"], found["settledMs"]["p95Value"]) == ("2s", "2000")
-    assert report.data["trials"]["figures"]["longestNoneMs"] == {
-        "median": 1,
+    assert list(found)[:2] == ["convergenceMs", "longestGapMs"]
+    assert (found["convergenceMs"]["p95"], found["convergenceMs"]["p95Value"]) == ("2s", "2000")
+    assert data_of(report)["trials"]["figures"]["longestGapMs"] == {
+        "p50": 1,
         "p95": 1.5,
-        "worst": 2500,
-        "worstTrial": 3,
+        "max": 2500,
+        "maxTrial": 3,
     }
-    assert report.data["trials"]["figures"]["unreadMs"] is None
-    assert "20 trials, 1 of which did not settle" in as_plain(report.only(()))
+    assert data_of(report)["trials"]["figures"]["unreadMs"]["max"] == 0
+    assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))
 
 
 def test_no_trial_that_settled_is_said_plainly() -> None:
-    assert "none of 5 trials settled" in group_report(simulated(TWO), trials=trials(5, 0)).facts
+    assert "none of 5 trials converged" in group_report(simulated(TWO), trials=trials(5, 0)).facts
 
 
 def test_every_figure_is_in_the_summary_and_in_json() -> None:
     report = group_report(simulated(TWO, settled_us=None))
     names = [row["name"] for row in rows(report, "summary")]
-    assert names == list(report.data["figures"])
+    assert names == list(data_of(report)["figures"])
     assert len(names) == len(FIGURES) == len(simulated(TWO).figures.__struct_fields__)
-    assert report.data["figures"]["settledMs"] is None
-    assert rows(report, "summary")[0]["shown"] == "not settled"
+    assert data_of(report)["figures"]["convergenceMs"] is None
+    assert rows(report, "summary")[0]["shown"] == "not converged"
 
 
 def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
-    conditions = [TriedCondition("none-ms>1", 2000.0, True)]
+    conditions = [TriedCondition("total-gap-ms>1", 2000.0, True)]
     data = json.loads(as_json(group_report(simulated(TWO), conditions=conditions).data))
     assert list(data) == [
         "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
         "conditions",
     ]  # fmt: skip
-    assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "none", "owners": []}
+    assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "unassigned", "owners": []}
     assert isinstance(data["endMs"], int)
-    assert data["conditions"] == [{"condition": "none-ms>1", "value": 2000.0, "met": True}]
+    assert data["conditions"] == [{"condition": "total-gap-ms>1", "value": 2000.0, "met": True}]
     assert data["scenario"]["timers"]["heartbeatMs"] == 30_000
     assert data["events"][0]["kind"] == "join"
 
@@ -324,7 +326,7 @@ def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
 def test_tables_fit_their_terminal(width: int) -> None:
     ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
     lines = [timeline("aaa  bbb", Q0, [takeover(Q0, ids["b"], 5)], ids=ids)]
-    spread = trials(settled_us=(1e6, 2e6, 3e6), queues_none=(1, 2, 3))
+    spread = trials(convergence_ms=(1000, 2000, 3000), queues_with_gap=(1, 2, 3))
     report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")]), trials=spread, explain=True)
     for section in report.sections:
         assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
@@ -349,7 +351,7 @@ def test_hostile_names_reach_no_format_raw() -> None:
 
 def test_a_group_of_nothing_is_shown_too() -> None:
     report = group_report(simulated({}, events=(), group=None))
-    assert report.facts[0] == "a group: no event; settled 1s after the start"
+    assert report.facts[0] == "a group: no event; converged 1s after the start"
     for section in report.sections:
         as_csv(section)
     as_plain(report)
@@ -357,15 +359,18 @@ def test_a_group_of_nothing_is_shown_too() -> None:
 
 def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
     lines = group_report(simulated({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"})).facts
-    assert lines[0] == "group g: join b@3s; 1 of 2 queues cannot be read for up to 4s; settled 1s after it"
+    assert lines[0] == "group g: join b@3s; 1 of 2 queues cannot be read for up to 4s; converged 1s after it"
     assert (
         lines[1]
         == "longest outage: T broker-a 0 for 4s from 2s on; 1 of 2 queues at some time, 4s of queue-time in all"
     )
-    assert lines[2].startswith("longest without owner: T broker-a 0 for 2s from 6s on; 1 of 2 queues")
-    assert "no queue is taken over: no message is delivered again; a message waits at most 4s to be read" in lines
-    over = trials(longest_outage_us=(1e6, 2e6, 3e6))
-    assert "longest in a trial: outage 95 % within 2s, worst 3s" in group_report(simulated(TWO), trials=over).facts
+    assert lines[2].startswith("longest gap: T broker-a 0 for 2s from 6s on; 1 of 2 queues")
+    assert "no queue is taken over: no message is redelivered; a message waits at most 4s to be read" in lines
+    over = trials(longest_outage_ms=(1000, 2000, 3000))
+    assert (
+        "longest in a trial: outage p95 2s, max 3s; gap p95 0s, max 0s; overlap p95 0s, max 0s"
+        in group_report(simulated(TWO), trials=over).facts
+    )
 
 
 def test_an_outage_that_is_not_over_has_no_length() -> None:
@@ -378,11 +383,11 @@ def test_an_outage_that_is_not_over_has_no_length() -> None:
 def test_outages_are_windows_with_columns_of_their_own() -> None:
     report = group_report(simulated({"broker-a 0": "aa####  bb"}))
     found = [(row["state"], row["lengthMs"], row["owners"]) for row in rows(report, "windows")]
-    assert found == [("outage", "4000", "a"), ("none", "2000", "")]
+    assert found == [("outage", "4000", "a"), ("unassigned", "2000", "")]
     (queue,) = rows(report, "queues")
-    assert (queue["outageMs"], queue["longestOutageMs"], queue["unreadMs"]) == ("4000", "4000", "4000")
+    assert (queue["totalOutageMs"], queue["longestOutageMs"], queue["unreadMs"]) == ("4000", "4000", "4000")
     shown = as_plain(report.only(("windows",)))
     assert "windows without owner or with several, and outages" in shown
     assert "outage" not in as_plain(group_report(simulated(TWO)).only(("windows", "queues")))
-    (line,) = json.loads(json.dumps(report.data))["queues"]
-    assert (line["outageMs"], line["longestOutageMs"], line["intervals"][1]["state"]) == (4000, 4000, "outage")
+    (line,) = json.loads(as_json(report.data))["queues"]
+    assert (line["totalOutageMs"], line["longestOutageMs"], line["intervals"][1]["state"]) == (4000, 4000, "outage")

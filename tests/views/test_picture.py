@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import GroupReport, Interval, Step
+from rmqlb.model.group_report import GroupReport, Step
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.text import visible
@@ -19,7 +19,7 @@ from rmqlb.views.group.picture import html_page, svg_picture
 from rmqlb.views.group.runs import runs, story
 from rmqlb.views.group.strips import even_edges, strips
 from tests.support.builders import queues
-from tests.support.group_builders import measured, simulated, takeover, timeline, trials
+from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}
@@ -73,13 +73,13 @@ def test_a_row_a_queue_with_bars_that_carry_their_owners_letter() -> None:
     assert found.count("broker-a 0") == found.count("broker-a 1") == 1
     assert found.count("a") == 1
     assert found.count("b") == 2
-    assert any(text.startswith("group g: join b@3s; settled 1s") for text in found)
+    assert any(text.startswith("group g: join b@3s; converged 1s") for text in found)
 
 
 def test_tooltips_say_exactly_what_was_from_when_to_when() -> None:
     lines = [measured(queues(1)[0], [
-        Interval(0, 3_000_500, "one", ("a",)), Interval(3_000_500, 3_102_000, "none", ()),
-        Interval(3_102_000, 8 * SECOND_US, "several", ("a", "b")),
+        interval(0, 3_000_500, "one", ("a",)), interval(3_000_500, 3_102_000, "unassigned", ()),
+        interval(3_102_000, 8 * SECOND_US, "duplicate-owners", ("a", "b")),
     ])]  # fmt: skip
     assert texts(svg(simulated(lines, events=())), "title") == [
         "T broker-a 0: a from 0s to 3.001s, 3.001s",
@@ -90,8 +90,8 @@ def test_tooltips_say_exactly_what_was_from_when_to_when() -> None:
 
 def test_what_is_bad_is_drawn_last_and_never_too_narrow_to_be_seen() -> None:
     lines = [measured(queues(1)[0], [
-        Interval(0, 500, "none", ()), Interval(500, 600 * SECOND_US, "one", ("a",)),
-        Interval(600 * SECOND_US, 600 * SECOND_US + 7, "several", ("a", "b")), Interval(600 * SECOND_US + 7, 601 * SECOND_US, "one", ("b",)),
+        interval(0, 500, "unassigned", ()), interval(500, 600 * SECOND_US, "one", ("a",)),
+        interval(600 * SECOND_US, 600 * SECOND_US + 7, "duplicate-owners", ("a", "b")), interval(600 * SECOND_US + 7, 601 * SECOND_US, "one", ("b",)),
     ])]  # fmt: skip
     root = svg(simulated(lines, events=()))
     (row,) = (group for group in root.findall(f"{SVG}g") if group.find(f"{SVG}g") is not None)
@@ -213,7 +213,7 @@ def test_hostile_names_are_text_on_the_page(name: str) -> None:
     assert told in page.texts["td"]
     (title,) = page.texts["h1"]
     assert title.startswith(f"group {told}: {told}; ")
-    assert title.endswith("; settled 1s after it")
+    assert title.endswith("; converged 1s after it")
     assert f"warning: {told} [name]" in page.texts["li"]
 
 
@@ -238,7 +238,7 @@ def test_nothing_is_fetched_or_run() -> None:
 
 def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     report = simulated(TWO, steps=[Step(3_000_000, "b", "take", "takes one", ())], findings=[Finding("code", "beware")])
-    page = Page(html_page(report, trials=trials(settled_us=(1e6, 2e6, 3e6))))
+    page = Page(html_page(report, trials=trials(convergence_ms=(1000, 2000, 3000))))
     titles = [title.partition(":")[0] for title in page.texts["h2"]]
     assert titles == [
         "windows without owner or with several", "events", "consumers, and how many queues they own before and after",
@@ -246,7 +246,7 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     ]  # fmt: skip
     assert "svg" in page.tags
     assert "takes one" in page.texts["td"]
-    assert any("20 trials settled" in fact for fact in page.texts["li"])
+    assert any("20 trials converged" in fact for fact in page.texts["li"])
 
 
 def test_a_page_without_steps_does_not_speak_of_them() -> None:
@@ -267,7 +267,7 @@ def test_equal_reports_give_equal_bytes() -> None:
 def test_a_simulation_of_nothing_is_drawn_too() -> None:
     found = texts(svg(simulated({}, events=())))
     assert found[:3] == [
-        "group g: no event; settled 1s after the start",
+        "group g: no event; converged 1s after the start",
         "every queue has an owner all the time",
         "no queue ever has several owners",
     ]

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from rmqlb.model.group_report import GroupTrials
-from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
@@ -18,16 +17,17 @@ from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 from rmqlb.views.rollout_view import rollout_report
+from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
 from tests.views.shown import on_a_terminal
 
 QUIET = trials(
     20,
-    longest_none_us=(1e6, 2e6, 3e6),
-    none_us=(4e6, 5e6, 6e6),
-    longest_several_us=(0, 1e6, 1e6),
-    several_us=(0, 1e6, 2e6),
-    again=(1, 2, 9),
+    longest_gap_ms=(1000, 2000, 3000),
+    total_gap_ms=(4000, 5000, 6000),
+    longest_overlap_ms=(0, 1000, 1000),
+    total_overlap_ms=(0, 1000, 2000),
+    redelivered=(1, 2, 9),
 )
 EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
 
@@ -38,11 +38,11 @@ def choice(
     name: str = "sorted",
     at_once: int = 1,
     best: bool = False,
-    takes_us: int | None = 90 * SECOND_US,
+    takes_ms: int | None = 90_000,
     spread: GroupTrials = QUIET,
 ) -> RolloutChoice:
     """Members that go down every half a minute for a quarter of one."""
-    return RolloutChoice(tuple(order.split()), name, at_once, 30 * SECOND_US, 15 * SECOND_US, takes_us, spread, best)
+    return built(spread, order.split(), name, at_once=at_once, takes_ms=takes_ms, best=best)
 
 
 def rollout(
@@ -69,23 +69,20 @@ def rows(report: Report, name: str) -> list[dict[str, str]]:
 
 def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> None:
     assert rollout_report(rollout()).facts == (
-        (
-            "group g: restart of 3 consumers: "
-            "a queue is without owner for up to 3s; a queue is with several owners for up to 1s"
-        ),
+        ("group g: restart of 3 consumers: longest gap 3s; longest overlap 1s"),
         "best: order sorted, one at a time, every 30s, each away 15s",
-        "it takes 1m30s until the group is settled, in 95 % of trials",
-        "at the longest, in 95 % of trials, a queue is without owner 2s (worst 3s) and with several owners 1s",
-        "messages delivered again: at most 9 in any trial",
+        "it takes 1m30s until the group has converged, in 95 % of trials",
+        "in 95 % of trials: longest gap 2s (max 3s), longest overlap 1s",
+        "messages redelivered: at most 9 in any trial",
         "2 ways tried, 20 trials each",
     )
 
 
 def test_a_choice_that_does_not_settle_says_so() -> None:
-    unsettled = choice(best=True, takes_us=None, spread=trials(20, 18))
+    unsettled = choice(best=True, takes_ms=None, spread=trials(20, 18))
     facts = rollout_report(rollout(unsettled)).facts
-    assert facts[0].startswith("group g: restart of 3 consumers: does not always settle")
-    assert facts[2] == "it does not always settle: 18 of 20 trials did"
+    assert facts[0].startswith("group g: restart of 3 consumers: does not always converge")
+    assert facts[2] == "it does not always converge: 18 of 20 trials did"
 
 
 def test_the_best_is_the_one_that_is_marked() -> None:
@@ -119,14 +116,16 @@ def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, 
     )
     assert told in shown.facts
     assert "only all at once avoids it; then nobody reads for at least the 15s that they are away" in shown.facts
-    assert [(row["changed"], row["nextId"], row["several"], row["none"]) for row in rows(shown, "stages")] == [
+    assert [
+        (row["changed"], row["nextId"], row["duplicateOwners"], row["unassigned"]) for row in rows(shown, "stages")
+    ] == [
         ("1", "b", "4", "0"),
         ("2", "b", "0", "0"),
     ]
 
 
 def test_what_all_at_once_costs_is_told_when_it_was_tried() -> None:
-    whole = choice(name="all at once", at_once=3, spread=trials(longest_none_us=(1e6, 16e6, 17e6)))
+    whole = choice(name="all at once", at_once=3, spread=trials(longest_gap_ms=(1000, 16_000, 17_000)))
     shown = rollout_report(rollout(choice(best=True), whole, after="AVG_BY_CIRCLE", overlap=4, stages=1))
     assert "only all at once avoids it; then nobody reads for 16s (95 % of trials)" in shown.facts
 
@@ -144,29 +143,29 @@ def test_a_change_without_overlap_says_so() -> None:
 
 def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
     first, second = rows(
-        rollout_report(rollout(choice(best=True), choice(takes_us=None, spread=trials(20, 3)))), "choices"
+        rollout_report(rollout(choice(best=True), choice(takes_ms=None, spread=trials(20, 3)))), "choices"
     )
     assert first == {
         "orderName": "sorted", "atOnce": "1", "pauseMs": "30000", "downMs": "15000", "takesMs": "90000",
-        "longestNoneP95Ms": "2000", "longestNoneWorstMs": "3000", "noneP95Ms": "5000", "longestSeveralP95Ms": "1000",
-        "longestSeveralWorstMs": "1000", "severalP95Ms": "1000", "againWorst": "9", "settled": "20", "trials": "20",
+        "longestGapP95Ms": "2000", "longestGapMaxMs": "3000", "totalGapP95Ms": "5000", "longestOverlapP95Ms": "1000",
+        "longestOverlapMaxMs": "1000", "totalOverlapP95Ms": "1000", "redeliveredMax": "9", "converged": "20", "trials": "20",
         "best": "best",
     }  # fmt: skip
-    assert (second["takesMs"], second["longestNoneP95Ms"], second["againWorst"], second["settled"]) == ("", "", "", "3")
+    assert (second["takesMs"], second["redeliveredMax"], second["converged"]) == ("", "", "3")
 
 
 def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
-    shown = rollout_report(rollout(choice(takes_us=None)), conditions=[TriedCondition("none-ms>1", None, None)])
+    shown = rollout_report(rollout(choice(takes_ms=None)), conditions=[TriedCondition("total-gap-ms>1", None, None)])
     data = json.loads(as_json(shown.data))
     assert list(data) == [
-        "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "overlap", "overlapIsLeast", "conditions",
+        "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "misassigned", "misassignedIsMinimum", "conditions",
     ]  # fmt: skip
     (one,) = data["choices"]
     assert one["takesMs"] is None
-    assert one["figures"]["longestNoneMs"] == {"median": 1000, "p95": 2000, "worst": 3000, "worstTrial": 3}
-    assert one["figures"]["unreadMs"] is None
+    assert one["figures"]["longestGapMs"] == {"p50": 1000, "p95": 2000, "max": 3000, "maxTrial": 3}
+    assert one["figures"]["convergenceMs"] is None
     assert one["order"] == ["a", "b", "c"]
-    assert data["conditions"] == [{"condition": "none-ms>1", "value": None, "met": None}]
+    assert data["conditions"] == [{"condition": "total-gap-ms>1", "value": None, "met": None}]
 
 
 def test_many_choices_are_brief_for_people_and_whole_for_machines() -> None:
@@ -193,10 +192,10 @@ def test_hostile_names_reach_no_format_raw() -> None:
         EVIL,
         "AVG",
         (EVIL,),
-        (RolloutChoice((EVIL,), EVIL, 1, 0, 0, 0, QUIET, best=True),),
+        (built(QUIET, (EVIL,), EVIL, best=True),),
         (MixedStage(0, EVIL, 1, 1),),
         2,
-        overlap_is_least=True,
+        misassigned_is_minimum=True,
     )
     shown = rollout_report(plan)
     texts = [as_plain(shown), as_markdown(shown), on_a_terminal(shown, 80), as_json(shown.data), as_yaml(shown.data)]
@@ -207,6 +206,6 @@ def test_hostile_names_reach_no_format_raw() -> None:
 
 
 def test_a_rollout_of_nobody_is_shown_too() -> None:
-    shown = rollout_report(Rollout(None, "AVG", "AVG", (), (), (), 0, overlap_is_least=True))
+    shown = rollout_report(Rollout(None, "AVG", "AVG", (), (), (), 0, misassigned_is_minimum=True))
     assert shown.facts == ("a group: restart of 0 consumers; no way was tried",)
     as_plain(shown)

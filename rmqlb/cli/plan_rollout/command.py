@@ -53,7 +53,7 @@ def plan_rollout(
     seed: Annotated[int, trials_option(help="Of everything random.")] = 1,
     fail_on: Annotated[
         list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'overlap>0'; repeatable."),
+        Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'misassigned>0'; repeatable."),
     ] = None,
 ) -> None:
     """Find the order and the pause of a rolling restart, or of a change of strategy, that hurt least.

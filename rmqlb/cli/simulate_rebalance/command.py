@@ -41,7 +41,7 @@ def simulate_rebalance(
         list[str] | None,
         what_option(
             metavar="CONDITION",
-            help="Exit 3 when it is met: 'longest-none-ms>5000', with --trials of 95 %; repeatable.",
+            help="Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable.",
         ),
     ] = None,
 ) -> None:

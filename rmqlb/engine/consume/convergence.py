@@ -13,7 +13,6 @@ from rmqlb.model.group import ConsumerType, States
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Convergence, RebalancePlan
-from rmqlb.model.times import milliseconds
 
 _TRIALS = 5
 _PATIENCE_US = 180 * SECOND_US
@@ -55,19 +54,18 @@ def convergence(
         trials = simulate_group_trials(None, before.members, before.routes, scenario, _TRIALS, states=states)
     except RmqlbError:
         return None  # a plan can be of more than a simulation: of a broker without an address, say
-    worst = {field: milliseconds(round(spread.worst)) for field, spread in trials.spreads.items()}
-    settled = trials.spreads.get("settled_us")
+    found, all_converged = trials.figures, trials.converged == trials.trials
     ends = (plan.summary.before, plan.summary.after)
     unassigned = any(end.unassigned for end in ends)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
-        converged=trials.settled,
-        convergence_ms=None if settled is None else milliseconds(round(settled.median)),
-        max_convergence_ms=worst["settled_us"] if trials.settled == trials.trials else None,
-        longest_gap_ms=None if unassigned else worst["longest_none_us"],
-        longest_overlap_ms=None if doubly else worst["longest_several_us"],
-        unread_ms=worst["unread_us"],
+        converged=trials.converged,
+        convergence_ms=None if found.convergence_ms is None else found.convergence_ms.p50,
+        max_convergence_ms=found.convergence_ms.max if found.convergence_ms and all_converged else None,
+        longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
+        longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
+        unread_ms=found.unread_ms.max,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from rmqlb.model.group_report import Step
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.times import milliseconds
 
 
 class Hold(Struct, eq=False):
@@ -198,4 +199,4 @@ class EventLog(Struct, eq=False):
     def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         """Write a step down; callers ask `explain` first where the text costs time."""
         if self.explain:
-            self.steps.append(Step(at_us, who, what, text, tuple(queues)))
+            self.steps.append(Step(milliseconds(at_us), who, what, text, tuple(queues)))

@@ -22,8 +22,9 @@ from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTi
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.times import milliseconds, milliseconds_if_known
 
-_COUNTED: tuple[OwnerState, ...] = ("none", "several", "outage")
+_COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage")
 """States that should not be."""
 
 
@@ -65,24 +66,24 @@ def figures(
         first_us: when the first event was.
         broadcasting: several owners are as it should be.
     """
-    again = [line.again for line in lines]
+    redelivered = [line.redelivered for line in lines]
     at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
     return GroupFigures(
-        settled_us=max(log.last_change_us - first_us, 0) if settled else None,
-        longest_none_us=max((line.longest_none_us for line in lines), default=0),
-        none_us=sum(line.none_us for line in lines),
-        longest_several_us=max((line.longest_several_us for line in lines), default=0),
-        several_us=sum(line.several_us for line in lines),
-        longest_outage_us=max((line.longest_outage_us for line in lines), default=0),
-        total_outage_us=sum(line.outage_us for line in lines),
-        unread_us=max((line.unread_us for line in lines), default=0),
-        again=None if None in again else sum(number or 0 for number in again),
-        queues_none=sum(1 for line in lines if line.none_us),
-        queues_several=sum(1 for line in lines if line.several_us),
-        queues_outage=sum(1 for line in lines if line.outage_us),
-        queues_none_at_end=at_end["none"],
-        queues_several_at_end=0 if broadcasting else at_end["several"],
-        queues_outage_at_end=at_end["outage"],
+        convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
+        longest_gap_ms=max((line.longest_gap_ms for line in lines), default=0),
+        total_gap_ms=milliseconds(sum(line.none_us for line in lines)),
+        longest_overlap_ms=max((line.longest_overlap_ms for line in lines), default=0),
+        total_overlap_ms=milliseconds(sum(line.several_us for line in lines)),
+        longest_outage_ms=max((line.longest_outage_ms for line in lines), default=0),
+        total_outage_ms=milliseconds(sum(line.outage_us for line in lines)),
+        unread_ms=max((line.unread_ms for line in lines), default=0),
+        redelivered=None if None in redelivered else sum(number or 0 for number in redelivered),
+        queues_with_gap=sum(1 for line in lines if line.total_gap_ms),
+        queues_with_overlap=sum(1 for line in lines if line.total_overlap_ms),
+        queues_with_outage=sum(1 for line in lines if line.total_outage_ms),
+        queues_with_gap_at_end=at_end["unassigned"],
+        queues_with_overlap_at_end=0 if broadcasting else at_end["duplicate-owners"],
+        queues_with_outage_at_end=at_end["outage"],
         queues_unread_at_end=sum(1 for line in lines if line.unread_at_end),
         taken=sum(len(line.takeovers) for line in lines),
         rebalances=log.rebalances,
@@ -91,26 +92,29 @@ def figures(
 
 def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset]) -> QueueTimeline:
     intervals = _intervals(notes)
-    lengths: dict[OwnerState, list[int]] = {"none": [], "several": [], "outage": []}
-    for state_of_it, longest in _stretches(intervals):
-        if state_of_it != "several" or not scenario.broadcasting:  # where several are the rule
-            lengths[state_of_it].append(longest)
+    lengths: dict[OwnerState, list[int]] = {state: [] for state in _COUNTED}
+    for state, length in _stretches(intervals):
+        if state != "duplicate-owners" or not scenario.broadcasting:  # where several are the rule
+            lengths[state].append(length)
+    gaps, overlaps, outages = (lengths[state] for state in _COUNTED)
     waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
     takeovers = _takeovers(notes, scenario, start, waits)
-    again = [takeover.again for takeover in takeovers]
+    redelivered = [takeover.redelivered for takeover in takeovers]
     return QueueTimeline(
-        queue=notes.queue,
+        topic=notes.queue.topic,
+        broker_name=notes.queue.broker_name,
+        queue_id=notes.queue.queue_id,
+        total_gap_ms=milliseconds(sum(gaps)),
+        longest_gap_ms=milliseconds(max(gaps, default=0)),
+        total_overlap_ms=milliseconds(sum(overlaps)),
+        longest_overlap_ms=milliseconds(max(overlaps, default=0)),
+        total_outage_ms=milliseconds(sum(outages)),
+        longest_outage_ms=milliseconds(max(outages, default=0)),
+        unread_ms=milliseconds(max((end - begin for begin, end in waits), default=0)),
+        unread_at_end=any(end == notes.end_us for _, end in waits),
+        redelivered=None if None in redelivered else sum(number or 0 for number in redelivered),
         intervals=intervals,
         takeovers=takeovers,
-        none_us=sum(lengths["none"]),
-        longest_none_us=max(lengths["none"], default=0),
-        several_us=sum(lengths["several"]),
-        longest_several_us=max(lengths["several"], default=0),
-        outage_us=sum(lengths["outage"]),
-        longest_outage_us=max(lengths["outage"], default=0),
-        unread_us=max((end - begin for begin, end in waits), default=0),
-        unread_at_end=any(end == notes.end_us for _, end in waits),
-        again=None if None in again else sum(number or 0 for number in again),
     )
 
 
@@ -158,7 +162,7 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
         return "gone"
     if not served or 0 < owners == paused:
         return "outage"
-    return "none" if not owners else "one" if owners == 1 else "several"
+    return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
 def _add(intervals: list[Interval], from_us: int, to_us: int, owners: Sequence[str], state: OwnerState) -> None:
@@ -166,7 +170,7 @@ def _add(intervals: list[Interval], from_us: int, to_us: int, owners: Sequence[s
     ids = tuple(sort_client_ids(owners))
     if intervals and intervals[-1].state == state and intervals[-1].owners == ids:
         from_us = intervals.pop().from_us
-    intervals.append(Interval(from_us, to_us, state, ids))
+    intervals.append(Interval(milliseconds(from_us), milliseconds(to_us), state, ids))
 
 
 def _stretches(intervals: Sequence[Interval]) -> list[tuple[OwnerState, int]]:
@@ -188,7 +192,7 @@ def _takeovers(
 ) -> tuple[Takeover, ...]:
     if scenario.broadcasting:
         return _own_takeovers(notes, scenario, start)
-    queue, end_us = notes.queue, notes.end_us
+    end_us = notes.end_us
     ends = {end: end - begin for begin, end in waits}
     takeovers: list[Takeover] = []
     earlier = Earlier(scenario.latency_us // 2, end_us)
@@ -197,19 +201,17 @@ def _takeovers(
         earlier.add(hold, stored)
         if hold.from_us < 0:
             continue
-        again_us = _again_us(hold.read_until(end_us), read_until, stored, scenario.consume_us)
-        rate = scenario.rates.get(queue)
+        redelivered_us = _redelivered_us(hold.read_until(end_us), read_until, stored, scenario.consume_us)
+        rate = scenario.rates.get(notes.queue)
+        redelivered = None if rate is None else ceil(rate * redelivered_us / SECOND_US)
         first = next((begin for begin, _ in hold.reads(end_us)), None)
         takeovers.append(
-            Takeover(
-                queue=queue,
-                client_id=hold.client_id,
-                at_us=hold.from_us,
-                reads_from_us=hold.reads_from_us,
+            _takeover(
+                hold,
                 unread_us=None if first is None else ends.get(first, 0),
                 start=start(stored_since=stored_since),
-                again_us=again_us,
-                again=0 if again_us == 0 else None if rate is None else ceil(rate * again_us / SECOND_US),
+                redelivered_us=redelivered_us,
+                redelivered=redelivered if redelivered_us else 0,
             )
         )
     return tuple(takeovers)
@@ -230,22 +232,38 @@ def _own_takeovers(
         return any(other.from_us < 0 or persisted(other, hold.from_us, way_us) for other in earlier)
 
     return tuple(
-        Takeover(
-            queue=notes.queue,
-            client_id=hold.client_id,
-            at_us=hold.from_us,
-            reads_from_us=hold.reads_from_us,
+        _takeover(
+            hold,
             unread_us=next((begin - hold.from_us for begin, _ in hold.reads(notes.end_us)), None),
             start=start(stored_since=has_file(hold)),
-            again_us=0,
-            again=0,
+            redelivered_us=0,
+            redelivered=0,
         )
         for hold in notes.holds
         if hold.from_us >= 0
     )
 
 
-def _again_us(own_end: int | None, read_until: int | None, stored: int | None, consume_us: int) -> int:
+def _takeover(
+    hold: Hold, *, unread_us: int | None, start: StartOffset, redelivered_us: int, redelivered: int | None
+) -> Takeover:
+    return Takeover(
+        topic=hold.queue.topic,
+        broker_name=hold.queue.broker_name,
+        queue_id=hold.queue.queue_id,
+        client_id=hold.client_id,
+        at_ms=milliseconds(hold.from_us),
+        reads_from_ms=milliseconds_if_known(hold.reads_from_us),
+        unread_ms=milliseconds_if_known(unread_us),
+        start_rule=start.rule,
+        start_offset=start.offset,
+        start_reason=start.reason,
+        redelivered_ms=milliseconds(redelivered_us),
+        redelivered=redelivered,
+    )
+
+
+def _redelivered_us(own_end: int | None, read_until: int | None, stored: int | None, consume_us: int) -> int:
     """How much both this owner and one before it deliver, as a length of time."""
     if stored is None or read_until is None or own_end is None:
         return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -11,7 +11,7 @@ from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.model.group import States
-from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupTrials
+from rmqlb.model.group_report import FigureSpread, FigureSpreads, GroupFigures, GroupTrials
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.route import TopicRouteData
@@ -52,25 +52,25 @@ def simulate_group_trials(
 
 
 def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
-    """The spreads of figures, one set a trial."""
-    spreads: dict[str, FigureSpread] = {}
+    """The spreads of figures, one set a trial; one that is unknown in any trial is unknown, but for the convergence."""
+    spreads: dict[str, Any] = {}
     for name in GroupFigures.__struct_fields__:
         values = [(getattr(figures, name), trial) for trial, figures in enumerate(found)]
         known = [(value, trial) for value, trial in values if value is not None]
-        if known and (len(known) == len(values) or name == "settled_us"):
-            spreads[name] = _spread(known)
-    settled = sum(1 for figures in found if figures.settled_us is not None)
-    return GroupTrials(len(found), settled, spreads)
+        is_known = len(known) == len(values) or name == "convergence_ms"
+        spreads[name] = _spread(known) if known and is_known else None
+    converged = sum(1 for figures in found if figures.convergence_ms is not None)
+    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
 
 
 def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
     ordered = sorted(value for value, _ in values)
-    worst = ordered[-1]
+    largest = ordered[-1]
     return FigureSpread(
-        median=_quantile(ordered, 50),
+        p50=_quantile(ordered, 50),
         p95=_quantile(ordered, 95),
-        worst=worst,
-        worst_trial=next(trial for value, trial in values if value == worst),
+        max=largest,
+        max_trial=next(trial for value, trial in values if value == largest),
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.engine.assignment.consumers import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
-from rmqlb.engine.rollout.ranking import hurt_us
+from rmqlb.engine.rollout.ranking import hurt_ms
 from rmqlb.engine.rollout.rollout_model import RolloutModel
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import SECOND_US, GroupScenario
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.words import counted
 
@@ -47,11 +47,11 @@ def rollout_findings(
         )
     yield from _several_away(plan.choices)
     yield from shared_id_findings(rollout.members.client_ids)
-    unsettled = best.trials.trials - best.trials.settled
+    unsettled = best.trials - best.converged
     if unsettled:
         yield Finding(
-            "not-settled",
-            f"even the best choice leaves the group unsettled in {unsettled} of {best.trials.trials} trials",
+            "not-converged",
+            f"even the best choice leaves the group unsettled in {unsettled} of {best.trials} trials",
         )
 
 
@@ -88,12 +88,12 @@ def _all_at_once(plan: Rollout) -> Iterator[Finding]:
     best = plan.choices[0]
     for choice in plan.choices:
         if choice.at_once == len(plan.members):
-            longest = choice.trials.spreads["longest_none_us"].p95
+            longest = choice.figures.longest_gap_ms.p95
             yield Finding(
                 "all-at-once",
                 f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have no owner for "
-                f"{_seconds(longest)}; summed over the queues {_seconds(hurt_us(choice))} without owner or with "
-                f"several, against {_seconds(hurt_us(best))} of the best choice",
+                f"{_seconds(longest)}; summed over the queues {_seconds(hurt_ms(choice))} without owner or with "
+                f"several, against {_seconds(hurt_ms(best))} of the best choice",
             )
 
 
@@ -109,16 +109,16 @@ def _mixed_end(rollout: RolloutModel, known: Overlaps) -> Iterator[Finding]:
 
 
 def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
-    short = sorted({choice.pause_us for choice in choices if 0 < choice.pause_us < choice.down_us})
+    short = sorted({choice.pause_ms for choice in choices if 0 < choice.pause_ms < choice.down_ms})
     if short:
-        pauses = " and ".join(_seconds(pause_us) for pause_us in short)
+        pauses = " and ".join(_seconds(pause_ms) for pause_ms in short)
         yield Finding(
             "several-away",
-            f"members are down for {_seconds(choices[0].down_us)}: with a pause of {pauses} the next goes before the "
+            f"members are down for {_seconds(choices[0].down_ms)}: with a pause of {pauses} the next goes before the "
             "last is back",
         )
 
 
-def _seconds(us: float) -> str:
-    seconds = us / SECOND_US
+def _seconds(ms: float) -> str:
+    seconds = ms / 1000
     return f"{seconds:.0f}s" if seconds >= 100 else f"{seconds:.3g}s"

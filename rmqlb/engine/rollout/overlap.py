@@ -158,7 +158,7 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
     >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
     >>> change = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None)
     >>> mixed_stages(overlaps(change, [route], orderly=False), ("x", "y"), 1)
-    (MixedStage(changed=1, next_id='y', several=1, none=1),)
+    (MixedStage(changed=1, next_id='y', duplicate_owners=1, unassigned=1),)
 
     Under AVG x has the queues 0 and 1, y has 2 and 3; under AVG_BY_CIRCLE x has 0 and 2, y has 1 and 3. When x has
     changed and y has not, both have queue 2, and nobody has queue 1.
@@ -173,7 +173,7 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
 
 def total_overlap(stages: Sequence[MixedStage]) -> int:
     """Queues with two owners or none, summed over the stages."""
-    return sum(stage.several + stage.none for stage in stages)
+    return sum(stage.duplicate_owners + stage.unassigned for stage in stages)
 
 
 def added_overlap(known: Overlaps, stages: Sequence[MixedStage]) -> int:

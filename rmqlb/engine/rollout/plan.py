@@ -20,8 +20,9 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupTrials
 from rmqlb.model.group_scenario import GroupScenario
-from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.rollout import MixedStage, PlannedRollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.times import milliseconds
 
 
 def plan_rollout(
@@ -40,7 +41,7 @@ def plan_rollout(
     trials: int,
     states: States | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Rollout:
+) -> PlannedRollout:
     """Try orders and pauses, and tell which hurts least.
 
     Orders are: sorted, reversed, the given one; of a change of strategy the one with the least overlap at rest, and
@@ -100,15 +101,15 @@ def plan_rollout(
     choices = ranked(asked)
     best = choices[0]
     stages = () if known is None else stages_of(known, best, down_us)
-    plan = Rollout(
+    plan = PlannedRollout(
         group=group,
         strategy_before=rollout.members.name,
         strategy_after=rollout.name_after,
         members=rollout.client_ids,
         choices=(*choices, *compared),
         stages=stages,
-        overlap=total_overlap(stages),
-        overlap_is_least=known is None or _is_least(stages, least.get(best.at_once)),
+        misassigned=total_overlap(stages),
+        misassigned_is_minimum=known is None or _is_least(stages, least.get(best.at_once)),
     )
     findings = rollout_findings(plan, rollout, scenario, known, least.get(best.at_once), anyway)
     return replace(plan, findings=tuple(findings))
@@ -127,15 +128,19 @@ def _told(progress: Callable[[int, int], None] | None, before: int, total: int) 
 
 def _choice(candidate: Candidate, down_us: int, trials: GroupTrials) -> RolloutChoice:
     back_us = (len(candidate.order) - 1) // candidate.at_once * candidate.pause_us + down_us
-    takes = max(back_us, int(trials.spreads["settled_us"].p95)) if trials.settled == trials.trials else None
+    convergence, takes_ms = trials.figures.convergence_ms, None
+    if convergence is not None and trials.converged == trials.trials:
+        takes_ms = max(milliseconds(back_us), convergence.p95)
     return RolloutChoice(
+        trials=trials.trials,
+        converged=trials.converged,
+        figures=trials.figures,
         order=candidate.order,
         order_name=candidate.name,
         at_once=candidate.at_once,
-        pause_us=candidate.pause_us,
-        down_us=down_us,
-        takes_us=takes,
-        trials=trials,
+        pause_ms=milliseconds(candidate.pause_us),
+        down_ms=milliseconds(down_us),
+        takes_ms=takes_ms,
     )
 
 

@@ -23,7 +23,7 @@ def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
     as_good = [
         choice
         for choice in by_hurt
-        if _unsettled(choice) == _unsettled(least) and hurt_us(choice) <= AS_GOOD * hurt_us(least)
+        if _unsettled(choice) == _unsettled(least) and hurt_ms(choice) <= AS_GOOD * hurt_ms(least)
     ]
     quickest = min(_takes(choice) for choice in as_good)
     best = next(choice for choice in as_good if _takes(choice) <= AS_GOOD * quickest)
@@ -31,21 +31,20 @@ def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
     return [replace(best, best=True), *others]
 
 
-def hurt_us(choice: RolloutChoice) -> float:
+def hurt_ms(choice: RolloutChoice) -> float:
     """Queue-time without owner or with several: the 95th percentiles of both, added."""
-    spreads = choice.trials.spreads
-    return spreads["none_us"].p95 + spreads["several_us"].p95
+    found = choice.figures
+    return round(found.total_gap_ms.p95 + found.total_overlap_ms.p95, 3)
 
 
 def _rank(choice: RolloutChoice) -> tuple[int, float, float, float]:
-    spreads = choice.trials.spreads
-    longest = max(spreads["longest_none_us"].p95, spreads["longest_several_us"].p95)
-    return _unsettled(choice), hurt_us(choice), longest, _takes(choice)
+    longest = max(choice.figures.longest_gap_ms.p95, choice.figures.longest_overlap_ms.p95)
+    return _unsettled(choice), hurt_ms(choice), longest, _takes(choice)
 
 
 def _unsettled(choice: RolloutChoice) -> int:
-    return choice.trials.trials - choice.trials.settled
+    return choice.trials - choice.converged
 
 
 def _takes(choice: RolloutChoice) -> float:
-    return float("inf") if choice.takes_us is None else choice.takes_us
+    return float("inf") if choice.takes_ms is None else choice.takes_ms

@@ -8,21 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rmqlb.model.group_report import GroupReport, GroupTrials
+from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted
-from rmqlb.views.group.figures import shown_figure
 from rmqlb.views.group.windows import Window, longest, windows
 from rmqlb.views.report import duration
 
 _MOST_NAMES = 3
-_LONGEST = (
-    ("outage", "longest_outage_us"),
-    ("without owner", "longest_none_us"),
-    ("with several owners", "longest_several_us"),
-)
+_LONGEST = (("outage", "longest_outage_ms"), ("gap", "longest_gap_ms"), ("overlap", "longest_overlap_ms"))
 """What a figure of trials is called, and its field."""
 _DEFAULTS = Timers()
 
@@ -32,7 +27,7 @@ def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, .
     found = windows(report)
     return (
         "; ".join(
-            (f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), *_at_end(report), _settled(report))
+            (f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), *_at_end(report), _converged(report))
         ),
         *_outage(report, found),
         _nobody(report, found),
@@ -73,43 +68,43 @@ def _some(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_MOST_NAMES]) + more
 
 
-def _settled(report: GroupReport) -> str:
-    settled, events = report.figures.settled_us, report.events
-    if settled is None:
+def _converged(report: GroupReport) -> str:
+    convergence_ms, events = report.figures.convergence_ms, report.events
+    if convergence_ms is None:
         last = events[-1].at_us if events else 0
         since = "the start" if not events else "it" if len(events) == 1 else "the last event"
-        return f"not settled {time(report.end_us - last)} after {since}, where the simulation ends"
-    if settled == 0:
+        return f"not converged {time(report.end_us - last)} after {since}, where the simulation ends"
+    if convergence_ms == 0:
         changes = any(len({one.owners for one in each.intervals}) > 1 for each in report.timelines)
         return "no queue gets a new owner" if changes else "no queue changes its owner"
     since = "the start" if not events else "it" if len(events) == 1 else "the first event"
-    return f"settled {time(settled)} after {since}"
+    return f"converged {duration(convergence_ms)} after {since}"
 
 
 def _cannot_be_read(report: GroupReport) -> Iterable[str]:
     f = report.figures
-    if f.queues_outage:
-        left = f.queues_outage_at_end
-        rest = f" and more: {'it' if f.queues_outage == 1 else left} still cannot at the end" if left else ""
-        yield f"{_of(f.queues_outage, report)} cannot be read for up to {time(f.longest_outage_us)}{rest}"
+    if f.queues_with_outage:
+        left = f.queues_with_outage_at_end
+        rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
+        yield f"{_of(f.queues_with_outage, report)} cannot be read for up to {duration(f.longest_outage_ms)}{rest}"
 
 
 def _outage(report: GroupReport, found: Sequence[Window]) -> Iterable[str]:
     window, f = longest(found, "outage"), report.figures
     if window is not None:
         yield (
-            f"longest outage: {_window(window)}; {_of(f.queues_outage, report)} at some time, "
-            f"{time(f.total_outage_us)} of queue-time in all"
+            f"longest outage: {_window(window)}; {_of(f.queues_with_outage, report)} at some time, "
+            f"{duration(f.total_outage_ms)} of queue-time in all"
         )
 
 
 def _at_end(report: GroupReport) -> Iterable[str]:
-    """What stays bad: a group that is settled may be settled badly. Those that broadcast all own each queue."""
+    """What stays bad: a group that has converged may have converged badly. Those that broadcast all own each queue."""
     last = [one.intervals[-1].state for one in report.timelines if one.intervals]
     bad = (
-        {"none": "unassigned"}
+        {"unassigned": "unassigned"}
         if report.scenario.broadcasting
-        else {"none": "unassigned", "several": "with duplicate owners"}
+        else {"unassigned": "unassigned", "duplicate-owners": "with duplicate owners"}
     )
     parts = [f"{_of(last.count(state), report)} {what}" for state, what in bad.items() if state in last]
     if parts:
@@ -117,24 +112,24 @@ def _at_end(report: GroupReport) -> Iterable[str]:
 
 
 def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
-    window, f = longest(found, "none"), report.figures
+    window, f = longest(found, "unassigned"), report.figures
     if window is None:
         gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
-        when = "as long as it is there" if gone else "outside of outages" if f.queues_outage else "all the time"
+        when = "as long as it is there" if gone else "outside of outages" if f.queues_with_outage else "all the time"
         return f"every queue has an owner {when}"
     return (
-        f"longest without owner: {_window(window)}; {_of(f.queues_none, report)} at some time, "
-        f"{time(f.none_us)} of queue-time in all"
+        f"longest gap: {_window(window)}; {_of(f.queues_with_gap, report)} at some time, "
+        f"{duration(f.total_gap_ms)} of queue-time in all"
     )
 
 
 def _several(report: GroupReport, found: Sequence[Window]) -> str:
-    window, f = longest(found, "several"), report.figures
+    window, f = longest(found, "duplicate-owners"), report.figures
     if window is None:
         return "no queue ever has several owners"
     return (
-        f"longest with several owners: {_window(window)}; {_of(f.queues_several, report)} at some time, "
-        f"{time(f.several_us)} of queue-time in all"
+        f"longest overlap: {_window(window)}; {_of(f.queues_with_overlap, report)} at some time, "
+        f"{duration(f.total_overlap_ms)} of queue-time in all"
     )
 
 
@@ -149,46 +144,46 @@ def _window(window: Window) -> str:
 def _messages(report: GroupReport) -> str:
     f = report.figures
     if not f.taken:
-        again = "no queue is taken over: no message is delivered again"
-        return f"{again}; {_waits(report)}" if f.unread_us else f"{again} or waits"
-    behind = max((takeover.again_us for one in report.timelines for takeover in one.takeovers), default=0)
-    if f.again is not None:
-        again = f"at most {counted(f.again, 'message')} delivered again"
+        text = "no queue is taken over: no message is redelivered"
+        return f"{text}; {_waits(report)}" if f.unread_ms else f"{text} or waits"
+    behind = max((takeover.redelivered_ms for one in report.timelines for takeover in one.takeovers), default=0)
+    if f.redelivered is not None:
+        text = f"at most {counted(f.redelivered, 'message')} redelivered"
     elif behind:
-        again = f"delivered again: at most a queue's last {time(behind)}, how many messages is unknown without --rate"
+        text = f"redelivered: at most a queue's last {duration(behind)}, how many messages is unknown without --rate"
     else:
-        again = "no message delivered again"
-    return f"{again}; {_waits(report)}"
+        text = "no message redelivered"
+    return f"{text}; {_waits(report)}"
 
 
 def _waits(report: GroupReport) -> str:
     f = report.figures
     if f.queues_unread_at_end:
         return f"nobody reads {_of(f.queues_unread_at_end, report)} at the end: messages there wait on"
-    if not f.unread_us:
+    if not f.unread_ms:
         return "no message waits for a new owner"
-    return f"a message waits at most {time(f.unread_us)} " + ("to be read" if f.queues_outage else "for a new owner")
+    return f"a message waits at most {duration(f.unread_ms)} " + (
+        "to be read" if f.queues_with_outage else "for a new owner"
+    )
 
 
 def _over_trials(trials: GroupTrials) -> Iterable[str]:
-    s = trials.spreads
-    if not trials.settled:
-        yield f"none of {trials.trials} trials settled"
-    elif "settled_us" in s:
-        some = "" if trials.settled == trials.trials else f"{trials.settled} of "
-        spread = s["settled_us"]
+    found = trials.figures
+    if not trials.converged:
+        yield f"none of {trials.trials} trials converged"
+    elif (spread := found.convergence_ms) is not None:
+        some = "" if trials.converged == trials.trials else f"{trials.converged} of "
         yield (
-            f"{some}{trials.trials} trials settled: half of them within {shown_figure('settled_us', spread.median)}, "
-            f"95 % within {shown_figure('settled_us', spread.p95)}, the worst (trial {spread.worst_trial}) after "
-            f"{shown_figure('settled_us', spread.worst)}"
+            f"{some}{trials.trials} trials converged: p50 {duration(spread.p50)}, p95 {duration(spread.p95)}, "
+            f"max {duration(spread.max)} (trial {spread.max_trial})"
         )
+    spreads: list[tuple[str, FigureSpread]] = [(what, getattr(found, field)) for what, field in _LONGEST]
     parts = [
-        f"{what} 95 % within {shown_figure(field, s[field].p95)}, worst {shown_figure(field, s[field].worst)}"
-        for what, field in _LONGEST
-        if field in s and (field != "longest_outage_us" or s[field].worst)
+        f"{what} p95 {duration(each.p95)}, max {duration(each.max)}"
+        for what, each in spreads
+        if what != "outage" or each.max
     ]
-    if parts:
-        yield f"longest in a trial: {'; '.join(parts)}"
+    yield f"longest in a trial: {'; '.join(parts)}"
 
 
 def _rules(report: GroupReport) -> str:

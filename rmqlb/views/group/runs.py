@@ -32,7 +32,9 @@ class Run(Struct, frozen=True):
 
     def is_bad(self, *, broadcasting: bool) -> bool:
         """Nobody owns the queue, or several do and should not, or its broker cannot be read."""
-        return self.shown.state in ("none", "outage") or (self.shown.state == "several" and not broadcasting)
+        return self.shown.state in ("unassigned", "outage") or (
+            self.shown.state == "duplicate-owners" and not broadcasting
+        )
 
 
 def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
@@ -73,7 +75,7 @@ def _alike(timeline: QueueTimeline, run: Run) -> list[Interval]:
 
 
 def _owners(shown: Interval) -> str:
-    if shown.state == "none":
+    if shown.state == "unassigned":
         return "no owner"
     if shown.state == "gone":
         return "gone"

@@ -19,8 +19,8 @@ from rmqlb.model.group_scenario import Event
 
 SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""
-_STATES: dict[OwnerState, str] = {"none": " ", "several": "!", "outage": "#", "gone": "."}
-_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "outage": 2, "none": 3, "several": 4}
+_STATES: dict[OwnerState, str] = {"unassigned": " ", "duplicate-owners": "!", "outage": "#", "gone": "."}
+_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners": 4}
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LEAD = 12
 """What stands before the first event is this part of what comes after it."""
@@ -45,9 +45,14 @@ class Strip(Struct, frozen=True):
         return str(first) if first == last else f"{first}-{last}"
 
     @property
-    def badness(self) -> int:
-        """The longest time in microseconds that one of the queues had no owner, or several, or was in an outage."""
-        return max(max(one.longest_none_us, one.longest_several_us, one.longest_outage_us) for one in self.timelines)
+    def badness(self) -> float:
+        """The longest time that one of the queues had no owner, or several, or was in an outage."""
+        return max(map(longest_ms, self.timelines))
+
+
+def longest_ms(timeline: QueueTimeline) -> float:
+    """The longest time that a queue had no owner, or several, or was in an outage."""
+    return max(timeline.longest_gap_ms, timeline.longest_overlap_ms, timeline.longest_outage_ms)
 
 
 def symbols(members: Sequence[str]) -> dict[str, str]:
@@ -66,7 +71,7 @@ def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
         interval: it.
         letters: of the members; None with BROADCASTING, where the number of owners stands for them, `+` for many.
     """
-    if interval.state in ("one", "several") and letters is None:
+    if interval.state in ("one", "duplicate-owners") and letters is None:
         return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
     return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
 
@@ -141,7 +146,7 @@ def _badness(interval: Interval) -> int:
 
 def _fewness(interval: Interval) -> int:
     """With BROADCASTING: the fewer read a queue, the worse."""
-    return -len(interval.owners) if interval.state in ("one", "several") else _BADNESS[interval.state]
+    return -len(interval.owners) if interval.state in ("one", "duplicate-owners") else _BADNESS[interval.state]
 
 
 def _slices(

@@ -82,7 +82,7 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     letters = None if report.scenario.broadcasting else symbols(report.members)
     colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
     lines = [
-        *(group_facts(report, None)[: 4 if report.figures.queues_outage else 3] if headed else ()),
+        *(group_facts(report, None)[: 4 if report.figures.queues_with_outage else 3] if headed else ()),
         *_left_out(len(every) - len(shown)),
     ]
     top = _MARGIN + 15 * len(lines) + 40
@@ -188,9 +188,9 @@ def _row(
         bar = ET.SubElement(row, "g")
         ET.SubElement(bar, "title").text = fit_for_xml(story(run))
         state = run.shown.state
-        if state == "none":
+        if state == "unassigned":
             _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper bad", stroke=_RED)
-        elif state == "several" and bad:
+        elif state == "duplicate-owners" and bad:
             _rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
         elif state == "outage":
             _rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")

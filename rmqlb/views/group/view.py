@@ -8,11 +8,11 @@ from rmqlb.model.group_report import GroupReport, GroupTrials, Interval
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.times import milliseconds, milliseconds_if_known
-from rmqlb.views.group.data import group_data, parts
+from rmqlb.model.times import milliseconds
 from rmqlb.views.group.facts import group_facts, named, time
 from rmqlb.views.group.figures import figures_section, trials_section
-from rmqlb.views.group.strips import SYMBOLS, symbols
+from rmqlb.views.group.result import consumer_parts, group_result
+from rmqlb.views.group.strips import SYMBOLS, longest_ms, symbols
 from rmqlb.views.group.timeline import event_marks, timeline_section
 from rmqlb.views.group.windows import Window, windows
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Section, labels, worst
@@ -31,14 +31,7 @@ def group_report(
     explain: bool = False,
     conditions: Sequence[TriedCondition] = (),
 ) -> Report:
-    """The simulation for people and machines.
-
-    Args:
-        report: what came of it.
-        trials: what many trials say.
-        explain: people see the steps and the takeovers, machines the steps.
-        conditions: what the user asked to be told about.
-    """
+    """The simulation for people and machines; with `explain` both see the steps, and people the takeovers."""
     sections = (
         timeline_section(report),
         _windows(report),
@@ -51,7 +44,7 @@ def group_report(
         *(() if trials is None else (trials_section(trials),)),
         figures_section(report.figures, named_only=trials is not None),
     )
-    data = group_data(report, trials, conditions, explain=explain)
+    data = group_result(report, trials, conditions, explain=explain)
     return Report(
         "rmqlb/simulate-rebalance", data, group_facts(report, trials), sections, member_labels(report.members)
     )
@@ -71,7 +64,7 @@ def _windows(report: GroupReport) -> Section:
     found = windows(report)
     columns = (
         *QUEUE_COLUMNS,
-        Column("owners", "state", shown=bool(report.figures.queues_outage)),
+        Column("owners", "state", shown=bool(report.figures.queues_with_outage)),
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms", shown=False),
         Column("for", "lengthMs", "ms"),
@@ -92,16 +85,12 @@ def _windows(report: GroupReport) -> Section:
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
     several = "" if report.scenario.broadcasting else " or with several"
-    title = f"windows without owner{several}" + (", and outages" if report.figures.queues_outage else "")
+    title = f"windows without owner{several}" + (", and outages" if report.figures.queues_with_outage else "")
     return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
 
 
 def _times(interval: Interval | Window) -> tuple[float, float, float]:
-    return (
-        milliseconds(interval.from_us),
-        milliseconds(interval.to_us),
-        milliseconds(interval.to_us - interval.from_us),
-    )
+    return interval.from_ms, interval.to_ms, milliseconds(interval.to_us - interval.from_us)
 
 
 def _owners(interval: Interval | None) -> Cell:
@@ -114,29 +103,29 @@ def _queues(report: GroupReport) -> Section:
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients"),
         Column("after", "ownersAtEnd", "clients"),
-        Column("none for", "noneMs", "ms"),
-        Column("longest", "longestNoneMs", "ms"),
-        Column("several for", "severalMs", "ms"),
-        Column("longest", "longestSeveralMs", "ms"),
-        Column("outage for", "outageMs", "ms", shown=bool(report.figures.queues_outage)),
-        Column("longest", "longestOutageMs", "ms", shown=bool(report.figures.queues_outage)),
+        Column("total gap", "totalGapMs", "ms"),
+        Column("longest", "longestGapMs", "ms"),
+        Column("total overlap", "totalOverlapMs", "ms"),
+        Column("longest", "longestOverlapMs", "ms"),
+        Column("total outage", "totalOutageMs", "ms", shown=bool(report.figures.queues_with_outage)),
+        Column("longest", "longestOutageMs", "ms", shown=bool(report.figures.queues_with_outage)),
         Column("unread for", "unreadMs", "ms"),
         Column("taken", "taken", "number"),
-        Column("again, at most", "again", "number"),
+        Column("redelivered, at most", "redelivered", "number"),
     )
     rows = tuple(
         (
             *_place(one.queue),
             _owners(one.intervals[0] if one.intervals else None),
             _owners(one.intervals[-1] if one.intervals else None),
-            *map(milliseconds, (one.none_us, one.longest_none_us, one.several_us, one.longest_several_us)),
-            *map(milliseconds, (one.outage_us, one.longest_outage_us, one.unread_us)),
+            *(one.total_gap_ms, one.longest_gap_ms, one.total_overlap_ms, one.longest_overlap_ms),
+            *(one.total_outage_ms, one.longest_outage_ms, one.unread_ms),
             len(one.takeovers),
-            one.again,
+            one.redelivered,
         )
         for one in report.timelines
     )
-    longest = [max(one.longest_none_us, one.longest_several_us, one.longest_outage_us) for one in report.timelines]
+    longest = [longest_ms(one) for one in report.timelines]
     brief = worst(longest, _MOST_QUEUES)
     return Section("queues", "queues", columns, rows, heads=3, named_only=True, brief=brief)
 
@@ -144,7 +133,7 @@ def _queues(report: GroupReport) -> Section:
 def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
     found = sorted(
         ((takeover, timeline) for timeline in report.timelines for takeover in timeline.takeovers),
-        key=lambda pair: pair[0].at_us,
+        key=lambda pair: pair[0].at_ms,
     )
     columns = (
         *QUEUE_COLUMNS,
@@ -153,27 +142,27 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
         Column("reads from", "readsFromMs", "ms"),
         Column("unread for", "unreadMs", "ms"),
         Column("starts at", "startRule"),
-        Column("offset", "startOffset", "number", shown=any(one.start.offset is not None for one, _ in found)),
-        Column("again, the last", "againMs", "ms"),
-        Column("messages", "again", "number", shown=any(one.again for one, _ in found)),
+        Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one, _ in found)),
+        Column("redelivered, the last", "redeliveredMs", "ms"),
+        Column("messages", "redelivered", "number", shown=any(one.redelivered for one, _ in found)),
         Column("because", "startReason", quiet=True),
     )
     rows = tuple(
         (
             *_place(timeline.queue),
             one.client_id,
-            milliseconds(one.at_us),
-            milliseconds_if_known(one.reads_from_us),
-            milliseconds_if_known(one.unread_us),
-            one.start.rule,
-            one.start.offset,
-            milliseconds(one.again_us),
-            one.again,
-            one.start.reason,
+            one.at_ms,
+            one.reads_from_ms,
+            one.unread_ms,
+            one.start_rule,
+            one.start_offset,
+            one.redelivered_ms,
+            one.redelivered,
+            one.start_reason,
         )
         for one, timeline in found
     )
-    brief = worst([one.unread_us or 0 for one, _ in found], _MOST_QUEUES)
+    brief = worst([one.unread_ms or 0 for one, _ in found], _MOST_QUEUES)
     return Section("takeovers", "takeovers", columns, rows, heads=4, named_only=named_only, brief=brief)
 
 
@@ -203,8 +192,7 @@ def _steps(report: GroupReport) -> Section:
         Column("queues", "queues", shown=False),
     )
     rows = tuple(
-        (milliseconds(step.at_us), step.who, step.what, step.text, "; ".join(map(named, step.queues)))
-        for step in report.steps
+        (step.at_ms, step.who, step.what, step.text, "; ".join(map(named, step.queues))) for step in report.steps
     )
     brief = tuple(range(_MOST_STEPS)) if len(rows) > _MOST_STEPS else None
     return Section("steps", "what happens and why", columns, rows, brief=brief)
@@ -254,19 +242,22 @@ def _consumers(report: GroupReport) -> Section:
     happens: dict[str, list[str]] = {}
     for event in report.events:
         happens.setdefault(event.subject, []).append(f"{event.kind} {time(event.at_us)}")
-    found = parts(report)
+    found = consumer_parts(report)
     rows = tuple(
         (
             letters[part.client_id],
             short[part.client_id],
             part.client_id,
-            part.at_start,
-            part.at_end,
+            part.queues_at_start,
+            part.queues_at_end,
             part.taken,
             ", ".join(happens.get(part.client_id, ())),
         )
         for part in found
     )
-    concerned = [part.taken + abs(part.at_end - part.at_start) + len(happens.get(part.client_id, ())) for part in found]
+    concerned = [
+        part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens.get(part.client_id, ()))
+        for part in found
+    ]
     title = "consumers, and how many queues they own before and after"
     return Section("consumers", title, columns, rows, heads=3, brief=worst(concerned, _MOST_CONSUMERS))

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rmqlb.model.group_report import GroupReport, Interval, OwnerState, QueueTimeline
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.times import Microseconds
 
 
 class Window(Struct, frozen=True):
@@ -16,9 +17,9 @@ class Window(Struct, frozen=True):
 
     Attributes:
         queue: which.
-        state: none, several or outage.
-        from_us: its begin.
-        to_us: its end.
+        state: unassigned, duplicate-owners or outage.
+        from_ms: its begin.
+        to_ms: its end.
         owners: all that own the queue at some time of it, sorted.
         before: what was before it; None at the beginning of the simulation.
         after: what was after it; None at its end.
@@ -26,11 +27,14 @@ class Window(Struct, frozen=True):
 
     queue: MessageQueue
     state: OwnerState
-    from_us: int
-    to_us: int
+    from_ms: float
+    to_ms: float
     owners: tuple[str, ...]
     before: Interval | None
     after: Interval | None
+
+    from_us = Microseconds("from_ms")
+    to_us = Microseconds("to_ms")
 
     @property
     def length_us(self) -> int:
@@ -40,14 +44,14 @@ class Window(Struct, frozen=True):
 
 def _bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
     """The states that should not be: with BROADCASTING several owners are as it should be."""
-    return ("none", "outage") if report.scenario.broadcasting else ("none", "several", "outage")
+    return ("unassigned", "outage") if report.scenario.broadcasting else ("unassigned", "duplicate-owners", "outage")
 
 
 def windows(report: GroupReport) -> list[Window]:
     """All of them, by the time at which they begin, then in the clients' order."""
     bad = _bad_states(report)
     found = [window for timeline in report.timelines for window in _windows(timeline, bad)]
-    return sorted(found, key=lambda window: window.from_us)
+    return sorted(found, key=lambda window: window.from_ms)
 
 
 def longest(found: Sequence[Window], state: OwnerState) -> Window | None:
@@ -61,8 +65,8 @@ def _windows(timeline: QueueTimeline, bad: tuple[OwnerState, ...]) -> list[Windo
         Window(
             timeline.queue,
             stretch[0].state,
-            stretch[0].from_us,
-            stretch[-1].to_us,
+            stretch[0].from_ms,
+            stretch[-1].to_ms,
             _all_owners(stretch),
             stretches[place - 1][-1] if place else None,
             stretches[place + 1][0] if place + 1 < len(stretches) else None,

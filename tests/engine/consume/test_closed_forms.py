@@ -95,7 +95,7 @@ def test_a_loop_that_ran_just_before_waits_until_its_second_is_over(kind: str) -
             seconds(interval.to_us)
             for each in report.timelines
             for interval in each.intervals
-            if interval.state == "none" and interval.from_us == START_US + 400_000
+            if interval.state == "unassigned" and interval.from_us == START_US + 400_000
         ]
     assert all(10.4 < end <= 11.4 for end in ends)
     assert ends.count(11.0) > len(ends) / 2
@@ -210,7 +210,7 @@ def test_new_queues_are_seen_after_a_route_poll_and_a_loop() -> None:
     for trial in range(60):
         report = simulate("c1 c2 c3", change, latency_us=0, trial=trial)
         new = line(report, "a", 5)
-        assert [interval.state for interval in new.intervals][:2] == ["gone", "none"]
+        assert [interval.state for interval in new.intervals][:2] == ["gone", "unassigned"]
         assert seconds(new.intervals[1].from_us) == 10
         assert seconds(report.figures.settled_us) <= 50
 

@@ -89,7 +89,7 @@ def test_a_crash_ends_the_connection_that_it_forgot_as_well() -> None:
 
 def test_a_frozen_member_owns_nothing_and_nobody_reads_what_it_has() -> None:
     report = simulate("c1 c2 c3", *LONG, trial=2)
-    assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("none", ()), ("one", ("c3",))]
+    assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
     queue = line(report, "b", 0)
     assert queue.unread_us > queue.longest_none_us > 90 * SECOND_US
     assert queue.intervals[1].from_us == 10 * SECOND_US
@@ -99,7 +99,7 @@ def test_nobody_notices_a_short_one() -> None:
     for trial in range(20):
         report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 70), trial=trial)
         assert not any(each.takeovers for each in report.timelines)
-        assert states(report, "b", 0) == [("one", ("c2",)), ("none", ()), ("one", ("c2",))]
+        assert states(report, "b", 0) == [("one", ("c2",)), ("unassigned", ()), ("one", ("c2",))]
         assert report.figures.longest_none_us == report.figures.unread_us == 60 * SECOND_US
         assert report.figures.again == 0
 
@@ -115,7 +115,7 @@ def test_a_frozen_process_can_be_killed_and_another_may_take_its_id() -> None:
     events = at("freeze", "c2", 10), at("crash", "c2", 40), at("join", "c2", 60)
     report = simulate("c1 c2 c3", *events)
     assert report.figures.settled_us is not None
-    assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("none", ()), ("one", ("c3",))]
+    assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
     assert 30 < seconds(report.figures.longest_none_us) < 32
     assert owners_at_the_end(report)["b0"] == ("c2",)
 
@@ -123,7 +123,7 @@ def test_a_frozen_process_can_be_killed_and_another_may_take_its_id() -> None:
 def test_it_can_freeze_again_and_several_can() -> None:
     events = at("freeze", "c2", 10), at("freeze", "c1", 15), at("unfreeze", "c2", 20), at("freeze", "c2", 30)
     report = simulate("c1 c2 c3", *events, at("unfreeze", "c1", 50), at("unfreeze", "c2", 55))
-    gaps = [(each.from_us, each.to_us) for each in line(report, "b", 0).intervals if each.state == "none"]
+    gaps = [(each.from_us, each.to_us) for each in line(report, "b", 0).intervals if each.state == "unassigned"]
     assert gaps == [(10 * SECOND_US, 20 * SECOND_US), (30 * SECOND_US, 55 * SECOND_US)]
 
 

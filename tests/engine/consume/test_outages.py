@@ -226,7 +226,7 @@ def test_an_outage_lasts_until_a_pull_arrives_again() -> None:
 
 def test_after_an_outage_a_queue_that_nobody_holds_is_without_owner() -> None:
     line = read(hold("c1", -5, 300, pauses=((200, None),)), hold("c2", 450), served=((200, False), (400, True)))
-    assert [each.state for each in line.intervals] == ["one", "outage", "outage", "none", "one"]
+    assert [each.state for each in line.intervals] == ["one", "outage", "outage", "unassigned", "one"]
     assert (line.outage_us, line.none_us, line.unread_us) == (200, 50, 250)
     assert [each.unread_us for each in line.takeovers] == [250]
 

@@ -105,7 +105,7 @@ def test_a_queue_is_gone_until_its_broker_is_there() -> None:
     (stretches,) = recording.intervals.values()
     assert [(each.from_us, each.to_us, each.state) for each in stretches] == [
         (0, 300, "gone"),
-        (300, 400, "none"),
+        (300, 400, "unassigned"),
         (400, 1000, "one"),
     ]
     assert recording.events[1] == Event("broker-up", 300, "x")

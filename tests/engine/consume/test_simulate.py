@@ -94,12 +94,13 @@ def test_intervals_cover_the_time_axis_exactly(case: tuple[Members, tuple[TopicR
             assert (one.state, one.owners) != (next_one.state, next_one.owners)
         assert all(interval.from_us < interval.to_us for interval in each.intervals)
         for interval in each.intervals:
-            expected = {0: "none", 1: "one"}.get(len(interval.owners), "several")
+            expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
             assert interval.state in (expected, "gone")
         lengths = {
-            state: sum(i.to_us - i.from_us for i in each.intervals if i.state == state) for state in ("none", "several")
+            state: sum(i.to_us - i.from_us for i in each.intervals if i.state == state)
+            for state in ("unassigned", "duplicate-owners")
         }
-        assert (each.none_us, each.several_us) == (lengths["none"], lengths["several"])
+        assert (each.none_us, each.several_us) == (lengths["unassigned"], lengths["duplicate-owners"])
 
 
 @given(groups())
@@ -161,10 +162,10 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     trials = simulate_group_trials("g", members, topics, scenario, 20)
     single = [simulate_group("g", members, topics, scenario, trial=trial).figures for trial in range(20)]
     assert trials == summarise(single)
-    worst = trials.spreads["longest_none_us"]
-    assert single[worst.worst_trial].longest_none_us == worst.worst
-    assert sorted(each.longest_none_us for each in single)[9] == worst.median
-    assert trials.settled == 20
+    spread = trials.figures.longest_gap_ms
+    assert single[spread.max_trial].longest_gap_ms == spread.max
+    assert sorted(each.longest_gap_ms for each in single)[9] == spread.p50
+    assert trials.converged == 20
 
 
 @pytest.mark.parametrize(
@@ -174,17 +175,21 @@ def test_quantiles_are_the_smallest_value_that_so_many_trials_do_not_exceed(numb
     """Trials that have taken 1, 2, 3, … queues."""
     one = simulate("c1").figures
     found = summarise([replace(one, taken=taken) for taken in range(1, number + 1)])
-    assert found.spreads["taken"] == FigureSpread(median, p95, number, number - 1)
-    assert found.spreads["queues_none"] == FigureSpread(0, 0, 0, 0)
+    assert found.figures.taken == FigureSpread(median, p95, number, number - 1)
+    assert found.figures.queues_with_gap == FigureSpread(0, 0, 0, 0)
 
 
 def test_a_figure_that_some_trials_do_not_know_has_no_spread_but_the_time_to_settle() -> None:
     one = simulate("c1").figures
-    figures = [replace(one, settled_us=None, again=None), replace(one, settled_us=7, again=3), one]
+    figures = [
+        replace(one, convergence_ms=None, redelivered=None),
+        replace(one, convergence_ms=7, redelivered=3),
+        one,
+    ]
     found = summarise(figures)
-    assert (found.trials, found.settled) == (3, 2)
-    assert found.spreads["settled_us"] == FigureSpread(0, 7, 7, 1)
-    assert "again" not in found.spreads
+    assert (found.trials, found.converged) == (3, 2)
+    assert found.figures.convergence_ms == FigureSpread(0, 7, 7, 1)
+    assert found.figures.redelivered is None
 
 
 def test_at_least_one_trial() -> None:
@@ -299,7 +304,7 @@ TRIO = Members(("c1", "c2", "c3"), "AVG")
 def test_a_broker_that_comes_back_is_taken_up_again() -> None:
     report = simulate("c1 c2 c3", at("broker-down", "a", 10), at("broker-up", "a", 90))
     states = [(interval.state, interval.owners) for interval in line(report, "a", 0).intervals]
-    assert states[:4] == [("one", ("c1",)), ("outage", ("c1",)), ("outage", ()), ("none", ())]
+    assert states[:4] == [("one", ("c1",)), ("outage", ("c1",)), ("outage", ()), ("unassigned", ())]
     assert states[-1] == ("one", ("c1",))
     assert owners_at_the_end(report) == {
         f"{queue.broker_name}{queue.queue_id}": ids for queue, ids in assign(route(a=4, b=4), TRIO).owners.items()

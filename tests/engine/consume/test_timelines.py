@@ -97,7 +97,7 @@ def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
     assert [(takeover.again, takeover.unread_us) for takeover in line.takeovers] == [(0, 30)]
     assert [(interval.state, interval.to_us) for interval in line.intervals] == [
         ("gone", 100),
-        ("none", 130),
+        ("unassigned", 130),
         ("one", 1000),
     ]
 
@@ -136,24 +136,38 @@ def test_stretches_are_counted_over_changing_owners() -> None:
 
 
 def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
-    def interval(state: OwnerState) -> tuple[Interval, ...]:
-        return (Interval(0, 9, "one", ("c1",)), Interval(9, 10, state, ()))
+    def line(state: OwnerState, *lengths: int, redelivered: int, unread_at_end: bool = False) -> QueueTimeline:
+        """Total and longest gap, overlap and outage, and the longest time unread, in milliseconds."""
+        gap, longest_gap, overlap, longest_overlap, outage, longest_outage, unread = lengths
+        intervals = (Interval(0, 9, "one", ("c1",)), Interval(9, 10, state, ()))
+        return QueueTimeline(
+            *(QUEUE.topic, QUEUE.broker_name, QUEUE.queue_id),
+            *(gap, longest_gap, overlap, longest_overlap, outage, longest_outage, unread),
+            unread_at_end,
+            redelivered,
+            intervals,
+            (),
+        )
 
     lines = [
-        QueueTimeline(QUEUE, interval("none"), (), 50, 40, 0, 0, 45, 3, unread_at_end=True),
-        QueueTimeline(QUEUE, interval("several"), (), 0, 0, 70, 60, 5, 4),
-        QueueTimeline(QUEUE, interval("several"), (), 20, 15, 9, 9, 7, 0),
-        QueueTimeline(QUEUE, interval("outage"), (), 0, 0, 8, 8, 90, 0, 120, 100, unread_at_end=True),
-        QueueTimeline(QUEUE, interval("one"), (), 1, 1, 0, 0, 2, 0, 30, 25),
+        line("unassigned", 50, 40, 0, 0, 0, 0, 45, redelivered=3, unread_at_end=True),
+        line("duplicate-owners", 0, 0, 70, 60, 0, 0, 5, redelivered=4),
+        line("duplicate-owners", 20, 15, 9, 9, 0, 0, 7, redelivered=0),
+        line("outage", 0, 0, 8, 8, 120, 100, 90, redelivered=0, unread_at_end=True),
+        line("one", 1, 1, 0, 0, 30, 25, 2, redelivered=0),
     ]
     found = figures(lines, EventLog(explain=False), 0, settled=True)
-    assert (found.queues_none, found.longest_none_us, found.none_us) == (3, 40, 71)
-    assert (found.queues_several, found.longest_several_us, found.several_us) == (3, 60, 87)
-    assert (found.queues_outage, found.longest_outage_us, found.total_outage_us) == (2, 100, 150)
-    assert (found.queues_none_at_end, found.queues_several_at_end, found.queues_outage_at_end) == (1, 2, 1)
-    assert (found.unread_us, found.queues_unread_at_end, found.again) == (90, 2, 7)
-    assert figures(lines, EventLog(explain=False), 0, settled=True, broadcasting=True).queues_several_at_end == 0
-    unknown = [*lines, replace(lines[0], again=None)]
+    assert (found.queues_with_gap, found.longest_gap_ms, found.total_gap_ms) == (3, 40, 71)
+    assert (found.queues_with_overlap, found.longest_overlap_ms, found.total_overlap_ms) == (3, 60, 87)
+    assert (found.queues_with_outage, found.longest_outage_ms, found.total_outage_ms) == (2, 100, 150)
+    assert (found.queues_with_gap_at_end, found.queues_with_overlap_at_end, found.queues_with_outage_at_end) == (
+        1,
+        2,
+        1,
+    )
+    assert (found.unread_ms, found.queues_unread_at_end, found.redelivered) == (90, 2, 7)
+    assert figures(lines, EventLog(explain=False), 0, settled=True, broadcasting=True).queues_with_overlap_at_end == 0
+    unknown = [*lines, replace(lines[0], redelivered=None)]
     assert figures(unknown, EventLog(explain=False), 0, settled=True).again is None
     none = figures([], EventLog(explain=False), 0, settled=True)
     assert (none.longest_none_us, none.longest_several_us, none.longest_outage_us, none.unread_us) == (0, 0, 0, 0)

@@ -109,7 +109,10 @@ def circle(client_ids: str, **brokers: int) -> tuple[RolloutModel, list[TopicRou
 def test_two_members_that_swap_one_queue_have_one_stage_with_two_owners_and_none() -> None:
     known = overlaps(*circle("x y", a=4), orderly=False)
     stages = [mixed_stages(known, order, 1) for order in (("x", "y"), ("y", "x"))]
-    assert [(s.changed, s.next_id, s.several, s.none) for (s,) in stages] == [(1, "y", 1, 1), (1, "x", 1, 1)]
+    assert [(s.changed, s.next_id, s.duplicate_owners, s.unassigned) for (s,) in stages] == [
+        (1, "y", 1, 1),
+        (1, "x", 1, 1),
+    ]
     assert (known.anyway, known.bound) == (0, 2)
 
 
@@ -117,8 +120,8 @@ def test_a_queue_that_goes_over_has_two_owners_when_its_new_owner_comes_first_an
     config = {"x": [], "y": [MessageQueue("T", "a", 0)]}
     rollout = rollout_model(Members(("x", "y"), "AVG", Settings(config=config)), None, "CONFIG", None)
     known = overlaps(rollout, [route(a=1)], orderly=False)
-    assert [(s.several, s.none) for s in mixed_stages(known, ("y", "x"), 1)] == [(1, 0)]
-    assert [(s.several, s.none) for s in mixed_stages(known, ("x", "y"), 1)] == [(0, 1)]
+    assert [(s.duplicate_owners, s.unassigned) for s in mixed_stages(known, ("y", "x"), 1)] == [(1, 0)]
+    assert [(s.duplicate_owners, s.unassigned) for s in mixed_stages(known, ("x", "y"), 1)] == [(0, 1)]
 
 
 def test_locks_let_an_orderly_group_change_without_overlap_when_new_owners_come_first() -> None:

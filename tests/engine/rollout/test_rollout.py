@@ -13,15 +13,16 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
-from rmqlb.engine.rollout.ranking import hurt_us, ranked
+from rmqlb.engine.rollout.ranking import hurt_ms, ranked
 from rmqlb.engine.rollout.rollout_model import events_of, rollout_model
 from rmqlb.errors import DataError
-from rmqlb.model.group_report import FigureSpread, GroupTrials
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rollout import Rollout, RolloutChoice
+from rmqlb.model.rollout import PlannedRollout, RolloutChoice
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.support.builders import route
+from tests.support.group_builders import choice as built
+from tests.support.group_builders import trials
 
 
 def rolled(
@@ -36,7 +37,7 @@ def rolled(
     members: Members | None = None,
     scenario: GroupScenario | None = None,
     **asked: Any,
-) -> Rollout:
+) -> PlannedRollout:
     """A plan; members in one text, times in seconds."""
     return plan_rollout(
         "g",
@@ -52,15 +53,15 @@ def rolled(
     )
 
 
-def names(plan: Rollout) -> set[str]:
+def names(plan: PlannedRollout) -> set[str]:
     return {choice.order_name for choice in plan.choices}
 
 
-def codes(plan: Rollout) -> list[str]:
+def codes(plan: PlannedRollout) -> list[str]:
     return [finding.code for finding in plan.findings]
 
 
-def message(plan: Rollout, code: str) -> str:
+def message(plan: PlannedRollout, code: str) -> str:
     (text,) = (finding.message for finding in plan.findings if finding.code == code)
     return text
 
@@ -74,7 +75,7 @@ def test_a_mere_restart_tries_both_directions_with_each_pause() -> None:
         ("sorted", ("a", "b", "c"), 20),
         ("sorted", ("a", "b", "c"), 60),
     ]
-    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
+    assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
     assert plan.strategy_before == plan.strategy_after == "AVG"
     assert codes(plan) == []
 
@@ -149,10 +150,10 @@ def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> N
     """From when the first is back until the second goes down, which leaves everything to the first."""
     plan = rolled("x y", route(a=4), to="AVG_BY_CIRCLE", pauses=[300])
     best = plan.choices[0]
-    assert [(s.changed, s.next_id, s.several, s.none) for s in plan.stages] == [(1, best.order[1], 1, 1)]
-    assert (plan.overlap, plan.overlap_is_least) == (2, True)
+    assert [(s.changed, s.next_id, s.duplicate_owners, s.unassigned) for s in plan.stages] == [(1, best.order[1], 1, 1)]
+    assert (plan.misassigned, plan.misassigned_is_minimum) == (2, True)
     for figure in ("longest_several_us", "longest_none_us"):
-        assert best.trials.spreads[figure].worst == pytest.approx((300 - 15) * SECOND_US, abs=3 * SECOND_US)
+        assert best.spreads[figure].worst == pytest.approx((300 - 15) * SECOND_US, abs=3 * SECOND_US)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
@@ -160,11 +161,11 @@ def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: 
     """The stages at rest, summed, less the time that members are away, when others have their queues."""
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[1200], orderly=orderly, trials=1)
     best = plan.choices[0]
-    several, none = sum(stage.several for stage in plan.stages), sum(stage.none for stage in plan.stages)
+    several, none = sum(stage.duplicate_owners for stage in plan.stages), sum(stage.unassigned for stage in plan.stages)
     rests = (1200 - 15) * SECOND_US
     slack = 3 * 15 * 8 * SECOND_US
-    assert best.trials.spreads["none_us"].median == pytest.approx(none * rests, abs=slack)
-    assert best.trials.spreads["several_us"].median == pytest.approx(several * rests, abs=slack)
+    assert best.spreads["none_us"].median == pytest.approx(none * rests, abs=slack)
+    assert best.spreads["several_us"].median == pytest.approx(several * rests, abs=slack)
     assert (several == 0) is orderly
 
 
@@ -173,12 +174,12 @@ def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_wou
     assert message(plan, "mixed-strategies") == (
         "no order with 1 member at a time, each back before the next goes down, avoids it: "
         "while some members run AVG and others AVG_BY_CIRCLE, queues have "
-        f"two owners or none; the best choice has {plan.overlap} over its 3 mixed stages at rest, the least is {plan.overlap}"
+        f"two owners or none; the best choice has {plan.misassigned} over its 3 mixed stages at rest, the least is {plan.misassigned}"
     )
     compared = plan.choices[-1]
     assert (compared.order_name, compared.at_once, compared.best) == ("all at once", 4, False)
-    assert compared.trials.spreads["longest_none_us"].p95 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
-    assert hurt_us(compared) < hurt_us(plan.choices[0])
+    assert compared.spreads["longest_none_us"].p95 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
+    assert hurt_ms(compared) < hurt_ms(plan.choices[0])
     assert "a restart of all 4 at once has no mixed stage: queues then have no owner for 16s" in message(
         plan, "all-at-once"
     )
@@ -187,7 +188,7 @@ def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_wou
 def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less() -> None:
     """Pauses so short that the stages hardly come about."""
     plan = rolled("a b c d e f", route(a=9), to="AVG_BY_CIRCLE", pauses=[10], down=40, trials=1)
-    assert (plan.choices[0].order_name, plan.overlap, plan.overlap_is_least) == ("sorted", 18, False)
+    assert (plan.choices[0].order_name, plan.misassigned, plan.misassigned_is_minimum) == ("sorted", 18, False)
     assert message(plan, "mixed-strategies") == (
         "no order with 1 member at a time, each back before the next goes down, avoids it: "
         "while some members run AVG and others AVG_BY_CIRCLE, queues have two owners or none; "
@@ -197,8 +198,8 @@ def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less
 
 def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=31, trials=1)
-    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
-    assert plan.choices[0].trials.spreads["several_us"].worst < 10 * SECOND_US  # one queue over one stage
+    assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
+    assert plan.choices[0].spreads["several_us"].worst < 10 * SECOND_US  # one queue over one stage
     assert codes(plan) == ["several-away"]
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
 
@@ -212,7 +213,7 @@ def test_of_two_pairs_the_second_is_down_before_the_first_is_back_after_one_paus
 def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
     members = Members(("a", "a", "b", "c"), "AVG", Settings(hosts=frozenset("abc")))
     plan = rolled("", route(a=4), members=members, to="PIN", restart=["b", "c"], trials=1)
-    assert (plan.overlap, plan.overlap_is_least) == (1, True)
+    assert (plan.misassigned, plan.misassigned_is_minimum) == (1, True)
     assert message(plan, "badly-owned-anyway") == (
         "1 queue has two owners or none before, during and after the change; each stage counts them"
     )
@@ -243,7 +244,7 @@ def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
 def test_a_restart_of_all_at_once_that_was_asked_for_may_be_the_best() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", at_once=[1, 4])
     assert plan.choices[0].order_name == "all at once"
-    assert (plan.stages, plan.overlap, plan.overlap_is_least) == ((), 0, True)
+    assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
     assert codes(plan) == []
 
 
@@ -253,17 +254,17 @@ def test_locks_let_an_orderly_group_change_in_an_order_without_overlap() -> None
     members = Members(("a", "b"), "AVG", Settings(config=config))
     plan = rolled("", route(a=2), members=members, to="CONFIG", orderly=True)
     best = plan.choices[0]
-    assert (best.order, plan.overlap, plan.overlap_is_least) == (("b", "a"), 0, True)
-    assert best.trials.spreads["longest_none_us"].worst < 30 * SECOND_US
-    assert plan.choices[1].trials.spreads["longest_none_us"].worst > 40 * SECOND_US
+    assert (best.order, plan.misassigned, plan.misassigned_is_minimum) == (("b", "a"), 0, True)
+    assert best.spreads["longest_none_us"].worst < 30 * SECOND_US
+    assert plan.choices[1].spreads["longest_none_us"].worst > 40 * SECOND_US
     assert codes(plan) == ["orderly-group"]
     assert names(plan) == {"sorted", "reversed, least overlap"}  # its reverse has more
 
 
 def test_strategies_that_give_the_same_need_not_overlap() -> None:
     plan = rolled("a b", route(a=2), to="AVG_BY_CIRCLE")
-    assert (plan.overlap, plan.overlap_is_least) == (0, True)
-    assert [(s.several, s.none) for s in plan.stages] == [(0, 0)]
+    assert (plan.misassigned, plan.misassigned_is_minimum) == (0, True)
+    assert [(s.duplicate_owners, s.unassigned) for s in plan.stages] == [(0, 0)]
     assert names(plan) == {"sorted, least overlap", "reversed, least overlap reversed"}
     assert codes(plan) == []
 
@@ -290,7 +291,7 @@ def test_a_wrapper_is_named_as_rocketmq_does() -> None:
 def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
     ids = " ".join(f"c{i:02}" for i in range(20))
     plan = rolled(ids, route(a=60), to="AVG_BY_CIRCLE", pauses=[20], trials=1)
-    assert not plan.overlap_is_least
+    assert not plan.misassigned_is_minimum
     assert any("little overlap" in name for name in names(plan))
     assert message(plan, "mixed-strategies").endswith(" or more")
 
@@ -333,17 +334,9 @@ def choice(
     name: str, *, none: int = 0, several: int = 0, longest: int = 0, takes: int | None = 0, settled: int = 10
 ) -> RolloutChoice:
     """A choice whose figures are the same in each of ten trials."""
-
-    def spread(value: float) -> FigureSpread:
-        return FigureSpread(value, value, value, 0)
-
-    spreads = {
-        "none_us": spread(none),
-        "several_us": spread(several),
-        "longest_none_us": spread(longest),
-        "longest_several_us": spread(0),
-    }
-    return RolloutChoice((), name, 1, 1, 1, takes, GroupTrials(10, settled, spreads))
+    figures = {"total_gap_ms": none, "total_overlap_ms": several, "longest_gap_ms": longest}
+    tried = trials(10, settled, **{field: (value, value, value) for field, value in figures.items()})
+    return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +368,7 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
     rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, None)
     (finding,) = rollout_findings(plan, rollout, GroupScenario(), None, None, 0)
     assert (finding.code, finding.message) == (
-        "not-settled",
+        "not-converged",
         f"even the best choice leaves the group unsettled in {unsettled} of 10 trials",
     )
 

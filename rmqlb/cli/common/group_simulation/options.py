@@ -27,7 +27,7 @@ class EventOptions(Struct, frozen=True):
         happens_option(metavar="'VERB WHO@TIME'", help="Something that happens, as above; repeatable."),
     ] = None
     for_: Annotated[
-        str | None, happens_option("--for", metavar="TIME", help="Simulate so long; else until it is settled.")
+        str | None, happens_option("--for", metavar="TIME", help="Simulate so long; else until it has converged.")
     ] = None
     all_new: Annotated[
         bool, happens_option("--all-new", help="The members start at 0s; else they have run for a while.")

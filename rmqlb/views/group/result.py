@@ -1,0 +1,264 @@
+"""The result of `simulate-rebalance`: a group over time. All times count from the start, in milliseconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from rmqlb.model.group import ConsumerType
+from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
+from rmqlb.model.group_scenario import TIMER_NAMES, Event, EventKind, Timers
+from rmqlb.model.plan import TriedCondition
+from rmqlb.model.times import milliseconds, milliseconds_if_known
+
+
+class QueueRate(OfQueue, frozen=True, rename="camel"):
+    """How much comes to a queue.
+
+    Attributes:
+        rate_per_second: messages per second.
+    """
+
+    rate_per_second: float
+
+
+class TimersInMs(Struct, frozen=True, rename="camel"):
+    """Every clock of clients, brokers and NameServers; null is what the client version does.
+
+    Attributes:
+        rebalance_wait_ms: the longest wait of a client between two looks at its queues.
+        rebalance_min_ms: the shortest.
+        route_poll_ms: how often a client asks for routes.
+        heartbeat_ms: how often it sends heartbeats.
+        persist_ms: how often it stores offsets.
+        pull_delay_ms: its first pull of a queue comes so long after it took it.
+        pull_idle_ms: a queue without a pull for so long is given up and taken anew.
+        pull_hold_ms: a broker holds a pull that finds nothing for so long.
+        lock_renewal_ms: how often orderly consumers renew the broker's locks.
+        lock_life_ms: a lock that is not renewed for so long goes to another client.
+        lock_retry_ms: a client that got no lock rebalances again after it.
+        unlock_delay_ms: delayed unlock, and giving a queue up by force.
+        release_wait_ms: how long a client waits for its listener before it gives a queue up.
+        channel_expiry_ms: a broker forgets a client without heartbeats after it.
+        broker_scan_ms: how often it looks for such clients.
+        socket_idle_ms: a broker closes a silent connection after it.
+        notify_batch_ms: a broker collects notices of changed members for so long.
+        rpc_timeout_ms: a client gives a silent broker up after it.
+        nameserver_expiry_ms: a NameServer drops a broker without registration after it.
+        nameserver_scan_ms: how often it looks for such brokers.
+        registration_ms: how often a broker registers.
+        start_ms: from the making of a client's instance until it turns to the brokers, at the least.
+        connect_ms: what the first request on a new connection takes longer.
+        close_ms: until a broker finds the connection of a killed process closed, at the most.
+    """
+
+    rebalance_wait_ms: float | None
+    rebalance_min_ms: float | None
+    route_poll_ms: float | None
+    heartbeat_ms: float | None
+    persist_ms: float | None
+    pull_delay_ms: float | None
+    pull_idle_ms: float | None
+    pull_hold_ms: float | None
+    lock_renewal_ms: float | None
+    lock_life_ms: float | None
+    lock_retry_ms: float | None
+    unlock_delay_ms: float | None
+    release_wait_ms: float | None
+    channel_expiry_ms: float | None
+    broker_scan_ms: float | None
+    socket_idle_ms: float | None
+    notify_batch_ms: float | None
+    rpc_timeout_ms: float | None
+    nameserver_expiry_ms: float | None
+    nameserver_scan_ms: float | None
+    registration_ms: float | None
+    start_ms: float | None
+    connect_ms: float | None
+    close_ms: float | None
+
+
+class SimulatedGroup(Struct, frozen=True, rename="camel"):
+    """What was simulated.
+
+    Attributes:
+        client_version: version of the client.
+        profile: the stretch of versions whose rules were followed.
+        orderly: the listener is orderly, so that queues are locked at the broker.
+        broadcasting: BROADCASTING instead of CLUSTERING.
+        consume_from_where: where a queue without an offset is begun.
+        consumer_type: which of RocketMQ's consumers the members are.
+        consumer_types: client id → which it is, of those that are known one by one.
+        timers: every clock.
+        latency_ms: a request's way to a server and back.
+        consume_ms: how long the listener takes for a message.
+        rates: queues whose rate is known.
+        until_ms: where the simulation ends; null when the group has converged.
+        patience_ms: how long after the last event it ends at the latest.
+        all_new: the members start with the simulation.
+        seed: of everything random.
+    """
+
+    client_version: str
+    profile: str
+    orderly: bool
+    broadcasting: bool
+    consume_from_where: str
+    consumer_type: ConsumerType
+    consumer_types: Mapping[str, ConsumerType]
+    timers: TimersInMs
+    latency_ms: float
+    consume_ms: float
+    rates: tuple[QueueRate, ...]
+    until_ms: float | None
+    patience_ms: float
+    all_new: bool
+    seed: int
+
+
+class SimulatedEvent(Struct, frozen=True, rename="camel"):
+    """Something that happens to the group or its brokers.
+
+    Attributes:
+        at_ms: when.
+        kind: what.
+        subject: client id, broker or topic that it is about.
+        strategy: of a process that joins; null for the group's.
+        broker_name: of a route change; null for all brokers of the topic.
+        read_queues: new number of read queues; null for as before.
+        write_queues: new number of write queues; null for as before.
+        with_slaves: the broker's slaves are meant as well.
+        text: as typed.
+    """
+
+    at_ms: float
+    kind: EventKind
+    subject: str
+    strategy: str | None
+    broker_name: str | None
+    read_queues: int | None = field(name="readQueueNums")
+    write_queues: int | None = field(name="writeQueueNums")
+    with_slaves: bool
+    text: str
+
+
+class ConsumerPart(Struct, frozen=True, rename="camel"):
+    """What a client id has of the simulation.
+
+    Attributes:
+        client_id: the id.
+        queues_at_start: queues that it owns at the beginning.
+        queues_at_end: queues that it owns at the end.
+        taken: how often it took a queue.
+    """
+
+    client_id: str
+    queues_at_start: int
+    queues_at_end: int
+    taken: int
+
+
+class GroupResult(Struct, frozen=True, rename="camel"):
+    """A consumer group over time.
+
+    Attributes:
+        group: the group; null when the source names none.
+        strategy: at the beginning, by RocketMQ's name.
+        scenario: what was simulated.
+        events: in the order of time.
+        trial: which of the seed's trials this is, from 0.
+        end_ms: where the time axis ends.
+        figures: in numbers.
+        queues: queue by queue, in the clients' order.
+        consumers: client id by client id.
+        steps: what happened; null without --explain.
+        trials: what many trials say; null without --trials.
+        conditions: what --fail-on asked for.
+    """
+
+    group: str | None
+    strategy: str
+    scenario: SimulatedGroup
+    events: tuple[SimulatedEvent, ...]
+    trial: int
+    end_ms: float
+    figures: GroupFigures
+    queues: tuple[QueueTimeline, ...]
+    consumers: tuple[ConsumerPart, ...]
+    steps: tuple[Step, ...] | None
+    trials: GroupTrials | None
+    conditions: tuple[TriedCondition, ...]
+
+
+def group_result(
+    report: GroupReport, trials: GroupTrials | None, conditions: Sequence[TriedCondition], *, explain: bool
+) -> GroupResult:
+    """The whole result."""
+    return GroupResult(
+        group=report.group,
+        strategy=report.strategy,
+        scenario=_scenario(report),
+        events=tuple(_event(event) for event in report.events),
+        trial=report.trial,
+        end_ms=milliseconds(report.end_us),
+        figures=report.figures,
+        queues=report.timelines,
+        consumers=tuple(consumer_parts(report)),
+        steps=report.steps if explain else None,
+        trials=trials,
+        conditions=tuple(conditions),
+    )
+
+
+def consumer_parts(report: GroupReport) -> list[ConsumerPart]:
+    """What each member has of the simulation, in the clients' order."""
+    owned = [(one.intervals[0].owners, one.intervals[-1].owners) for one in report.timelines if one.intervals]
+    at_start = Counter(owner for owners, _ in owned for owner in set(owners))
+    at_end = Counter(owner for _, owners in owned for owner in set(owners))
+    taken = Counter(takeover.client_id for one in report.timelines for takeover in one.takeovers)
+    return [ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in dict.fromkeys(report.members)]
+
+
+def in_ms(timers: Timers) -> TimersInMs:
+    """Every timer in milliseconds."""
+    lengths = {name: milliseconds_if_known(getattr(timers, name)) for name in TIMER_NAMES.values()}
+    return TimersInMs(**{f"{name.removesuffix('_us')}_ms": length for name, length in lengths.items()})
+
+
+def _scenario(report: GroupReport) -> SimulatedGroup:
+    s = report.scenario
+    return SimulatedGroup(
+        client_version=s.client_version,
+        profile=report.profile,
+        orderly=s.orderly,
+        broadcasting=s.broadcasting,
+        consume_from_where=s.consume_from,
+        consumer_type=s.consumer_type,
+        consumer_types=s.consumer_types,
+        timers=in_ms(s.timers),
+        latency_ms=milliseconds(s.latency_us),
+        consume_ms=milliseconds(s.consume_us),
+        rates=tuple(
+            QueueRate(queue.topic, queue.broker_name, queue.queue_id, rate) for queue, rate in sorted(s.rates.items())
+        ),
+        until_ms=milliseconds_if_known(s.until_us),
+        patience_ms=milliseconds(s.patience_us),
+        all_new=s.all_new,
+        seed=s.seed,
+    )
+
+
+def _event(event: Event) -> SimulatedEvent:
+    return SimulatedEvent(
+        at_ms=milliseconds(event.at_us),
+        kind=event.kind,
+        subject=event.subject,
+        strategy=event.strategy_name,
+        broker_name=event.broker_name,
+        read_queues=event.read_queues,
+        write_queues=event.write_queues,
+        with_slaves=event.with_slaves,
+        text=event.text,
+    )
