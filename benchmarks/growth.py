@@ -37,7 +37,7 @@ COMMANDS = {
 }
 """Each command, with `{}` for the snapshot."""
 
-_POLICY = "rules: [{name: every-queue-is-read, groups: ['*'], limits: {unowned: 0, multiplyOwned: 0}}]"
+_POLICY = "rules: [{name: every-queue-is-read, groups: ['*'], limits: {unassigned: 0, duplicateOwners: 0}}]"
 _SEEN = Seen("http://127.0.0.1:8082", None)
 
 

@@ -194,7 +194,7 @@ _rmqlb_at_check() {
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
-        --fail-from) _rmqlb_words error warning note; return ;;
+        --fail-from) _rmqlb_words error warning info; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
 }

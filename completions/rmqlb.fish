@@ -423,7 +423,7 @@ complete -c rmqlb -n '__rmqlb_at check' -s q -l quiet -d 'No warnings and no pro
 complete -c rmqlb -n '__rmqlb_at check' -l debug -d 'Show where an unexpected error comes from'
 complete -c rmqlb -n '__rmqlb_at check' -s p -l policy -r -F -d 'The rules and waivers: YAML or JSON, or - for stdin'
 complete -c rmqlb -n '__rmqlb_at check' -l today -r -f -d 'The day on which waivers are looked at; default: today'
-complete -c rmqlb -n '__rmqlb_at check' -l fail-from -r -f -a 'error warning note' -d 'The lowest severity that decides the exit code: error, warning or note'
+complete -c rmqlb -n '__rmqlb_at check' -l fail-from -r -f -a 'error warning info' -d 'The lowest severity that decides the exit code: error, warning or info'
 complete -c rmqlb -n '__rmqlb_at check' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at pipeline' -a 'generate' -d 'Make up a realistic fleet from a seed: skewed sizes, odd names, faults, members that come and go'
 complete -c rmqlb -n '__rmqlb_at pipeline' -a 'ingest' -d 'Read snapshots and routes into typed tables; what cannot be read goes to the table quarantine'

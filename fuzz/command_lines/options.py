@@ -42,7 +42,15 @@ _FIGURES = {
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
-_LIMITS = ("minMembers: 2", "idle: 0", "unowned: 0", "maxOverMean: 1.5", "lag: 100", "sharedIds: 0", "splitViews: 0")
+_LIMITS = (
+    "minConsumers: 2",
+    "idle: 0",
+    "unassigned: 0",
+    "imbalance: 1.5",
+    "lag: 100",
+    "duplicateClientIds: 0",
+    "splitViews: 0",
+)
 
 
 _OWN = """
@@ -170,7 +178,7 @@ def _latency_of_send(at: Setting) -> str:
 def _policy(at: Setting) -> str:
     limits = ", ".join(at.dice.sample(_LIMITS, at.dice.randrange(1, len(_LIMITS))))
     waived, whose = ("idle", "group: '*'") if "idle" in limits else ("minBrokers", "topic: '*'")
-    severity = at.one("error", "warning", "note")
+    severity = at.one("error", "warning", "info")
     return at.file(
         "policy.yaml",
         f"rules:\n  - {{name: groups, groups: ['*'], limits: {{{limits}}}, severity: {severity}, assume: AVG}}\n"
@@ -255,7 +263,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--timer": lambda at: at.seldom("none=1s", "rebalance-wait=10s", "heartbeat=5s", "lock-life=30s", "start=10ms"),
     "--rate": lambda at: at.one("5", "100", "30/m") if _sends(at) else at.one("10", "2.5/s", f"{_topic(at)}=5"),
     "--tls-name": lambda _: "name.example",
-    "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "note"),
+    "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "info"),
     "--map-address": lambda _: "10.0.0.1:9876=127.0.0.1:1",
     "--client": lambda at: at.seldom("3.0.0", "5.5.0", "5.3.1", "5.1.4", "4.9.7", "5.2.0"),
 }

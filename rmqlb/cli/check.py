@@ -36,7 +36,7 @@ def check(
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None,
     fail_from: Annotated[
-        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or note.")
+        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info.")
     ] = "error",
 ) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
@@ -50,8 +50,9 @@ def check(
 
     Besides the common formats there are -o junit (JUnit XML) and -o sarif (SARIF 2.1.0).
 
-    Limits of groups: minMembers, maxOverMean, idle, unowned, multiplyOwned, sharedIds, movedOnMemberLoss,
-    movedOnBrokerLoss, mixedSubscriptions, splitViews, lag, strategies. Of topics: minBrokers, missingMasters.
+    Limits of groups: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
+    movedOnConsumerLoss, movedOnBrokerLoss, mixedSubscriptions, splitViews, lag, strategies. Of topics: minBrokers,
+    missingMasters.
 
     A limit that cannot be judged, because something was not seen, is incomplete and never taken for good;
     so is a rule that no group or topic fits. A violation goes before what is incomplete.

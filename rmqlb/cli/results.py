@@ -7,6 +7,7 @@ from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
+from rmqlb.views.check.result import CheckResult
 from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.json_schema import Result
@@ -16,7 +17,6 @@ from rmqlb.views.route_view import Routes
 from rmqlb.views.row_changes import ChangeLine
 from rmqlb.views.send.result import SendResult
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
-from rmqlb.views.shapes.check import CheckData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 from rmqlb.views.shapes.pipeline import FleetData, PipelineData
 
@@ -64,7 +64,7 @@ RESULTS = (
         ChangeLine,
         "whole",
     ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckData),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckResult),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),

@@ -17,7 +17,7 @@ VIOLATED: Verdict = "violated"
 INCOMPLETE: Verdict = "incomplete"
 NOT_APPLICABLE: Verdict = "notApplicable"
 
-Basis = Literal["seen", "predicted", "assumed"]
+Basis = Literal["observed", "predicted", "assumed"]
 WaiverState = Literal["used", "unused", "expired"]
 
 
@@ -31,8 +31,8 @@ class Judgement(Struct, frozen=True):
         verdict: holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there).
         value: what was measured; None when unknown. Of a violated limit it may be more yet.
         why: where to look, or why it cannot be told; may be empty.
-        basis: seen (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that the
-            rule names); None where that is no question.
+        basis: observed (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that
+            the rule names); None where that is no question.
         waiver: what lets it pass, or None.
     """
 

@@ -18,11 +18,11 @@ from rmqlb.model.snapshot import Everything, Wanted
 About = Literal["group", "topic"]
 GROUP: About = "group"
 TOPIC: About = "topic"
-Severity = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning", "info"]
 ERROR: Severity = "error"
 WARNING: Severity = "warning"
-NOTE: Severity = "note"
-SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, NOTE)
+INFO: Severity = "info"
+SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)
 """The gravest first."""
 
 Unit = Literal["count", "ratio", "share", "least", "names"]
@@ -44,13 +44,13 @@ class LimitKind(Struct, frozen=True):
 
 
 LIMITS: Mapping[str, LimitKind] = {
-    "minMembers": LimitKind(GROUP, "least", "members online"),
-    "maxOverMean": LimitKind(GROUP, "ratio", "queues of the member with most over the mean of all members"),
-    "idle": LimitKind(GROUP, "count", "members without a queue"),
-    "unowned": LimitKind(GROUP, "count", "queues without an owner"),
-    "multiplyOwned": LimitKind(GROUP, "count", "queues with several owners"),
-    "sharedIds": LimitKind(GROUP, "count", "client ids that several processes carry"),
-    "movedOnMemberLoss": LimitKind(GROUP, "share", "queues that move when the worst single member is lost"),
+    "minConsumers": LimitKind(GROUP, "least", "consumers online"),
+    "imbalance": LimitKind(GROUP, "ratio", "most queues of one consumer over the mean"),
+    "idle": LimitKind(GROUP, "count", "consumers without a queue"),
+    "unassigned": LimitKind(GROUP, "count", "queues without an owner"),
+    "duplicateOwners": LimitKind(GROUP, "count", "queues with two or more owners"),
+    "duplicateClientIds": LimitKind(GROUP, "count", "client IDs with two or more processes"),
+    "movedOnConsumerLoss": LimitKind(GROUP, "share", "queues that move when the worst single consumer is lost"),
     "movedOnBrokerLoss": LimitKind(GROUP, "share", "queues left that move when the worst single broker is lost"),
     "mixedSubscriptions": LimitKind(GROUP, "count", "members that subscribe to other topics than most of them"),
     "splitViews": LimitKind(GROUP, "count", "brokers that list other members than most of them"),
@@ -59,6 +59,16 @@ LIMITS: Mapping[str, LimitKind] = {
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
+RENAMED = {
+    "minMembers": "minConsumers",
+    "maxOverMean": "imbalance",
+    "unowned": "unassigned",
+    "multiplyOwned": "duplicateOwners",
+    "sharedIds": "duplicateClientIds",
+    "movedOnMemberLoss": "movedOnConsumerLoss",
+    "note": "info",
+}
+"""What limits and a severity were called in policies for format 1."""
 
 
 class Limit(Struct, frozen=True):

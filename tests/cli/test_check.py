@@ -41,7 +41,7 @@ def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
 
 
 HOLDS = rules("groups: '*', limits: {idle: 0}")
-BROKEN = rules("groups: '*', limits: {minMembers: 4}")
+BROKEN = rules("groups: '*', limits: {minConsumers: 4}")
 NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
 
 
@@ -52,21 +52,25 @@ NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
         (BROKEN, ExitCode.CONDITION, "violated", "violated: 1 limit\n"),
         (NOTHING, ExitCode.DATA, "incomplete", "incomplete: 1 limit could not be judged\n"),
         (
-            rules("groups: '*', limits: {minMembers: 9}", "groups: 'none-*', limits: {idle: 0}"),
+            rules("groups: '*', limits: {minConsumers: 9}", "groups: 'none-*', limits: {idle: 0}"),
             ExitCode.CONDITION,
             "violated",
             "violated: 3 limits\nincomplete: 1 limit could not be judged\n",
         ),
-        (rules("groups: '*', limits: {minMembers: 4}, severity: warning"), ExitCode.OK, "holds", ""),
-        (rules("groups: none, limits: {minMembers: 4}, severity: note"), ExitCode.OK, "holds", ""),
+        (rules("groups: '*', limits: {minConsumers: 4}, severity: warning"), ExitCode.OK, "holds", ""),
+        (rules("groups: none, limits: {minConsumers: 4}, severity: info"), ExitCode.OK, "holds", ""),
         (
-            rules("groups: '*', limits: {minMembers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-21}]"),
+            rules(
+                "groups: '*', limits: {minConsumers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-21}]"
+            ),
             ExitCode.OK,
             "holds",
             "",
         ),
         (
-            rules("groups: '*', limits: {minMembers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-20}]"),
+            rules(
+                "groups: '*', limits: {minConsumers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-20}]"
+            ),
             ExitCode.CONDITION,
             "violated",
             "violated: 1 limit\n",
@@ -79,9 +83,9 @@ def test_the_exit_code_tells(policy: str, code: ExitCode, outcome: str, said: st
 
 
 def test_a_warning_fails_when_it_is_asked_to() -> None:
-    policy = rules("groups: '*', limits: {minMembers: 4}, severity: warning")
+    policy = rules("groups: '*', limits: {minConsumers: 4}, severity: warning")
     assert checked(policy, "--fail-from", "warning")[0] == ExitCode.CONDITION
-    assert checked(policy, "--fail-from", "note")[2]["failFrom"] == "note"
+    assert checked(policy, "--fail-from", "info")[2]["failFrom"] == "info"
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -118,7 +122,7 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     assert value["data"]["waivers"][0]["state"] == "expired"
     plain = run(*BASE[:-1], "2027-01-01", "-o", "junit")
     assert plain.stderr.splitlines()[0] == (
-        "warning: the waiver for rule even, limit maxOverMean, group audit-svc expired after 2026-12-31 [expired-waiver]"
+        "warning: the waiver for rule even, limit imbalance, group audit-svc expired after 2026-12-31 [expired-waiver]"
     )
 
 
@@ -134,7 +138,7 @@ def test_every_table_can_be_asked_for_whatever_is_in_it(section: str) -> None:
 
 def test_numbers_are_numbers_in_csv() -> None:
     (row,) = csv.DictReader(io.StringIO(run(*BASE, "-o", "csv").stdout, newline=""))
-    assert (row["name"], row["limit"], row["value"], row["bound"]) == ("bill-svc", "movedOnMemberLoss", "1.0", "0.8")
+    assert (row["name"], row["limit"], row["value"], row["bound"]) == ("bill-svc", "movedOnConsumerLoss", "1.0", "0.8")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ def test_numbers_are_numbers_in_csv() -> None:
     [
         (["-p", "none.yaml"], ExitCode.USAGE, "--policy none.yaml: No such file or directory", None),
         (["-p", POLICY, "--today", "soon"], ExitCode.USAGE, "--today soon: not a date", "write YYYY-MM-DD"),
-        (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, note, warning"),
+        (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, info, warning"),
         (["-p", POLICY, "-o", "junt"], ExitCode.USAGE, "unknown format junt", "did you mean junit?"),
         (["-p", POLICY, "--section", "violation"], ExitCode.USAGE, "--section violation: no such table", "did you mean violations?"),
         (["-p", POLICY, "--inner", "AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
@@ -191,7 +195,7 @@ def snapshot(name: str) -> str:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_hostile_names_reach_no_format_raw(fmt: str, tmp_path: Path) -> None:
-    limits = {"group": {"multiplyOwned": 0, "sharedIds": 0, "lag": 0, "idle": 0}, "topic": {"minBrokers": 2}}
+    limits = {"group": {"duplicateOwners": 0, "duplicateClientIds": 0, "lag": 0, "idle": 0}, "topic": {"minBrokers": 2}}
     policy = {
         "rules": [{"name": f"{EVIL}{about}", f"{about}s": "*", "limits": bounds} for about, bounds in limits.items()],
         "waivers": [{"group": "e*", "limit": "lag", "reason": EVIL, "until": "2026-12-31"}, {"group": f"{EVIL}x", "reason": "=1", "until": "2026-01-01"}],
@@ -274,7 +278,7 @@ def rule_of(about: str) -> st.SearchStrategy[dict[str, Any]]:
     patterns = st.sampled_from(["*", "order-*", "[", "none", "*-svc", "Order*"])
     optional = {
         "exclude": patterns,
-        "severity": st.sampled_from(["error", "warning", "note"]),
+        "severity": st.sampled_from(["error", "warning", "info"]),
         **({"assume": st.sampled_from(["AVG", "MACHINE_ROOM"])} if about == "group" else {}),
     }
     return st.fixed_dictionaries({f"{about}s": patterns, "limits": limits_of(about)}, optional=optional)
@@ -296,7 +300,7 @@ def test_any_policy_ends_as_its_figures_say(
 ) -> None:
     named = [{"name": f"r{index}", **rule} for index, rule in enumerate(policy[0])]
     text = json.dumps({"rules": named, "waivers": policy[1]})
-    args = ("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "--fail-from", "note")
+    args = ("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "--fail-from", "info")
     ran = run(*args, "-o", fmt, stdin=text)
     if ran.code == ExitCode.USAGE:
         assert "waivers[" in ran.stderr  # of a limit that the rule does not have

@@ -21,7 +21,7 @@ from tests.support.replay_remoting import Answer, Replay, cluster, refusal, succ
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
 ASSIGNMENT, MODES, POLLING = 400, 402, 200055
-POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minMembers: 1, unowned: 0}}\n'
+POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minConsumers: 1, unassigned: 0}}\n'
 POP_MODES = (
     b'{"messageRequestModeMap":{"PopT":{"pop-svc":{"consumerGroup":"pop-svc","mode":"POP","popShareQueueNum":0,'
     b'"topic":"PopT"},"other":{"consumerGroup":"other","mode":"PULL","topic":"PopT"}}}}'
@@ -244,8 +244,8 @@ def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> Non
     ran = run("check", "-s", path, "-p", str(policy), "-o", "json")
     assert ran.code == ExitCode.DATA
     data = json.loads(ran.stdout)["data"]
-    assert [one["limit"] for one in data["incomplete"]] == ["minMembers"]
-    assert [one["limit"] for one in data["notApplicable"]] == ["unowned"]
+    assert [one["limit"] for one in data["incomplete"]] == ["minConsumers"]
+    assert [one["limit"] for one in data["notApplicable"]] == ["unassigned"]
     assert {one["why"].partition(",")[0] for one in (*data["incomplete"], *data["notApplicable"])} == {
         "brokers list no consumer of group grpc-svc"
     }

@@ -24,10 +24,10 @@ rules:
     groups: ["order-*", bill]
     exclude: order-test
     limits:
-      minMembers: 2
-      maxOverMean: 1.5
+      minConsumers: 2
+      imbalance: 1.5
       idle: 0
-      movedOnMemberLoss: 33.3%
+      movedOnConsumerLoss: 33.3%
       strategies: [avg, OurOwnStrategy]
     severity: warning
     assume: avg_by_circle
@@ -43,10 +43,10 @@ READ = (
             "group",
             ("order-*", "bill"),
             (
-                Limit("minMembers", 2),
-                Limit("maxOverMean", 1.5),
+                Limit("minConsumers", 2),
+                Limit("imbalance", 1.5),
                 Limit("idle", 0),
-                Limit("movedOnMemberLoss", 0.333),
+                Limit("movedOnConsumerLoss", 0.333),
                 Limit("strategies", ("AVG", "OurOwnStrategy")),
             ),
             ("order-test",),
@@ -125,6 +125,8 @@ BAD = [
     (rule("groups: *x\nlimits: {idle: 0}"), ", line 3: YAML aliases are not read", "put patterns in quotes: '*'"),
     (rule("groups: g\nlimits: {}"), ", line 4: rules[0].limits: a rule needs a limit", f"there are {GROUP_LIMITS}"),
     (rule("groups: g\nlimits:\n  idle: 0\n  idel: 0"), ", line 6: rules[0].limits.idel: there is no key 'idel' here", "did you mean idle?"),
+    (limits("unowned: 0"), ", line 4: rules[0].limits.unowned: there is no key 'unowned' here", "it is called unassigned now"),
+    (rule("groups: g\nlimits: {idle: 0}\nseverity: note"), ", line 5: rules[0].severity: there is no severity note", "it is called info now"),
     (limits("minBrokers: 2"), ", line 4: rules[0].limits.minBrokers: minBrokers is no limit of groups", f"limits of groups are {GROUP_LIMITS}"),
     (
         limits(f"lag: {10**400}"),
@@ -135,15 +137,15 @@ BAD = [
     (limits("idle: 1.5"), ", line 4: rules[0].limits.idle: 1.5 is not a whole number", None),
     (limits("idle: none"), ", line 4: rules[0].limits.idle: 'none' is not a number", None),
     (limits("idle: true"), ", line 4: rules[0].limits.idle: True is not a number", None),
-    (limits("maxOverMean: 0.9"), ", line 4: rules[0].limits.maxOverMean: 0.9 is less than 1", None),
-    (limits("minMembers: 0"), ", line 4: rules[0].limits.minMembers: 0 is less than 1", None),
+    (limits("imbalance: 0.9"), ", line 4: rules[0].limits.imbalance: 0.9 is less than 1", None),
+    (limits("minConsumers: 0"), ", line 4: rules[0].limits.minConsumers: 0 is less than 1", None),
     *(
         (limits(f"movedOnBrokerLoss: {value}"), f", line 4: rules[0].limits.movedOnBrokerLoss: {shown} is not a percentage", SHARE_HINT)
         for value, shown in (("50", "50"), ("101%", "'101%'"), ("-1%", "'-1%'"), ("1e1%", "'1e1%'"), ("'%'", "'%'"), ("1.2.3%", "'1.2.3%'"), ("[1]", "a list"))
     ),
     (limits("strategies: AVGE"), ", line 4: rules[0].limits.strategies: there is no strategy AVGE", "did you mean AVG?"),
     (limits("strategies: []"), ", line 4: rules[0].limits.strategies: the list is empty", None),
-    (rule("groups: g\nlimits: {idle: 0}\nseverity: fatal"), ", line 5: rules[0].severity: there is no severity fatal", "there are the severities error, note, warning"),
+    (rule("groups: g\nlimits: {idle: 0}\nseverity: fatal"), ", line 5: rules[0].severity: there is no severity fatal", "there are the severities error, info, warning"),
     (rule("groups: g\nlimits: {idle: 0}\nassume: AVRG"), ", line 5: rules[0].assume: there is no strategy AVRG", "did you mean AVG?"),
     (rule("topics: g\nlimits: {minBrokers: 1}\nassume: AVG"), ", line 5: rules[0].assume: a rule about topics assumes no strategy", None),
     (limits("idle: 0") + "  - {name: r, groups: g, limits: {idle: 0}}", ", line 5: rules[1].name: two rules are called r", None),

@@ -44,8 +44,8 @@ def report(name: str = "g", *, fail_from: Severity = "error") -> CheckReport:
         members("x", name=f"{name}3", message_model="BROADCASTING"),
     )
     rules = (
-        Rule(name, "group", ("*",), (Limit("idle", 0), Limit("minMembers", 1))),
-        Rule(f"{name}-warns", "group", ("*",), (Limit("unowned", 0),), severity="warning"),
+        Rule(name, "group", ("*",), (Limit("idle", 0), Limit("minConsumers", 1))),
+        Rule(f"{name}-warns", "group", ("*",), (Limit("unassigned", 0),), severity="warning"),
         Rule(f"{name}-waived", "topic", ("*",), (Limit("minBrokers", 2),)),
         Rule(f"{name}-none", "topic", ("none",), (Limit("minBrokers", 2),)),
     )
@@ -86,20 +86,20 @@ def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
     assert cases(junit(report())) == {
         "g": {
             "group g: idle": ["failure"],
-            "group g: minMembers": [],
+            "group g: minConsumers": [],
             "group g2: idle": ["error"],
-            "group g2: minMembers": [],
+            "group g2: minConsumers": [],
             "group g3: idle": ["skipped"],
-            "group g3: minMembers": [],
+            "group g3: minConsumers": [],
         },
-        "g-warns": {"group g: unowned": ["system-out"], "group g2: unowned": ["system-out"], "group g3: unowned": ["skipped"]},
+        "g-warns": {"group g: unassigned": ["system-out"], "group g2: unassigned": ["system-out"], "group g3: unassigned": ["skipped"]},
         "g-waived": {"topic T: minBrokers": ["skipped"], "topic g: minBrokers": ["skipped"], "topic g4: minBrokers": ["skipped"]},
         "g-none": {"anything to check": ["error"]},
     }  # fmt: skip
 
 
 def test_a_warning_fails_when_it_decides() -> None:
-    assert cases(junit(report(fail_from="warning")))["g-warns"]["group g: unowned"] == ["failure"]
+    assert cases(junit(report(fail_from="warning")))["g-warns"]["group g: unassigned"] == ["failure"]
 
 
 def test_a_failure_says_what_and_where() -> None:

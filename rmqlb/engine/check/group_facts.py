@@ -176,7 +176,7 @@ class GroupFacts(Struct, dict=True, eq=False):
         ids = self.client_ids
         if all(queue in self.seen_owners for queue in queues):
             owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
-            return Ownership(owners, "seen", spread(owners, ids))
+            return Ownership(owners, "observed", spread(owners, ids))
         members, basis = self.members
         owners = owners_at_rest(self.routes, members)
         return Ownership(owners, basis, spread(owners, ids))

@@ -10,7 +10,7 @@ from rmqlb.engine.assignment.balance import counts
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.check.group_facts import GroupFacts
-from rmqlb.engine.check.losses import moved_on_broker_loss, moved_on_member_loss
+from rmqlb.engine.check.losses import moved_on_broker_loss, moved_on_consumer_loss
 from rmqlb.engine.check.measured import Measured, named
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
@@ -20,12 +20,12 @@ from rmqlb.model.message_queue import MessageQueue
 Measure = Callable[[GroupFacts], Measured]
 
 
-def _min_members(facts: GroupFacts) -> Measured:
+def _min_consumers(facts: GroupFacts) -> Measured:
     """How many processes are online."""
     return Measured(len(facts.seen_ids), missing=facts.untold)
 
 
-def _max_over_mean(facts: GroupFacts) -> Measured:
+def _imbalance(facts: GroupFacts) -> Measured:
     """How uneven the queues lie; 1 is perfectly even."""
     found = facts.ownership
     ratio = found.spread.imbalance
@@ -47,12 +47,12 @@ def _idle(facts: GroupFacts) -> Measured:
     )
 
 
-def _unowned(facts: GroupFacts) -> Measured:
+def _unassigned(facts: GroupFacts) -> Measured:
     """Queues that nobody reads."""
     return _queues_owned(facts, lambda owners: not owners)
 
 
-def _multiply_owned(facts: GroupFacts) -> Measured:
+def _duplicate_owners(facts: GroupFacts) -> Measured:
     """Queues that several members read."""
     return _queues_owned(facts, lambda owners: len(owners) > 1)
 
@@ -63,12 +63,12 @@ def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]
         found = facts.ownership
     except DataError as error:
         seen = [queue for queue, owners in facts.seen_owners.items() if is_meant(owners)]
-        return Measured(len(seen), missing=error.message, why=_queues(seen), basis="seen")
+        return Measured(len(seen), missing=error.message, why=_queues(seen), basis="observed")
     queues = [queue for queue, owners in found.owners.items() if is_meant(owners)]
     return Measured(len(queues), why=_queues(queues), basis=found.basis)
 
 
-def _shared_ids(facts: GroupFacts) -> Measured:
+def _duplicate_client_ids(facts: GroupFacts) -> Measured:
     """Ids that several processes carry, so that each of them reads the same queues."""
     shared = [client_id for client_id, number in Counter(facts.seen_ids).items() if number > 1]
     return Measured(len(shared), missing=facts.untold, why=named(shared))
@@ -123,15 +123,15 @@ def _strategies(facts: GroupFacts) -> Measured:
     reported = {i: name for i, name in reported_strategies(facts.group).items() if i in ids}
     names, silent = tuple(sorted(set(reported.values()))), [i for i in ids if i not in reported]
     if names and not silent:
-        return Measured(names, basis="seen")
+        return Measured(names, basis="observed")
     fits, unfit = _fitting(facts)
     why = f"the owners seen fit {' or '.join(fits)}"
     if names:
         missing = None if fits == names else f"{named(silent)} did not report a strategy"
-        return Measured(names, missing=missing, why=why if fits else "", basis="seen")
+        return Measured(names, missing=missing, why=why if fits else "", basis="observed")
     if not fits:
         return Measured(missing=f"its members report no strategy, and {unfit}")
-    return Measured(fits, why=why, basis="seen", one_of=True)
+    return Measured(fits, why=why, basis="observed", one_of=True)
 
 
 def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
@@ -160,13 +160,13 @@ def _where_clients_rebalance(measure: Measure) -> Measure:
 
 
 GROUP_MEASURES: Mapping[str, Measure] = {
-    "minMembers": _min_members,
-    "maxOverMean": _where_clients_rebalance(_max_over_mean),
+    "minConsumers": _min_consumers,
+    "imbalance": _where_clients_rebalance(_imbalance),
     "idle": _where_clients_rebalance(_idle),
-    "unowned": _where_clients_rebalance(_unowned),
-    "multiplyOwned": _where_clients_rebalance(_multiply_owned),
-    "sharedIds": _shared_ids,
-    "movedOnMemberLoss": _where_clients_rebalance(moved_on_member_loss),
+    "unassigned": _where_clients_rebalance(_unassigned),
+    "duplicateOwners": _where_clients_rebalance(_duplicate_owners),
+    "duplicateClientIds": _duplicate_client_ids,
+    "movedOnConsumerLoss": _where_clients_rebalance(moved_on_consumer_loss),
     "movedOnBrokerLoss": _where_clients_rebalance(moved_on_broker_loss),
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,

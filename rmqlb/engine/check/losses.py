@@ -19,7 +19,7 @@ from rmqlb.engine.plan.rebalance import Side
 from rmqlb.model.message_queue import sort_client_ids
 
 
-def moved_on_member_loss(facts: GroupFacts) -> Measured:
+def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
     """The largest share of the queues that goes to another owner when one process ends.
 
     Raises:

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.policy import ERROR, GROUP, LIMITS, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import ERROR, GROUP, LIMITS, RENAMED, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
 from rmqlb.sources.user_files.send_inputs import read_text
@@ -173,7 +173,7 @@ class _PolicyReader:
         name = self._name(value, path)
         found = next((each for each in known if each == name), None)
         if found is None:
-            self._refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+            self._refuse(path, f"there is no {_singular(kind)} {name}", _hint(kind, name, known))
         return found
 
     def _texts(self, value: object, path: Path) -> tuple[str, ...]:
@@ -201,9 +201,7 @@ class _PolicyReader:
             self._refuse(path, f"{_shown(value)} is not a mapping", None if path else _EXAMPLE)
         for key in value:
             if key not in known:
-                self._refuse(
-                    (*path, str(key)), f"there is no key {_shown(key)} here", suggestion("keys", str(key), known)
-                )
+                self._refuse((*path, str(key)), f"there is no key {_shown(key)} here", _hint("keys", str(key), known))
         for key in needed:
             if key not in value:
                 self._refuse(path, f"the key {key} is missing", None if path else _EXAMPLE)
@@ -220,6 +218,11 @@ def _path_text(path: Path) -> str:
     """`rules[0].limits.idle`."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{str(step)[:80]}" for step in path)
     return "".join(parts).removeprefix(".")
+
+
+def _hint(kind: str, name: str, known: Collection[str]) -> str:
+    new = RENAMED.get(name)
+    return f"it is called {new} now" if new in known else suggestion(kind, name, known)
 
 
 def _singular(kind: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, Judgement
-from rmqlb.model.policy import Bound, Limit, Waiver
+from rmqlb.model.policy import Bound, Unit, Waiver
 
 _MOST, _LEAST, _ONLY = "at most", "at least", "only"
 
@@ -21,24 +21,24 @@ def sentence(one: Judgement) -> str:
     if one.verdict == NOT_APPLICABLE:
         return f"{what} does not apply: {one.why}"
     why = f" ({one.why})" if one.why else ""
-    return f"{what} is {value_text(one.limit, one.value)}, allowed is {bound_text(one.limit)}{why}"
+    unit = one.limit.kind.unit
+    return f"{what} is {amount_text(unit, one.value)}, allowed is {allowed_text(unit, one.limit.bound)}{why}"
 
 
-def value_text(limit: Limit, value: Bound | None) -> str:
-    """What was measured, in the limit's unit."""
+def amount_text(unit: Unit, value: Bound | None) -> str:
+    """What was measured, in its unit."""
     if value is None:
         return "?"
     if isinstance(value, tuple):
         return ", ".join(value)
-    if limit.kind.unit == "share":
+    if unit == "share":
         return f"{100 * value:.4g}%"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def bound_text(limit: Limit) -> str:
-    """What the limit allows."""
-    unit = limit.kind.unit
-    return f"{_LEAST if unit == 'least' else _ONLY if unit == 'names' else _MOST} {value_text(limit, limit.bound)}"
+def allowed_text(unit: Unit, bound: Bound) -> str:
+    """What a limit allows."""
+    return f"{_LEAST if unit == 'least' else _ONLY if unit == 'names' else _MOST} {amount_text(unit, bound)}"
 
 
 def waiver_text(waiver: Waiver) -> str:

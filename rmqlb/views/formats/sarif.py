@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, Verdict
-from rmqlb.model.policy import Rule
-from rmqlb.views.check.words import bound_text, sentence, waiver_text
+from rmqlb.model.policy import Rule, Severity
+from rmqlb.views.check.words import allowed_text, sentence, waiver_text
 from rmqlb.views.formats.machine import as_json
 from rmqlb.views.formats.text import visible
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 _KINDS: dict[Verdict, str] = {VIOLATED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
 
 
@@ -61,12 +62,14 @@ def _text(text: str) -> str:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    limits = "; ".join(f"{limit.name} {bound_text(limit)} ({limit.kind.what})" for limit in rule.limits)
+    limits = "; ".join(
+        f"{limit.name} {allowed_text(limit.kind.unit, limit.bound)} ({limit.kind.what})" for limit in rule.limits
+    )
     return {
         "id": visible(rule.name),
         "shortDescription": {"text": _text(f"limits of {rule.about}s {', '.join(rule.patterns)}")},
         "fullDescription": {"text": _text(limits)},
-        "defaultConfiguration": {"level": rule.severity},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
 
@@ -76,7 +79,7 @@ def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
         "ruleId": visible(one.rule.name),
         "ruleIndex": places[one.rule.name],
         "kind": _KINDS[one.verdict],
-        "level": one.rule.severity if one.verdict == VIOLATED else "none",
+        "level": _LEVELS[one.rule.severity] if one.verdict == VIOLATED else "none",
         "message": {"text": _text(sentence(one))},
         "properties": {"limit": limit, "value": one.value, "basis": one.basis},
     }

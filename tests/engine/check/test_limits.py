@@ -78,28 +78,28 @@ TWO_STRATEGIES = cluster(
 """Each is run by some member: neither is in doubt."""
 GRPC = "host@1@0@abc"
 MEASURED = [
-    Case(XYZ, "minMembers", 3, "holds", 3),
-    Case(XYZ, "minMembers", 4, "violated", 3),
-    Case(cluster(members("x x")), "minMembers", 2, "holds", 2),
-    Case(cluster(members("", topics=None)), "minMembers", 1, "violated", 0),
-    Case(XYZ, "maxOverMean", 1.5, "holds", 1.5),
-    Case(XYZ, "maxOverMean", 1.49, "violated", 1.5, "x has 2 of 4 queues"),
-    Case(cluster(members("x y z", owners="y y y z")), "maxOverMean", 2, "violated", 2.25, "y has 3 of 4 queues"),
+    Case(XYZ, "minConsumers", 3, "holds", 3),
+    Case(XYZ, "minConsumers", 4, "violated", 3),
+    Case(cluster(members("x x")), "minConsumers", 2, "holds", 2),
+    Case(cluster(members("", topics=None)), "minConsumers", 1, "violated", 0),
+    Case(XYZ, "imbalance", 1.5, "holds", 1.5),
+    Case(XYZ, "imbalance", 1.49, "violated", 1.5, "x has 2 of 4 queues"),
+    Case(cluster(members("x y z", owners="y y y z")), "imbalance", 2, "violated", 2.25, "y has 3 of 4 queues"),
     Case(cluster(members("x y", owners="x x x x")), "idle", 0, "violated", 1, "y"),
     Case(cluster(members("x y", owners="x x x x")), "idle", 1, "holds", 1),
     Case(cluster(members("1 2 3 4 5 6 7 8 9")), "idle", 0, "violated", 5, "5, 6, 7 and 2 more"),
-    Case(XYZ, "unowned", 0, "holds", 0),
-    Case(cluster(members("x y", owners="x - y -")), "unowned", 1, "violated", 2, "a:1 of T, a:3 of T"),
-    Case(cluster(members("x x y")), "unowned", 0, "violated", 1, "a:2 of T"),
-    Case(cluster(members("x y", owners="x+y x y y")), "multiplyOwned", 0, "violated", 1, "a:0 of T"),
-    Case(cluster(members("x y", owners="x x y y")), "multiplyOwned", 0, "holds", 0),
-    Case(cluster(members("x y", owners="x - y -")), "multiplyOwned", 0, "holds", 0),
-    Case(cluster(members("x x y")), "sharedIds", 0, "violated", 1, "x"),
-    Case(XYZ, "sharedIds", 0, "holds", 0),
+    Case(XYZ, "unassigned", 0, "holds", 0),
+    Case(cluster(members("x y", owners="x - y -")), "unassigned", 1, "violated", 2, "a:1 of T, a:3 of T"),
+    Case(cluster(members("x x y")), "unassigned", 0, "violated", 1, "a:2 of T"),
+    Case(cluster(members("x y", owners="x+y x y y")), "duplicateOwners", 0, "violated", 1, "a:0 of T"),
+    Case(cluster(members("x y", owners="x x y y")), "duplicateOwners", 0, "holds", 0),
+    Case(cluster(members("x y", owners="x - y -")), "duplicateOwners", 0, "holds", 0),
+    Case(cluster(members("x x y")), "duplicateClientIds", 0, "violated", 1, "x"),
+    Case(XYZ, "duplicateClientIds", 0, "holds", 0),
     # x goes: y takes its two, z the third; before, x x y z, afterwards y y z z.
-    Case(XYZ, "movedOnMemberLoss", 0.75, "holds", 0.75, "3 of 4 queues move when member x is lost"),
-    Case(XYZ, "movedOnMemberLoss", 0.74, "violated", 0.75, "3 of 4 queues move when member x is lost"),
-    Case(cluster(members("x")), "movedOnMemberLoss", 0.0, "holds", 0),
+    Case(XYZ, "movedOnConsumerLoss", 0.75, "holds", 0.75, "3 of 4 queues move when member x is lost"),
+    Case(XYZ, "movedOnConsumerLoss", 0.74, "violated", 0.75, "3 of 4 queues move when member x is lost"),
+    Case(cluster(members("x")), "movedOnConsumerLoss", 0.0, "holds", 0),
     Case(
         cluster(members("x y"), routes=(route(a=2, b=2),)),
         "movedOnBrokerLoss",
@@ -217,24 +217,31 @@ NO_STRATEGY = "the strategy of its members is not known (`assume` in the rule na
 INCOMPLETE = [
     *(
         Case(UNSEEN, limit, 1, "incomplete", None, "its members were not seen")
-        for limit in ("minMembers", "idle", "sharedIds", "splitViews", "movedOnMemberLoss", "mixedSubscriptions")
+        for limit in (
+            "minConsumers",
+            "idle",
+            "duplicateClientIds",
+            "splitViews",
+            "movedOnConsumerLoss",
+            "mixedSubscriptions",
+        )
     ),
-    Case(cluster(members("")), "maxOverMean", 2, "incomplete", None, "no member is online"),
+    Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no member is online"),
     Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no member is online to tell its topics"),
     Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics were not seen"),
     Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),
     Case(NO_ROUTE, "idle", 2, "incomplete", None, "the route of topic U is not known"),
-    Case(NO_ROUTE, "unowned", 0, "violated", 1, "a:1 of T"),
-    Case(NO_ROUTE, "unowned", 1, "incomplete", None, "the route of topic U is not known"),
+    Case(NO_ROUTE, "unassigned", 0, "violated", 1, "a:1 of T"),
+    Case(NO_ROUTE, "unassigned", 1, "incomplete", None, "the route of topic U is not known"),
     Case(SPLIT_ROUTE, "idle", 2, "incomplete", None, "NameServers give different routes of topic T"),
     Case(SPLIT_ROUTE, "minBrokers", 2, "incomplete", None, "NameServers give different routes of it"),
     Case(SPLIT_ROUTE, "missingMasters", 0, "holds", 0),
     Case(UNTOLD, "idle", 2, "incomplete", None, "broker b did not tell its members: timeout"),
-    Case(UNTOLD, "minMembers", 2, "holds", 2),
-    Case(UNTOLD, "minMembers", 3, "incomplete", None, "broker b did not tell its members: timeout"),
-    Case(UNTOLD, "sharedIds", 0, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "minConsumers", 2, "holds", 2),
+    Case(UNTOLD, "minConsumers", 3, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "duplicateClientIds", 0, "incomplete", None, "broker b did not tell its members: timeout"),
     Case(SILENT, "idle", 2, "incomplete", None, NO_STRATEGY),
-    Case(SILENT, "movedOnMemberLoss", 1.0, "incomplete", None, NO_STRATEGY),
+    Case(SILENT, "movedOnConsumerLoss", 1.0, "incomplete", None, NO_STRATEGY),
     Case(
         SILENT,
         "strategies",
@@ -289,7 +296,7 @@ INCOMPLETE = [
         None,
         "members run the strategy class OurOwn, which is not one of RocketMQ's own",
     ),
-    Case(cluster(members("x y", owners="x ? y y", strategy=None)), "multiplyOwned", 0, "holds", 0),
+    Case(cluster(members("x y", owners="x ? y y", strategy=None)), "duplicateOwners", 0, "holds", 0),
     Case(cluster(members("x", lag={0: 5})), "lag", 4, "violated", 5),
     Case(cluster(members("x", owners="x x x x", lag={0: 5})), "lag", 4, "violated", 5),
     Case(
@@ -318,7 +325,7 @@ INCOMPLETE = [
         None,
         "its members pull: whether they deal out queues is not known (`assume` in the rule says so)",
     ),
-    Case(cluster(members("x y", owners="- - - -")), "maxOverMean", 2, "incomplete", None, "no queue has an owner"),
+    Case(cluster(members("x y", owners="- - - -")), "imbalance", 2, "incomplete", None, "no queue has an owner"),
     Case(
         cluster(members("x y"), routes=(STATIC,)),
         "movedOnBrokerLoss",
@@ -347,11 +354,11 @@ def test_what_is_missing_is_never_taken_for_good(case: Case) -> None:
 
 
 def test_what_is_missing_is_no_reason_of_a_limit_that_holds_whatever_it_is() -> None:
-    judgement = one(UNTOLD, "minMembers", 2)
+    judgement = one(UNTOLD, "minConsumers", 2)
     assert (judgement.verdict, judgement.why) == ("holds", "")
 
 
-DEALT = ("maxOverMean", "idle", "unowned", "multiplyOwned", "movedOnMemberLoss", "movedOnBrokerLoss", "strategies")
+DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerLoss", "movedOnBrokerLoss", "strategies")
 
 
 @pytest.mark.parametrize("limit", DEALT)
@@ -422,7 +429,7 @@ def test_what_is_assumed_yields_to_what_members_report() -> None:
 
 def test_owners_that_were_seen_go_before_what_is_predicted() -> None:
     judgement = one(cluster(members("x y", owners="x x x x")), "idle", 1)
-    assert (judgement.value, judgement.basis) == (1, "seen")
+    assert (judgement.value, judgement.basis) == (1, "observed")
 
 
 def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> None:
@@ -436,6 +443,6 @@ def test_a_strategy_that_needs_settings_is_predicted_once_they_are_given() -> No
 @pytest.mark.parametrize("inner", ["CONFIG", "PIN-CONFIG"])
 def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> None:
     given = Settings(inner=inner, hosts=frozenset({"x"}))
-    (judgement,) = check_policy(SILENT, policy({"unowned": 0}, assume="PIN"), DAY, settings=given).judgements
+    (judgement,) = check_policy(SILENT, policy({"unassigned": 0}, assume="PIN"), DAY, settings=given).judgements
     assert judgement.verdict == "incomplete"
     assert judgement.why == "members run CONFIG, whose settings are not known (--config says them)"

@@ -31,7 +31,7 @@ def test_the_worst_loss_is_the_worst_plan(ids: list[str], brokers: dict[str, int
     left = ({name: number for name, number in brokers.items() if name != lost} for lost in brokers)
     without_broker = [side(" ".join(ids), route("T", 6, True, **rest), strategy=strategy) for rest in left]
     snapshot = cluster(members(" ".join(ids), strategy=CLASSES[strategy]), routes=(here,))
-    for limit, losses in (("movedOnMemberLoss", without_member), ("movedOnBrokerLoss", without_broker)):
+    for limit, losses in (("movedOnConsumerLoss", without_member), ("movedOnBrokerLoss", without_broker)):
         plans = [plan_rebalance(None, before, after).summary for after in losses]
         shares = [plan.moved / (plan.before.queues - plan.removed) for plan in plans if plan.moved]
         (judgement,) = checked(snapshot, {limit: 1.0}).judgements

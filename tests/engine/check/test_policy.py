@@ -8,7 +8,7 @@ import pytest
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import GROUP, NOTE, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.policy import GROUP, INFO, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
 from rmqlb.model.snapshot import Everything, Unread, Wanted
 from tests.support.builders import route
 
@@ -58,7 +58,7 @@ def test_a_rule_whose_limits_apply_nowhere_is_incomplete() -> None:
 
 def test_a_group_that_could_not_be_read_is_checked_all_the_same() -> None:
     snapshot = cluster(members("x"), unread=(Unread("group", "lost", "timeout"), Unread("group", "other", "x")))
-    report = checked(snapshot, {"minMembers": 1}, "g", "lost")
+    report = checked(snapshot, {"minConsumers": 1}, "g", "lost")
     assert [(one.subject, one.verdict, one.why) for one in report.judgements] == [
         ("g", "holds", ""),
         ("lost", "incomplete", "the group could not be read: timeout"),
@@ -74,7 +74,7 @@ def test_a_topic_that_could_not_be_read_is_checked_all_the_same() -> None:
 
 def test_a_broker_that_did_not_list_its_groups_leaves_every_rule_for_groups_incomplete() -> None:
     snapshot = cluster(members("x"), unread=(Unread("groups", "b", "timeout"),))
-    report = checked(snapshot, {"minMembers": 1})
+    report = checked(snapshot, {"minConsumers": 1})
     assert verdicts(report) == [("g", "holds"), (None, "incomplete")]
     assert checked(snapshot, {"minBrokers": 1}).outcome == "holds"
 
@@ -83,7 +83,7 @@ def test_what_else_could_not_be_read_leaves_only_those_limits_incomplete_that_ne
     snapshot = cluster(
         members("x"), unread=(Unread("name-server", "s:9876", "timeout"), Unread("member", "g", "-", "x"))
     )
-    assert checked(snapshot, {"minMembers": 1}).outcome == "holds"
+    assert checked(snapshot, {"minConsumers": 1}).outcome == "holds"
 
 
 def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
@@ -92,7 +92,7 @@ def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
         members("x"), members("x", name="TOOLS_CONSUMER"), routes=tuple(route(name, a=1) for name in names)
     )
     assert verdicts(checked(snapshot, {"minBrokers": 1})) == [("T", "holds")]
-    assert verdicts(checked(snapshot, {"minMembers": 1})) == [("g", "holds")]
+    assert verdicts(checked(snapshot, {"minConsumers": 1})) == [("g", "holds")]
 
 
 @pytest.mark.parametrize(("day", "state"), [(-1, "waived"), (0, "waived"), (1, "violated")])
@@ -143,8 +143,8 @@ def test_a_violation_goes_before_what_is_incomplete() -> None:
     [
         (WARNING, "error", "holds"),
         (WARNING, "warning", "violated"),
-        (NOTE, "warning", "holds"),
-        (NOTE, "note", "violated"),
+        (INFO, "warning", "holds"),
+        (INFO, "info", "violated"),
     ],
 )
 def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:
