@@ -116,7 +116,9 @@ def main() -> None:
         for name in job.stages:
             _say({"stage": name})
             report = STAGES[name](run)
-            _say({"stage": name, "seconds": report.seconds, "tables": dict(report.tables)})
+            _say(
+                {"stage": name, "seconds": report.seconds, "tables": {each.table: each.rows for each in report.tables}}
+            )
 
 
 def _say(what: Mapping[str, Any]) -> None:

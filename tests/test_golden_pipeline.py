@@ -17,7 +17,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.pipeline.run_stages import show_stages
 from rmqlb.cli.results import RESULTS
 from rmqlb.model.finding import Finding
-from rmqlb.model.stage import StageReport
+from rmqlb.model.stage import StageReport, stage_report
 from rmqlb.views.report import FORMATS
 
 GOLDEN = Path(__file__).parent / "golden" / "pipeline"
@@ -41,13 +41,13 @@ def recorded() -> list[StageReport]:
     value = json.loads(rest.partition("\n--- stderr\n")[0])
     findings = [Finding(each["code"], each["message"]) for each in value["warnings"]]
     return [
-        StageReport(
+        stage_report(
             stage["stage"],
             stage["seconds"],
             {table["table"]: table["rows"] for table in stage["tables"]},
-            stage["state"] == "written",
-            stage["counts"],
-            tuple(finding for finding in findings if finding.code in OF_A_STAGE.get(stage["stage"], ())),
+            state=stage["state"],
+            counts=stage["counts"],
+            findings=tuple(finding for finding in findings if finding.code in OF_A_STAGE.get(stage["stage"], ())),
         )
         for stage in value["data"]["stages"]
     ]

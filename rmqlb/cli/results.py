@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.rollout import Rollout
@@ -12,13 +13,13 @@ from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.json_schema import Result
 from rmqlb.views.owners_view import OwnersOfGroups
+from rmqlb.views.pipeline_view import PipelineResult
 from rmqlb.views.plan.several import PlanOfGroups
 from rmqlb.views.route_view import Routes
 from rmqlb.views.row_changes import ChangeLine
 from rmqlb.views.send.result import SendResult
 from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
 from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
-from rmqlb.views.shapes.pipeline import FleetData, PipelineData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
@@ -69,9 +70,9 @@ RESULTS = (
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),
         "what stages of the pipeline have done",
-        PipelineData,
+        PipelineResult,
     ),
-    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetData),
+    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetSummary),
     Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", ContextsData),
     Result("rmqlb/context", ("context show",), "one context", OneContextData),
     Result("rmqlb/config", ("config show",), "the settings as a command would use them", ConfigData),

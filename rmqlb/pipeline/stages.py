@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.stage import StageReport
+from rmqlb.model.stage import StageReport, stage_report
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
@@ -62,8 +62,14 @@ def ingest(run: StageRun) -> StageReport:
         "quarantined": found.quarantined,
         "passedOver": found.passed_over,
     }
-    changed = any(found.rows.values())
-    return StageReport("ingest", time.monotonic() - began, found.rows, changed, counts, ingest_findings(found))
+    return stage_report(
+        "ingest",
+        time.monotonic() - began,
+        found.rows,
+        state="written" if any(found.rows.values()) else "unchanged",
+        counts=counts,
+        findings=ingest_findings(found),
+    )
 
 
 def allocate(run: StageRun) -> StageReport:
@@ -159,7 +165,7 @@ def report(run: StageRun) -> StageReport:
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = Finding("note", f"the report is {summary.page}")
     counts = {camel_case(words): number for words, number in summary.facts.items()}
-    return StageReport("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
+    return stage_report("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 
 
 STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
@@ -185,8 +191,8 @@ def _stage(
     warehouse, writes = run.warehouse, schemas.WRITTEN_BY[name]
     made_from = {**warehouse.versions(*reads), "plan": asked}
     if not run.plan.force and all(warehouse.is_made_from(table, made_from) for table in writes):
-        return StageReport(name, time.monotonic() - began, warehouse.rows(*writes), changed=False)
+        return stage_report(name, time.monotonic() - began, warehouse.rows(*writes), state="unchanged")
     with warehouse.writing() as writing:
         write(writing, made_from)
         rows = {table: written.stored.rows for table, written in writing.written.items()}
-    return StageReport(name, time.monotonic() - began, rows)
+    return stage_report(name, time.monotonic() - began, rows)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rmqlb.model.stage import StageReport
-from rmqlb.views.report import Column, Report, Section
+from msgspec import Struct, convert
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.pipeline import PipelineData, StageState
+from rmqlb.model.stage import StageReport, StageResult
+from rmqlb.views.report import Cell, Column, Report, Section
 
 _COLUMNS = (
     Column("Stage", "stage"),
@@ -20,51 +18,40 @@ _COLUMNS = (
 )
 
 
-def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
-    """The stages and their tables.
+class PipelineResult(Struct, frozen=True):
+    """What the stages of a pipeline have done.
 
-    Args:
+    Attributes:
         warehouse: the folder of the tables.
         stages: in the order in which they ran.
     """
-    rows = tuple(row for stage in stages for row in _rows(stage))
-    data: PipelineData = {
-        "warehouse": warehouse,
-        "stages": [
-            {
-                "stage": stage.stage,
-                "state": _state(stage),
-                "seconds": round(stage.seconds, 3),
-                "tables": [{"table": name, "rows": number} for name, number in stage.tables.items()],
-                "counts": dict(stage.counts),
-            }
-            for stage in stages
-        ],
-    }
+
+    warehouse: str
+    stages: tuple[StageResult, ...]
+
+
+def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
+    """The stages and their tables."""
     return Report(
         schema="rmqlb/pipeline",
-        data=data,
+        data=PipelineResult(warehouse, convert(stages, tuple[StageResult, ...], from_attributes=True)),
         facts=(f"warehouse {warehouse}", *(_counted(stage) for stage in stages if stage.counts)),
-        sections=(Section("stages", "Stages", _COLUMNS, rows),),
+        sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
         labels={},
     )
 
 
-def _rows(stage: StageReport) -> list[tuple[str | int | float | None, ...]]:
+def _rows(stage: StageResult) -> list[tuple[Cell, ...]]:
     took = round(stage.seconds * 1000)
     if not stage.tables:
-        return [(stage.stage, None, None, _state(stage), took)]
+        return [(stage.stage, None, None, stage.state, took)]
     return [
-        (stage.stage, name, number, _state(stage), None if index else took)
-        for index, (name, number) in enumerate(stage.tables.items())
+        (stage.stage, table.table, table.rows, stage.state, None if index else took)
+        for index, table in enumerate(stage.tables)
     ]
 
 
-def _state(stage: StageReport) -> StageState:
-    return "written" if stage.changed else "unchanged"
-
-
-def _counted(stage: StageReport) -> str:
+def _counted(stage: StageResult) -> str:
     return f"{stage.stage}: " + ", ".join(f"{number} {_words(name)}" for name, number in stage.counts.items())
 
 

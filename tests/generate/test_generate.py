@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from rmqlb.errors import DocumentError, UsageError
+from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.synthetic.files import Damage
-from rmqlb.pipeline.synthetic.generate import FleetSummary, generate
+from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report

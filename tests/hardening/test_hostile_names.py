@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from rmqlb.model.stage import StageReport
+from rmqlb.model.stage import stage_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
@@ -198,7 +198,7 @@ def test_markdown_has_no_tag_no_link_and_no_code_of_a_name() -> None:
 def test_a_pipelines_summary_has_nothing_raw(fmt: object) -> None:
     assert callable(fmt)
     evil = CONTROLS + DIRECTIONS + INVISIBLE
-    stage = StageReport(evil, changed=True, tables={evil: 1}, counts={evil: 1}, seconds=1.0)
+    stage = stage_report(evil, 1.0, {evil: 1}, counts={evil: 1})
     assert raw(fmt(pipeline_report(evil, [stage])), frozenset("\r")) == set()
 
 

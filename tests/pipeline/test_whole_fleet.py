@@ -126,5 +126,5 @@ def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dic
 def test_what_is_there_already_is_not_written_again(run: StageRun) -> None:
     versions = run.warehouse.versions(*schemas.ALL)
     reports = [STAGES[name](run) for name in ("ingest", "allocate", "score", "what-if")]
-    assert [report.changed for report in reports] == [False] * 4
+    assert [report.state for report in reports] == ["unchanged"] * 4
     assert run.warehouse.versions(*schemas.ALL) == versions

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -25,4 +23,4 @@ def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> N
     first = amounts.day(shape["first"], "--first")
     with terminal.progress(verb="writing") as progress:
         summary = generate(FleetShape(**{**shape, "first": first}), folder, progress)
-    terminal.show(fleet_report(msgspec.to_builtins(summary)), ClusterSnapshot("generated", folder), ())
+    terminal.show(fleet_report(summary), ClusterSnapshot("generated", folder), ())

@@ -10,8 +10,7 @@ from datetime import date
 from enum import StrEnum
 from typing import IO
 
-import msgspec
-
+from rmqlb.model.fleet import DamagedDocument
 from rmqlb.model.format_version import FORMAT_VERSION
 
 _LEVEL = 4
@@ -27,14 +26,6 @@ class Damage(StrEnum):
     EMPTY = "empty"
 
 
-class BadFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A damaged document: its file below the fleet's folder, and its place in the file, from 1."""
-
-    file: str
-    position: int
-    damage: Damage
-
-
 class FleetFiles:
     """The files of a fleet, below a folder, in a layout of `FleetShape`; counts them, their bytes and the damaged."""
 
@@ -44,7 +35,7 @@ class FleetFiles:
         self._lines: IO[bytes] | None = None
         self._position = 0
         self.files = self.bytes = 0
-        self.bad: list[BadFile] = []
+        self.bad: list[DamagedDocument] = []
 
     @contextmanager
     def of(self, cluster: str) -> Iterator[None]:
@@ -71,11 +62,11 @@ class FleetFiles:
         body, ending = _damaged(body, damage)
         if self._lines and ending == "json" and body:
             self._add_line(self._lines, body)
-            self.bad.append(BadFile(self._lines_path, self._position, damage))
+            self.bad.append(DamagedDocument(self._lines_path, self._position, damage))
             return
         path = f"{self._night(day)}/damaged-{number:04d}.{ending}"
         self._add_file(path, body)
-        self.bad.append(BadFile(path, 1, damage))
+        self.bad.append(DamagedDocument(path, 1, damage))
 
     @property
     def _lines_path(self) -> str:

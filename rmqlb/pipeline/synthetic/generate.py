@@ -15,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
+from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.synthetic.draw import draw_cluster
-from rmqlb.pipeline.synthetic.files import BadFile, FleetFiles
+from rmqlb.pipeline.synthetic.files import FleetFiles
 from rmqlb.pipeline.synthetic.nights import nights
 from rmqlb.pipeline.synthetic.shape import FleetShape, sizes
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
@@ -26,34 +27,6 @@ from rmqlb.sources.source import Progress, no_progress
 
 LARGEST = 60_000_000
 """Bytes of one document, unpacked; rmqlb reads no larger ones unless told to."""
-
-
-class FleetSummary(msgspec.Struct, frozen=True, rename="camel"):
-    """What was written; all but clusters counts every night.
-
-    Attributes:
-        files: damaged ones included.
-        snapshots: good documents.
-        topics: those with a route.
-        pairs: subscriptions of groups to topics with a route, `%RETRY%` topics left out.
-        queues: (group, topic, queue) rows of these pairs.
-        observed: queues of groups that have offsets in the files, `%RETRY%` ones included.
-        bytes: of all files.
-        faults: kind of fault → groups that have it, counted once.
-    """
-
-    folder: str
-    clusters: int
-    files: int
-    snapshots: int
-    topics: int
-    groups: int
-    pairs: int
-    queues: int
-    observed: int
-    bytes: int
-    faults: dict[str, int]
-    bad_files: tuple[BadFile, ...]
 
 
 def generate(shape: FleetShape, folder: str, progress: Progress = no_progress) -> FleetSummary:
