@@ -61,6 +61,12 @@ def silent_member(group: ConsumerGroup) -> ConsumerGroup:
     return replace(group, queues=queues)
 
 
+def no_members(group: ConsumerGroup) -> ConsumerGroup:
+    """Nothing was read lately: otherwise its members are behind a Proxy."""
+    queues = {q: replace(state, owners=frozenset(), last_timestamp=1) for q, state in group.queues.items()}
+    return replace(group, consume_type=None, message_model=None, views=(), reports={}, queues=queues)
+
+
 def of_grpc(group: ConsumerGroup) -> ConsumerGroup:
     renamed = connected(
         group,
@@ -80,9 +86,7 @@ FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
     "pop": lambda group: held_by(
         all_report(replace(group, consume_type=CONSUME_POP), strategy_class=None, client_rebalance=False), frozenset()
     ),
-    "no members": lambda group: held_by(
-        replace(connected(group, lambda _: ()), consume_type=None, message_model=None, views=()), frozenset()
-    ),
+    "no members": no_members,
     "unseen members": lambda group: held_by(replace(group, views=None, reports={}), None),
     "silent member": silent_member,
     "foreign strategy": lambda group: all_report(group, strategy_class="AllocateMessageQueueByWeight"),

@@ -64,9 +64,11 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     session: AbstractContextManager[SparkSession]
     log_file = None
     running = _running()
+    is_remote = settings.master.startswith("sc://")
+    spark_home(needs_jars=running is None and not is_remote and SUBMITTED not in os.environ)
     if running is not None:
         session = nullcontext(running)
-    elif settings.master.startswith("sc://"):
+    elif is_remote:
         from rmqlb.pipeline.spark.connect import connect_session
 
         session = connect_session(settings)
@@ -74,11 +76,11 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         session = _submitted_session(settings)
     else:
         session, log_file = _own_session(settings), settings.log_file
-    with session as spark, logged_to(log_file), plain_errors(log_file):
+    with logged_to(log_file), session as spark, plain_errors(log_file):
         yield spark
 
 
-def spark_home() -> str:
+def spark_home(*, needs_jars: bool = True) -> str:
     """The folder of the installed pyspark package, with Spark's jars in it.
 
     Raises:
@@ -86,7 +88,7 @@ def spark_home() -> str:
     """
     found = find_spec("pyspark")
     home = os.path.dirname(found.origin) if found and found.origin else None
-    if home is None or not os.path.isdir(os.path.join(home, "jars")):
+    if home is None or (needs_jars and not os.path.isdir(os.path.join(home, "jars"))):
         what = "pyspark is not installed" if home is None else f"the pyspark in {home} is the client part only"
         raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'", code="needs-extra")
     return home

@@ -44,12 +44,7 @@ _KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
     ),
     (r"(\S+?):? \(?Permission denied\)?", "{0}: permission denied", "check who may read and write there", UsageError),
     (r"AccessDeniedException: (\S+)", "{0}: permission denied", "check who may read and write there", UsageError),
-    (
-        r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)",
-        "Spark ran out of memory: {0}",
-        _MORE_MEMORY,
-        RmqlbError,
-    ),
+    (r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)", "Spark ran out of memory: {0}", _MORE_MEMORY, RmqlbError),
     (
         r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)",
         "too little {0} memory: {1} bytes, and Spark needs {2} at least",
