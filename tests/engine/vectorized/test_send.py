@@ -17,7 +17,7 @@ from rmqlb.engine.send.encode_scenario import Lanes, lanes_of
 from rmqlb.engine.send.latency import constant, from_samples, lognormal
 from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.vectorized.counts import SendCounts
+from rmqlb.engine.send.vectorized.counters import SendCounts
 from rmqlb.engine.send.vectorized.simulation import SendKernel
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport

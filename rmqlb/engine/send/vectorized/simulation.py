@@ -18,17 +18,18 @@ import numpy as np
 
 from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane, Streams, assign, take
 from rmqlb.engine.send.vectorized.attempts import Attempts
-from rmqlb.engine.send.vectorized.counts import SendCounts, Tallies
+from rmqlb.engine.send.vectorized.clock import LaneClocks
+from rmqlb.engine.send.vectorized.counters import LaneCounters, SendCounts
 from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes
+from rmqlb.engine.send.vectorized.outside import Outside
 from rmqlb.engine.send.vectorized.picks import Picks
-from rmqlb.engine.send.vectorized.scenario import NEVER, OK, SendPlan
+from rmqlb.engine.send.vectorized.scenario import OK, SendPlan
 from rmqlb.engine.send.vectorized.tables import SendTables
 
 MOST_LANES = 4096
 _MEMORY = 64_000_000
 _PLAIN, _IDLE, _ODD = 0, 1, 2
 _STEPS, _WORTH_KEEPING = 32, 0.8
-_DETECTS_EACH_MS = 3000
 
 
 class SendKernel:
@@ -55,62 +56,53 @@ class SendKernel:
         Returns:
             Their counts, in that order.
         """
-        block = _Block(self._tables, np.array(trials, np.int64))
-        block.run()
-        return block.counts
+        return _Block(self._tables, np.array(trials, np.int64)).run()
 
 
 class _Block(PerLane):
-    """Trials under way.
-
-    Args:
-        tables: the scenario.
-        trials: numbers of the trials; shape (lanes,).
+    """Trials under way: the life of their messages. Arrays are per thread unless said otherwise.
 
     Attributes:
-        counts: the results; a lane's are there when it is at its end.
+        _code: `_PLAIN`, `_IDLE`, or `_ODD` plus the outcome that the attempt under way will end in.
+        _began: when its message began; far in the future of an idle thread.
+        _attempt: the attempt under way, from 1; 0 while it is plain.
+        _row: the queue of that attempt, where anybody asks.
+        _kept: how many earlier attempts of the message were stored with a lesser status.
+        _isolates: for how many ticks the attempt will isolate its broker.
+        _tracks: plain attempts have something to say too, that their broker can be reached.
     """
 
     def __init__(self, tables: SendTables, trials: Ints) -> None:
         super().__init__(len(trials))
         plan, lanes, places = tables.plan, self.lanes, tables.plan.threads * self.lanes
         self._tables, self._plan = tables, plan
-        self.counts = SendCounts.none(plan, lanes)
-        self._shift = (plan.threads - 1).bit_length()
-        self._far = NEVER >> self._shift
-        self._end = min(plan.end, self._far)
         streams = Streams(plan.seed, trials, plan.threads)
         self._faults = None if plan.strategy == "plain" else FaultLanes(tables, lanes)
+        self._clock = LaneClocks(plan, lanes)
+        self._outside = Outside(tables, lanes, self._faults)
         self._picks = Picks(tables, streams, self._faults)
         self._attempts = Attempts(tables, streams)
-        self._tallies = Tallies(tables, lanes)
-        self._parts: list[PerLane] = [streams, self._picks, self._attempts, self._tallies]
+        self._counters = LaneCounters(tables, lanes)
+        self._parts = [streams, self._clock, self._outside, self._picks, self._attempts, self._counters]
         if self._faults is not None:
             self._parts.append(self._faults)
         self._tracks = self._faults is not None and (plan.strategy == "scan" or not tables.reachable.all())
         self._all = np.arange(lanes)
-        self._ids = np.arange(lanes)
-        self._last_wake = np.zeros(lanes, np.int64)
-        self._segment = np.zeros(lanes, np.int64)
-        self._segment_end = np.full(lanes, tables.ends[0])
-        self._failing = bool(tables.failing[0])
-        self._next_detect = np.full(lanes, _DETECTS_EACH_MS * tables.per_ms)
-        self._arrival = np.repeat(np.arange(plan.threads), lanes)
-        self._wake = np.zeros(places, np.int64)
-        self._sleep(np.arange(places), self._arrival * (plan.interval or 0))
         self._code: Codes = np.full(places, _IDLE, np.int8)
-        self._began = np.full(places, self._far)
+        self._began = np.full(places, self._clock.far)
         self._attempt = np.zeros(places, np.int64)
         self._row = np.zeros(places, np.int64)
         self._kept = np.zeros(places, np.int64)
         self._isolates = np.zeros(places, np.int64)
 
-    def run(self) -> None:
+    def run(self) -> SendCounts:
         """Go on until every lane is at its end."""
         while self.lanes:
+            # Whether any is, costs as much as a step: it is not asked after each.
             for _ in range(_STEPS):
                 self._step()
             self._retire()
+        return self._counters.counts
 
     def keep(self, lanes: Ints) -> None:
         """Drop the other lanes."""
@@ -120,45 +112,12 @@ class _Block(PerLane):
             part.keep(lanes)
 
     def _step(self) -> None:
-        now, places = self._earliest()
-        self._look_outside(now)
+        now, places = self._clock.earliest()
+        self._outside.look(now, self._clock.far)
         busy = self._end_attempts(now, places)
         self._begin(now, places, busy)
         if self._picks.news:
             self._stop_flagged()
-
-    def _earliest(self) -> tuple[Ints, Ints | None]:
-        """When each lane's next thread wakes, and its place."""
-        if self._plan.threads == 1:
-            return self._wake.copy(), None
-        key = np.minimum.reduce(self._wake.reshape(-1, self.lanes), axis=0)
-        places = (key & ((1 << self._shift) - 1)) * self.lanes
-        places += self._all
-        key >>= self._shift
-        return key, places
-
-    def _sleep(self, places: Ints | None, at: Ints) -> None:
-        """The threads wake then; the earliest wake is the least number, of those at one time the lowest thread's."""
-        if places is None or not self._shift:
-            assign(self._wake, places, at)
-        else:
-            self._wake[places] = (at << self._shift) | (places // self.lanes)
-
-    def _look_outside(self, now: Ints) -> None:
-        """Let everything happen that is due by then."""
-        tables = self._tables
-        if len(tables.starts) > 1:
-            due = (now >= self._segment_end).nonzero()[0]
-            if due.size:
-                self._segment[due] = segment = np.searchsorted(tables.starts, now[due], side="right") - 1
-                self._segment_end[due] = tables.ends[segment]
-                self._failing = bool(tables.failing[self._segment].any())
-        if self._plan.detects and self._faults is not None:
-            due = ((now >= self._next_detect) & (now < self._far)).nonzero()[0]
-            if due.size:
-                period = _DETECTS_EACH_MS * tables.per_ms
-                self._next_detect[due] += ((now[due] - self._next_detect[due]) // period + 1) * period
-                self._faults.detect(due, self._segment[due])
 
     def _end_attempts(self, now: Ints, places: Ints | None) -> Ints | None:
         """The threads' attempts are over.
@@ -168,9 +127,9 @@ class _Block(PerLane):
         """
         code = take(self._code, places)
         # An idle thread's message began in the far future; one that is not over takes no less in the end.
-        np.maximum(self._tallies.longest, now - take(self._began, places), out=self._tallies.longest)
+        np.maximum(self._counters.longest, now - take(self._began, places), out=self._counters.longest)
         if self._plan.interval is not None:
-            np.copyto(self._tallies.last_done, now, where=code != _IDLE)
+            np.copyto(self._counters.last_done, now, where=code != _IDLE)
         if self._tracks:
             self._learn_plain(now, places, code)
         odd = code.nonzero()[0]
@@ -198,7 +157,7 @@ class _Block(PerLane):
                 now,
                 self._isolates[places],
                 tables.reachable[outcome],
-                tables.under_way[self._segment[lanes]],
+                tables.under_way[self._outside.segment[lanes]],
             )
         self._kept[places] += tables.lesser[outcome]
         again = tables.retry[outcome] & (self._attempt[places] < self._plan.attempts)
@@ -216,10 +175,10 @@ class _Block(PerLane):
     def _end_messages(self, lanes: Ints, places: Ints, outcome: Codes, reason: Ints) -> None:
         """Messages are over; an earlier attempt with a lesser status is the result, whatever came later."""
         kept = self._kept[places] > 0
-        self._tallies.not_store_ok[lanes] += kept & (outcome != OK)
-        self._tallies.duplicated[lanes] += kept & ((outcome == OK) | (self._kept[places] > 1))
+        self._counters.not_store_ok[lanes] += kept & (outcome != OK)
+        self._counters.duplicated[lanes] += kept & ((outcome == OK) | (self._kept[places] > 1))
         lost = ((reason >= 0) & ~kept).nonzero()[0]
-        self._tallies.lose(reason[lost], lanes[lost])
+        self._counters.lose(reason[lost], lanes[lost])
         self._attempt[places] = 0
         self._kept[places] = 0
         self._attempts.phase[places] = 0
@@ -237,7 +196,7 @@ class _Block(PerLane):
         budget = plan.timeout_ms - (now - self._began[places] + self._attempts.phase[places]) // tables.per_ms
         passed: Ints = (budget < 0).nonzero()[0]
         if passed.size:
-            self._tallies.pass_deadline(row[passed], lanes[passed])
+            self._counters.pass_deadline(row[passed], lanes[passed])
             some = (budget >= 0).nonzero()[0]
             if not some.size:
                 return passed
@@ -246,8 +205,8 @@ class _Block(PerLane):
         self._attempt[places] = attempt
         if plan.cap_ms is not None:
             budget = np.where(attempt < plan.attempts, np.minimum(budget, plan.cap_ms), budget)
-        self._tallies.extra_attempts[lanes] += 1
-        self._tallies.retried[lanes] += attempt == 2
+        self._counters.extra_attempts[lanes] += 1
+        self._counters.retried[lanes] += attempt == 2
         self._send(lanes, places, now, row, budget)
         return passed
 
@@ -268,22 +227,21 @@ class _Block(PerLane):
                 return
             now = now[lanes]
             places = lanes if places is None else places[lanes]
-        assign(self._tallies.started, lanes, take(self._tallies.started, lanes) + 1)
-        if plan.interval is not None:
-            assign(self._arrival, places, take(self._arrival, places) + plan.threads)
+        assign(self._counters.started, lanes, take(self._counters.started, lanes) + 1)
+        self._clock.begin(places)
         assign(self._began, places, now)
         assign(self._code, places, _PLAIN)
-        self._picks.look_at_route(take(self._segment, lanes), places)
+        self._picks.look_at_route(take(self._outside.segment, lanes), places)
         self._send(lanes, places, now, self._picks.pick(lanes, places, now, None), None)
 
     def _await(self, now: Ints, places: Ints | None, free: Bools | None) -> tuple[Ints, Bools | None]:
         """With a rate: a thread that is done waits for its next message; one thread alone has no need to sleep."""
-        due = take(self._arrival, places) * (self._plan.interval or 0)
+        due = self._clock.due(places)
         if places is None:
             later = np.maximum(now, due)
             if free is not None:
                 later[~free] = now[~free]
-            self._look_outside(later)
+            self._outside.look(later, self._clock.far)
             return later, free
         early = due > now
         if free is not None:
@@ -292,29 +250,26 @@ class _Block(PerLane):
         if not waits.size:
             return now, free
         at = places[waits]
-        self._sleep(at, due[waits])
-        self._code[at] = _IDLE
-        self._began[at] = self._far
+        self._clock.sleep(at, due[waits])
+        self._make_idle(at)
         return now, ~early if free is None else free & ~early
 
     def _stop_finished(self, now: Ints, places: Ints | None, free: Bools | None) -> Bools | None:
         """Threads that have no message any more stop; the others stay free."""
-        plan = self._plan
-        stop = now >= self._end
-        if plan.limit < NEVER:
-            stop |= (self._tallies.started if plan.interval is None else take(self._arrival, places)) >= plan.limit
+        over = self._clock.is_over(now, places, self._counters.started)
         if free is not None:
-            stop &= free
-        lanes = stop.nonzero()[0]
+            over &= free
+        lanes = over.nonzero()[0]
         if not lanes.size:
             return free
         at = lanes if places is None else places[lanes]
-        self._wake[at] = NEVER
-        self._code[at] = _IDLE
-        self._began[at] = self._far
-        then = now[lanes]
-        self._last_wake[lanes] = np.where(then < self._far, then, self._last_wake[lanes])
-        return ~stop if free is None else free & ~stop
+        self._clock.stop(lanes, at, now[lanes])
+        self._make_idle(at)
+        return ~over if free is None else free & ~over
+
+    def _make_idle(self, places: Ints) -> None:
+        self._code[places] = _IDLE
+        self._began[places] = self._clock.far
 
     def _send(self, lanes: Ints | None, places: Ints | None, now: Ints, row: Ints, budget: Ints | None) -> None:
         """Attempts begin; what they will end in is settled now.
@@ -327,10 +282,10 @@ class _Block(PerLane):
             budget: how many ms each has; shape (n,); None for first attempts.
         """
         outcome, took = self._attempts.settle(
-            places, row, budget, take(self._segment, lanes) if self._failing else None
+            places, row, budget, take(self._outside.segment, lanes) if self._outside.failing else None
         )
-        self._sleep(places, now + took)
-        self._tallies.attempt(row, take(self._all, lanes), outcome, took)
+        self._clock.sleep(places, now + took)
+        self._counters.attempt(row, take(self._all, lanes), outcome, took)
         if self._tracks:
             assign(self._row, places, row)
         isolates = None if self._faults is None else self._attempts.isolations(outcome, took)
@@ -352,32 +307,18 @@ class _Block(PerLane):
     def _stop_flagged(self) -> None:
         self._picks.news = False
         lanes = self._picks.flagged.nonzero()[0]
-        self._wake.reshape(-1, self.lanes)[:, lanes] = NEVER
-        self._code.reshape(-1, self.lanes)[:, lanes] = _IDLE
-        self._began.reshape(-1, self.lanes)[:, lanes] = self._far
+        self._clock.stop_lanes(lanes)
+        self._make_idle(np.arange(len(self._code)).reshape(-1, self.lanes)[:, lanes].ravel())
 
     def _retire(self) -> None:
-        """Note the results of lanes at their end, and drop them when they are many."""
-        active = np.logical_or.reduce(self._wake.reshape(-1, self.lanes) < NEVER, axis=0)
+        """Note the results of lanes at their end, and drop them when they are many: to drop copies all that stays."""
+        active = self._clock.active()
         lanes = np.flatnonzero(active)
-        if lanes.size <= _WORTH_KEEPING * self.lanes:
-            self._note(np.flatnonzero(~active))
-            self.keep(lanes)
-
-    def _note(self, lanes: Ints) -> None:
-        """Lanes end with their last message, or with the time that they were given."""
-        counts, ids, plan = self.counts, self._ids[lanes], self._plan
-        self._tallies.note(counts, lanes, ids)
-        if plan.interval is None:
-            counts.last_done[ids] = self._last_wake[lanes]
-        done = counts.last_done[ids]
-        end = np.where(counts.messages[ids] < plan.limit, np.maximum(done, self._end), done)
+        if lanes.size > _WORTH_KEEPING * self.lanes:
+            return
+        if self._plan.interval is None:
+            # Without a rate a thread finds that there is no message any more when its last one is done.
+            self._counters.last_done = self._clock.last_wake
         faults = FaultLanes(self._tables, self.lanes) if self._faults is None else self._faults
-        counts.flagged[ids] = self._picks.flagged[lanes]
-        counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T
-        counts.avoided[ids] = faults.avoided_until(lanes, end)
-        for index, failure in enumerate(plan.failures):
-            unlisted = np.where(end >= failure.unlisted, failure.unlisted, NEVER)
-            first = np.minimum(faults.first.reshape(-1, self.lanes)[index, lanes], unlisted)
-            counts.began[ids, index] = np.where(end >= failure.began, failure.began, -1)
-            counts.avoided_at[ids, index] = np.where(first < NEVER, first, -1)
+        self._counters.note(np.flatnonzero(~active), self._picks.flagged, self._clock.end, faults)
+        self.keep(lanes)

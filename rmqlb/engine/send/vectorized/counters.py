@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane
-from rmqlb.engine.send.vectorized.scenario import SendPlan
+from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes
+from rmqlb.engine.send.vectorized.scenario import NEVER, SendPlan
 from rmqlb.engine.send.vectorized.tables import SendTables
 
 _BUFFERED = 64
@@ -76,22 +77,12 @@ class SendCounts:
         return cls(flagged=np.zeros(trials, np.bool_), **arrays)
 
 
-class Tallies(PerLane):
+class LaneCounters(PerLane):
     """Counts while lanes are under way.
 
-    Args:
-        tables: the scenario.
-        lanes: how many.
-
     Attributes:
-        started: per lane, messages begun.
-        not_store_ok: per lane, as in `SendCounts`.
-        duplicated: likewise.
+        counts: the results; a trial's are there when its lane is at its end.
         lost: reason × lanes + lane.
-        extra_attempts: per lane.
-        retried: per lane.
-        failing: per lane.
-        longest: per lane.
         last_done: per lane; kept by the caller.
     """
 
@@ -99,6 +90,8 @@ class Tallies(PerLane):
         super().__init__(lanes)
         self._tables = tables
         rows = len(tables.row_brokers)
+        self.counts = SendCounts.none(tables.plan, lanes)
+        self._ids = np.arange(lanes)
         self._attempts = np.zeros(2 * rows * lanes, np.int64)
         self._empty = np.zeros(rows * lanes, np.int64)
         self._buffer = np.empty(_BUFFERED * lanes, np.int64)
@@ -149,15 +142,35 @@ class Tallies(PerLane):
         self._count()
         super().keep(lanes)
 
-    def note(self, counts: SendCounts, lanes: Ints, ids: Ints) -> None:
-        """Write lanes' counts where they belong.
+    def note(self, lanes: Ints, flagged: Bools, end: int, faults: FaultLanes) -> None:
+        """Lanes end with their last message, or with the time that they were given: write down their counts.
 
         Args:
-            counts: to where.
             lanes: which; shape (n,).
-            ids: their places there; shape (n,).
+            flagged: of all lanes, which left what is reproduced here.
+            end: the tick at which no message begins any more.
+            faults: what came of the brokers.
         """
+        counts, ids, plan = self.counts, self._ids[lanes], self._tables.plan
+        self._note_attempts(lanes, ids)
+        counts.messages[ids] = self.started[lanes]
+        counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T
+        for name in ("not_store_ok", "duplicated", "extra_attempts", "retried", "failing", "longest", "last_done"):
+            getattr(counts, name)[ids] = getattr(self, name)[lanes]
+        done = counts.last_done[ids]
+        ends = np.where(counts.messages[ids] < plan.limit, np.maximum(done, end), done)
+        counts.flagged[ids] = flagged[lanes]
+        counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T
+        counts.avoided[ids] = faults.avoided_until(lanes, ends)
+        for index, failure in enumerate(plan.failures):
+            unlisted = np.where(ends >= failure.unlisted, failure.unlisted, NEVER)
+            first = np.minimum(faults.first.reshape(-1, self.lanes)[index, lanes], unlisted)
+            counts.began[ids, index] = np.where(ends >= failure.began, failure.began, -1)
+            counts.avoided_at[ids, index] = np.where(first < NEVER, first, -1)
+
+    def _note_attempts(self, lanes: Ints, ids: Ints) -> None:
         self._count()
+        counts = self.counts
         attempts = self._attempts.reshape(-1, 2, self.lanes)[:, :, lanes]
         counts.stored[ids], counts.failed[ids] = attempts[:, 0].T, attempts[:, 1].T
         counts.picks[ids] = self._empty.reshape(-1, self.lanes)[:, lanes].T + attempts.sum(axis=1).T
@@ -166,12 +179,8 @@ class Tallies(PerLane):
             counts.stored_by_broker[ids, broker] = attempts[rows, 0].sum(axis=0)
             counts.failed_by_broker[ids, broker] = attempts[rows, 1].sum(axis=0)
         counts.attempts[ids] = attempts.sum(axis=(0, 1))
-        counts.messages[ids] = self.started[lanes]
-        counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T
-        for name in ("not_store_ok", "duplicated", "extra_attempts", "retried", "failing", "longest", "last_done"):
-            getattr(counts, name)[ids] = getattr(self, name)[lanes]
 
     def _count(self) -> None:
-        """Many together are counted faster."""
+        """Cells of many steps are counted at once: a `bincount` costs as much as there are cells in all."""
         self._attempts += np.bincount(self._buffer[: self._filled], minlength=len(self._attempts))
         self._filled = 0
