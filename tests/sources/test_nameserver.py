@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.consume.client_versions import client_version
+from rmqlb.engine.consume.reported_clients import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted

@@ -221,9 +221,8 @@ def _over_time(
     plan: "RebalancePlan", found: GroupOnTopics, before: "Side", after: "Side", changes: Changes
 ) -> "Convergence | None":
     """How long the plan takes."""
-    from rmqlb.engine.consume.client_versions import client_version
-    from rmqlb.engine.consume.consumer_types import consumer_types
     from rmqlb.engine.consume.convergence import convergence
+    from rmqlb.engine.consume.reported_clients import client_version, consumer_types
     from rmqlb.model.group_scenario import known_consume_from
 
     group = found.group

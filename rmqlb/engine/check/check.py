@@ -7,10 +7,9 @@ from datetime import date
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import GroupFacts
-from rmqlb.engine.check.group_limits import GROUP_MEASURES
 from rmqlb.engine.check.measured import Measured, verdict
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES, measure_topic
 from rmqlb.engine.check.subjects import Gaps, gaps, subjects
-from rmqlb.engine.check.topic_limits import measure_topic
 from rmqlb.engine.check.waivers import waive, waiver_findings
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement

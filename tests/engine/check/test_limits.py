@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.check.group_limits import GROUP_MEASURES
-from rmqlb.engine.check.topic_limits import TOPIC_MEASURES
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES, TOPIC_MEASURES
 from rmqlb.model.checking import Judgement
 from rmqlb.model.group import CONSUME_POP, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue

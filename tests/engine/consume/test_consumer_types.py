@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.consume.consumer_types import consumer_types
 from rmqlb.engine.consume.event_log import EventLog, Hold
+from rmqlb.engine.consume.reported_clients import consumer_types
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, Seen

@@ -28,10 +28,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.detect import detect_strategy, drift, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.consume.client_versions import client_version
-from rmqlb.engine.consume.consumer_types import consumer_types
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
+from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States
