@@ -91,7 +91,7 @@ complete -c rmqlb -n '__rmqlb_at' -a 'show-owners' -d 'Show which consumer owns 
 complete -c rmqlb -n '__rmqlb_at' -a 'plan-rebalance' -d 'Preview what adding or removing consumers, brokers or queues does to a group\'s queues'
 complete -c rmqlb -n '__rmqlb_at' -a 'simulate-rebalance' -d 'Simulate what a group goes through while members and brokers come and go: which queues nobody reads, or two do'
 complete -c rmqlb -n '__rmqlb_at' -a 'plan-rollout' -d 'Find the order and the pause of a rolling restart, or of a change of strategy, that hurt least'
-complete -c rmqlb -n '__rmqlb_at' -a 'simulate-send' -d 'Simulate which queues a producer picks while brokers fail, what it retries, and whom it avoids'
+complete -c rmqlb -n '__rmqlb_at' -a 'simulate-send' -d 'Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates'
 complete -c rmqlb -n '__rmqlb_at' -a 'check' -d 'Check a cluster against a policy: limits for its groups and topics, with waivers that expire'
 complete -c rmqlb -n '__rmqlb_at' -a 'pipeline' -d 'Judge a whole fleet of groups and topics on Spark, stage by stage'
 complete -c rmqlb -n '__rmqlb_at' -a 'context' -d 'Name endpoints: a source, who logs in, and where the secret is'

@@ -387,7 +387,7 @@ def test_outages_are_windows_with_columns_of_their_own() -> None:
     (queue,) = rows(report, "queues")
     assert (queue["totalOutageMs"], queue["longestOutageMs"], queue["unreadMs"]) == ("4000", "4000", "4000")
     shown = as_plain(report.only(("windows",)))
-    assert "windows without owner or with several, and outages" in shown
+    assert "gaps, overlaps, outages" in shown
     assert "outage" not in as_plain(group_report(simulated(TWO)).only(("windows", "queues")))
     (line,) = json.loads(as_json(report.data))["queues"]
     assert (line["totalOutageMs"], line["longestOutageMs"], line["intervals"][1]["state"]) == (4000, 4000, "outage")

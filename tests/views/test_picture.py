@@ -241,7 +241,7 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     page = Page(html_page(report, trials=trials(convergence_ms=(1000, 2000, 3000))))
     titles = [title.partition(":")[0] for title in page.texts["h2"]]
     assert titles == [
-        "windows without owner or with several", "events", "consumers, and how many queues they own before and after",
+        "gaps, overlaps", "events", "consumers, and how many queues they own before and after",
         "20 trials", "summary", "queues", "takeovers", "what happens and why",
     ]  # fmt: skip
     assert "svg" in page.tags

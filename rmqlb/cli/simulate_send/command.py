@@ -41,7 +41,7 @@ def simulate_send(
         what_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
     ] = None,
 ) -> None:
-    r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it avoids.
+    r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b

@@ -47,11 +47,11 @@ def rollout_findings(
         )
     yield from _several_away(plan.choices)
     yield from shared_id_findings(rollout.members.client_ids)
-    unsettled = best.trials - best.converged
-    if unsettled:
+    failed = best.trials - best.converged
+    if failed:
         yield Finding(
             "not-converged",
-            f"even the best choice leaves the group unsettled in {unsettled} of {best.trials} trials",
+            f"even with the best choice the group does not converge in {failed} of {best.trials} trials",
         )
 
 

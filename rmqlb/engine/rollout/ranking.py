@@ -23,7 +23,7 @@ def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
     as_good = [
         choice
         for choice in by_hurt
-        if _unsettled(choice) == _unsettled(least) and hurt_ms(choice) <= AS_GOOD * hurt_ms(least)
+        if _not_converged(choice) == _not_converged(least) and hurt_ms(choice) <= AS_GOOD * hurt_ms(least)
     ]
     quickest = min(_takes(choice) for choice in as_good)
     best = next(choice for choice in as_good if _takes(choice) <= AS_GOOD * quickest)
@@ -39,10 +39,10 @@ def hurt_ms(choice: RolloutChoice) -> float:
 
 def _rank(choice: RolloutChoice) -> tuple[int, float, float, float]:
     longest = max(choice.figures.longest_gap_ms.p95, choice.figures.longest_overlap_ms.p95)
-    return _unsettled(choice), hurt_ms(choice), longest, _takes(choice)
+    return _not_converged(choice), hurt_ms(choice), longest, _takes(choice)
 
 
-def _unsettled(choice: RolloutChoice) -> int:
+def _not_converged(choice: RolloutChoice) -> int:
     return choice.trials - choice.converged
 
 

@@ -67,7 +67,7 @@ def _leaves_the_route(failure: Failure) -> bool:
 
 
 def _too_short(report: SendReport) -> Iterator[Finding]:
-    """A simulation that ends before the route poll shows a broker that is never avoided: half the truth."""
+    """A simulation that ends before the route poll shows a broker that never leaves the list: half the truth."""
     poll_ms = report.scenario.poll_us / 1000
     for failed in report.failures:
         failure = failed.failure
@@ -110,5 +110,5 @@ def _skew(report: SendReport) -> Iterator[Finding]:
         yield Finding(
             "skewed",
             f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much a queue as the least used "
-            f"healthy broker: clients {report.profile} pass an avoided broker's turns to the queues after it",
+            f"healthy broker: clients {report.profile} pass an isolated broker's turns to the queues after it",
         )

@@ -84,8 +84,9 @@ def _windows(report: GroupReport) -> Section:
         for window in found
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
-    several = "" if report.scenario.broadcasting else " or with several"
-    title = f"windows without owner{several}" + (", and outages" if report.figures.queues_with_outage else "")
+    kinds = ["gaps", *([] if report.scenario.broadcasting else ["overlaps"])]
+    kinds += ["outages"] if report.figures.queues_with_outage else []
+    title = ", ".join(kinds)
     return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
 
 

@@ -369,7 +369,7 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
     (finding,) = rollout_findings(plan, rollout, GroupScenario(), None, None, 0)
     assert (finding.code, finding.message) == (
         "not-converged",
-        f"even the best choice leaves the group unsettled in {unsettled} of 10 trials",
+        f"even with the best choice the group does not converge in {unsettled} of 10 trials",
     )
 
 
