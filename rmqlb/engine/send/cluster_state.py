@@ -29,13 +29,6 @@ View = tuple[frozenset[str], frozenset[str]]
 class ClusterState:
     """The brokers, the NameServer and the client's view of the topic, at one time after another.
 
-    Args:
-        route: the topic's route while nothing fails.
-        scenario: what fails, and how often the client asks.
-        profile: the client's rules.
-        ticks_per_us: the unit of time.
-        first_poll_us: when the client first asks for the route again.
-
     Attributes:
         next_at: when something happens by itself next.
         next_message: number of the message with which something happens next.

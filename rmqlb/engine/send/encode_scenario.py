@@ -47,9 +47,6 @@ class Lanes(NamedTuple):
 def lanes_of(simulation: SendSimulation) -> Lanes | None:
     """The scenario in plain numbers.
 
-    Args:
-        simulation: one that has not begun; its producer has a queue list. Its cluster comes to its end here.
-
     Returns:
         None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or with
         route polls at random times, a queue list that becomes empty, and numbers that are absurd.

@@ -43,13 +43,7 @@ def student(degrees: int, confidence: float = CONFIDENCE) -> float:
 
 
 def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
-    """A probability from how often something happened, with Wilson's interval.
-
-    Args:
-        hits: in how many trials it happened.
-        trials: of how many, at least 1.
-        confidence: between 0 and 1, both excluded.
-    """
+    """A probability from how often something happened, with Wilson's interval."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)
@@ -60,10 +54,6 @@ def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
 
 class Mean:
     """A mean over trials, from one block of trials after another.
-
-    Args:
-        low: the least that a value can be.
-        high: the most.
 
     Attributes:
         count: how many values there are.
@@ -100,12 +90,7 @@ class Mean:
 
 
 def quantile(counts: Counter[int], share: float) -> int:
-    """The least value that at least this share of all values does not exceed.
-
-    Args:
-        counts: value → how often it occurs; at least one.
-        share: 0.5 for the median, 1 for the greatest.
-    """
+    """The least value that at least this share of all values does not exceed."""
     wanted, seen = share * counts.total(), 0
     for value in sorted(counts):
         seen += counts[value]

@@ -32,14 +32,7 @@ _NO_ROUTE_CODE = 10005
 
 
 class Exceptions:
-    """Makes the exceptions of a simulation.
-
-    Args:
-        route: knows the brokers' addresses.
-        scenario: how is sent.
-        profile: the client's rules.
-        per_ms: ticks in a millisecond.
-    """
+    """Makes the exceptions of a simulation."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, per_ms: int) -> None:
         self._topic = route.topic

@@ -11,10 +11,6 @@ from rmqlb.model.send_scenario import Failure
 class FailureTimestamps:
     """The marks of each failure, in the scenario's order; a time is a tick, None until it comes.
 
-    Args:
-        failures: the scenario's.
-        cluster: tells when they begin and end.
-
     Attributes:
         first_failed: when the first attempt began that failed of it.
         avoided_at: when its broker was first isolated or unlisted while it lasted.

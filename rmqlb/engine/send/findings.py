@@ -13,13 +13,7 @@ from rmqlb.model.send_scenario import Failure
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
-    """Warnings, the gravest first.
-
-    Args:
-        report: of the run.
-        route: of its topic.
-        selector_threw: what the user's selector threw first; empty when it threw nothing.
-    """
+    """Warnings, the gravest first."""
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")

@@ -54,12 +54,9 @@ def broken(name: str, *, reachable: bool) -> Outcome:
 class Outcomes:
     """The outcomes of a client version, by what the broker does.
 
-    A broker that is gone from the client's route has no address: the attempt ends before anything is sent.
-
-    Args:
-        profile: the client's rules.
-        detector: `startDetectorEnable`: a broker that cannot be reached waits for the detector.
-        retry_not_store_ok: `retryAnotherBrokerWhenNotStoreOK`.
+    With `detector` (`startDetectorEnable`) a broker that cannot be reached waits for the detector;
+    `retry_not_store_ok` is `retryAnotherBrokerWhenNotStoreOK`. A broker that is gone from the client's route has no
+    address: the attempt ends before anything is sent.
     """
 
     def __init__(self, profile: ClientProfile, *, detector: bool, retry_not_store_ok: bool) -> None:

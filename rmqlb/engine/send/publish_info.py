@@ -75,6 +75,7 @@ class TopicPublishInfo:
         if profile.index_step == "wrap":
             self.send_which_queue = index
             return java_abs(index)
+        # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
         index = java_abs(index)
         if profile.index_step == "clamp" and index < 0:
             index = 0

@@ -42,17 +42,19 @@ class JavaRandom:
         require(bound, JavaInt, "bound")
         if bound <= 0:
             raise JavaArgumentError("bound must be positive")
-        if bound & (bound - 1) == 0:
+        if bound & (bound - 1) == 0:  # a power of two takes the upper bits, which are the more random ones
             return (bound * self._next(31)) >> 31
         while True:
             bits = self._next(31)
             value = bits % bound
+            # The last multiples of the bound do not all fit below 2^31: Java sees its int overflow, and draws again.
             if bits - value + (bound - 1) < 2**31:
                 return value
 
     def _next(self, bits: int) -> int:
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _BITS
         value = self._state >> (48 - bits)
+        # Java's cast to int makes the highest of 32 bits the sign.
         return value - (1 << bits) if bits == 32 and value >= 1 << 31 else value
 
 

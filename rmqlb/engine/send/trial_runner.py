@@ -28,24 +28,7 @@ _MOST_EVENTS = 20_000
 
 
 class TrialCounts(NamedTuple):
-    """What the report needs of one trial; times are ticks.
-
-    Attributes:
-        messages: sent.
-        attempts: requests.
-        lost: messages lost.
-        not_store_ok: messages stored with a lesser status.
-        duplicated: messages stored more than once.
-        retried: messages with more than one attempt.
-        extra_attempts: beyond each message's first.
-        failing: time in failed attempts.
-        longest: of the longest send; 0 without attempts.
-        stored: per broker, messages stored there.
-        failed: per broker, attempts that failed there.
-        isolations: per broker.
-        began: per failure, when it began, or −1.
-        avoided_at: per failure, when its broker was first avoided while it lasted, or −1.
-    """
+    """What the report needs of one trial; times are ticks, and −1 where `began` and `avoided_at` never came."""
 
     messages: int
     attempts: int
@@ -65,10 +48,6 @@ class TrialCounts(NamedTuple):
 
 class TrialRunner:
     """A scenario, ready for any of its trials.
-
-    Args:
-        route: the topic's route while nothing fails.
-        scenario: what is simulated, `check`ed.
 
     Attributes:
         scenario: what is simulated.

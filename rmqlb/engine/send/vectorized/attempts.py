@@ -1,4 +1,12 @@
-"""What attempts end in, and after how long: `SyncSender._ends` (`rmqlb.engine.send.sync`) over lanes."""
+"""What attempts end in, and after how long: `SyncSender._ends` (`rmqlb.engine.send.sync`) over lanes.
+
+Rules of this file:
+- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
+  whose it is (None: of all), times are ticks.
+- Settled means drawn too: the order of random numbers is the engine's, a latency before the phase of a time-out, and
+  who is not asked draws none.
+- What cannot happen in a scenario is not looked at: None stands for "no attempt at all", and saves the arrays.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +23,6 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 class Attempts(PerLane):
     """Settles attempts when they begin.
-
-    Args:
-        tables: the scenario.
-        streams: the threads' random numbers.
 
     Attributes:
         phase: per thread, how far into a millisecond its message began, known after a time-out.
@@ -40,12 +44,6 @@ class Attempts(PerLane):
         self, places: Ints | None, row: Ints, budget: Ints | None, segments: Ints | None
     ) -> tuple[Codes | None, Ints]:
         """What attempts end in, and how long they take.
-
-        Args:
-            places: of the threads; shape (n,); None for all.
-            row: to which queues; shape (n,).
-            budget: how many ms each has; shape (n,); None for first attempts.
-            segments: what holds outside; shape (n,); None when nobody fails.
 
         Returns:
             Outcomes, None when all end in SEND_OK, and ticks; shape (n,).
@@ -84,10 +82,6 @@ class Attempts(PerLane):
     def isolations(self, outcome: Codes | None, took: Ints) -> Ints | None:
         """For how many ticks attempts will isolate their brokers.
 
-        Args:
-            outcome: what they end in; shape (n,); None: all in SEND_OK.
-            took: ticks; shape (n,).
-
         Returns:
             Shape (n,); None when no one does.
         """
@@ -122,6 +116,7 @@ class Attempts(PerLane):
     ) -> Codes | None:
         """Attempts whose time is over before an answer comes, or at once; `took` is corrected for them."""
         plan, tables = self._plan, self._tables
+        # Who refuses or has no address says so whatever the budget is; an attempt without any time writes no request.
         room = self._first_ms * tables.per_ms if budget is None else budget * tables.per_ms
         late = took > room
         if patient is not None:

@@ -18,27 +18,17 @@ _BUFFERED = 64
 class SendCounts:
     """What came of each trial. Arrays are int64 but for `flagged`, and their first axis is the trial.
 
+    `picks`, `failed` and `stored` are per queue, `lost` per reason, others with a second axis per broker or failure.
+
     Attributes:
-        flagged: bool, shape (n,): the trial left what is reproduced here, and its figures mean nothing.
-        picks: shape (n, rows): how often a queue was chosen.
-        failed: shape (n, rows): attempts that failed.
-        stored: shape (n, rows): attempts that were stored; with `failed`, all attempts.
-        stored_by_broker: shape (n, brokers).
-        failed_by_broker: shape (n, brokers).
-        attempts: shape (n,).
-        messages: shape (n,).
-        not_store_ok: shape (n,): messages stored with a lesser status.
-        duplicated: shape (n,): messages stored more than once.
-        lost: shape (n, reasons): messages lost, by reason.
-        extra_attempts: shape (n,): attempts beyond each message's first.
-        retried: shape (n,): messages with more than one attempt.
-        failing: shape (n,): ticks in failed attempts.
-        longest: shape (n,): ticks of the longest send.
-        last_done: shape (n,): the tick at which the last message was done.
-        isolations: shape (n, brokers).
-        avoided: shape (n, brokers): ticks for which a broker was isolated or not listed.
-        began: shape (n, failures): when a failure began, −1 when no message came to it.
-        avoided_at: shape (n, failures): when its broker was first isolated or unlisted while it lasted, or −1.
+        flagged: the trial left what is reproduced here, and its figures mean nothing.
+        extra_attempts: beyond each message's first.
+        failing: ticks in failed attempts.
+        longest: ticks of the longest send.
+        last_done: the tick at which the last message was done.
+        avoided: ticks for which a broker was isolated or not listed.
+        began: when a failure began, −1 when no message came to it.
+        avoided_at: when its broker was first isolated or unlisted while it lasted, or −1.
     """
 
     flagged: Bools
@@ -107,14 +97,7 @@ class LaneCounters(PerLane):
         self.last_done = np.zeros(lanes, np.int64)
 
     def attempt(self, rows: Ints, lanes: Ints, outcome: Codes | None, took: Ints) -> None:
-        """Count attempts.
-
-        Args:
-            rows: to which queues; shape (n,).
-            lanes: whose, each once; shape (n,).
-            outcome: what they end in; shape (n,); None: all in SEND_OK.
-            took: ticks; shape (n,).
-        """
+        """Count attempts."""
         cells = rows * (2 * self.lanes)
         cells += lanes
         if outcome is not None:
@@ -143,14 +126,7 @@ class LaneCounters(PerLane):
         super().keep(lanes)
 
     def note(self, lanes: Ints, flagged: Bools, end: int, faults: FaultLanes) -> None:
-        """Lanes end with their last message, or with the time that they were given: write down their counts.
-
-        Args:
-            lanes: which; shape (n,).
-            flagged: of all lanes, which left what is reproduced here.
-            end: the tick at which no message begins any more.
-            faults: what came of the brokers.
-        """
+        """Lanes end with their last message, or with the time that they were given: write down their counts."""
         counts, ids, plan = self.counts, self._ids[lanes], self._tables.plan
         self._note_attempts(lanes, ids)
         counts.messages[ids] = self.started[lanes]

@@ -2,7 +2,10 @@
 
 Rules of this file:
 - A lane's cell of a broker is broker × lanes + lane.
-- A call has each lane at most once, so that a cell is written at most once.
+- A call has each lane at most once, so that a cell is written at most once: numpy would drop all writes but the last.
+- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
+  whose it is (None: of all), times are ticks.
+- A last broker of −1 is a first attempt's; None stands for first attempts alone.
 """
 
 from __future__ import annotations
@@ -20,10 +23,6 @@ Stage = Literal["other", "available", "reachable", "scan"]
 
 class FaultLanes(PerLane):
     """What each lane's producer knows of its brokers, and what that adds up to.
-
-    Args:
-        tables: the scenario.
-        lanes: how many.
 
     Attributes:
         isolated: some lane may have an isolated broker.
@@ -48,15 +47,7 @@ class FaultLanes(PerLane):
         self.first = np.full(len(plan.failures) * lanes, NEVER, np.int64)
 
     def accepts(self, stage: Stage, brokers: Ints, lanes: Ints, now: Ints, last: Ints | None) -> Bools:
-        """Which brokers may be picked.
-
-        Args:
-            stage: by which filter: any but the last, available, reachable, or as a scan goes.
-            brokers: the candidates; shape (n,).
-            lanes: whose; shape (n,).
-            now: ticks; shape (n,).
-            last: the broker of the attempt before, −1 on a first attempt; shape (n,); None when all are first ones.
-        """
+        """Which brokers may be picked."""
         if stage == "other":
             return np.ones(len(brokers), np.bool_) if last is None else brokers != last
         cells = brokers * self.lanes + lanes
@@ -75,16 +66,7 @@ class FaultLanes(PerLane):
         return accepted
 
     def learn(self, brokers: Ints, lanes: Ints, now: Ints, durations: Ints, reachable: Bools, under_way: Bools) -> None:
-        """Attempts have ended.
-
-        Args:
-            brokers: whose attempts; shape (n,).
-            lanes: in which lanes; shape (n,).
-            now: ticks; shape (n,).
-            durations: for how many ticks they isolate; shape (n,).
-            reachable: what they say of reachability; shape (n,).
-            under_way: which failures last; shape (n, failures).
-        """
+        """Attempts have ended."""
         cells = brokers * self.lanes + lanes
         before, until = self._until[cells], now + durations
         if self._strategy == "filter":
@@ -115,13 +97,7 @@ class FaultLanes(PerLane):
             self.first[places[hit]] = now[hit]
 
     def succeed(self, brokers: Ints, lanes: Ints, now: Ints) -> None:
-        """Attempts have ended well, and quickly enough to isolate nobody.
-
-        Args:
-            brokers: whose; shape (n,).
-            lanes: in which lanes; shape (n,).
-            now: ticks; shape (n,).
-        """
+        """Attempts have ended well, and quickly enough to isolate nobody."""
         cells = brokers * self.lanes + lanes
         if self._strategy == "filter":
             self._reach[cells] = True
@@ -135,21 +111,12 @@ class FaultLanes(PerLane):
             self._until[at] = then
 
     def detect(self, lanes: Ints, segments: Ints) -> None:
-        """The detector has asked all brokers: those that answer are reachable.
-
-        Args:
-            lanes: in which lanes; shape (n,).
-            segments: what the brokers do there; shape (n,).
-        """
+        """The detector has asked all brokers: those that answer are reachable."""
         for broker in range(self._tables.plan.brokers):
             self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
 
     def avoided_until(self, lanes: Ints, end: Ints) -> Ints:
         """For how many ticks each broker was avoided.
-
-        Args:
-            lanes: which lanes; shape (n,).
-            end: up to when is counted; shape (n,).
 
         Returns:
             Shape (n, brokers).

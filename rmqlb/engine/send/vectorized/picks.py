@@ -3,6 +3,8 @@
 Rules of this file:
 - An index is what `ThreadLocalIndex` holds before its next step, its lower 31 bits. Where the sequence breaks after
   2^31 − 1 and more than a plain step would have to be followed, the lane is flagged.
+- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
+  whose it is (None: of all), times are ticks.
 - A pick looks one step ahead for all lanes at once; only those that may not stay there walk on, from broker to broker.
 """
 
@@ -21,11 +23,6 @@ _HALF = np.uint64(32)
 
 class Picks(PerLane):
     """`FaultStrategy.select` and `TopicPublishInfo` (`rmqlb.engine.send`) over lanes.
-
-    Args:
-        tables: the scenario.
-        streams: the threads' random numbers.
-        faults: what the lanes know of brokers; None without latency fault.
 
     Attributes:
         flagged: per lane, whether it left what is reproduced here.
@@ -52,12 +49,7 @@ class Picks(PerLane):
         self._all = np.arange(self.lanes)
 
     def look_at_route(self, segments: Ints, places: Ints | None) -> None:
-        """The threads take the client's newest queue list, with a round robin that starts anew.
-
-        Args:
-            segments: what holds outside; shape (n,).
-            places: of the threads; shape (n,); None for all.
-        """
+        """The threads take the client's newest queue list, with a round robin that starts anew."""
         if len(self._plan.lists) == 1:
             return
         wanted = self._tables.queue_list[segments]
@@ -66,23 +58,13 @@ class Picks(PerLane):
             self._start(new if places is None else places[new], wanted[new])
 
     def reset(self, places: Ints) -> None:
-        """Retries start the round robin anew where the client does so.
-
-        Args:
-            places: of the threads; shape (n,).
-        """
+        """Retries start the round robin anew where the client does so."""
         if self._plan.strategy == "filter" and self._plan.resets:
             bits = self._streams.draw(places) >> _HALF
             self._index[places] = (bits * np.uint64(MASK) >> _HALF).astype(np.int64)
 
     def pick(self, lanes: Ints | None, places: Ints | None, now: Ints, last: Ints | None) -> Ints:
         """The queues for the next attempts.
-
-        Args:
-            lanes: which; shape (n,); None for all.
-            places: of their threads; shape (n,); None for all.
-            now: ticks; shape (n,).
-            last: the brokers of the attempts before; shape (n,); None when all are first attempts.
 
         Returns:
             Rows; shape (n,).

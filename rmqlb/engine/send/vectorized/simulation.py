@@ -35,9 +35,6 @@ _STEPS, _WORTH_KEEPING = 32, 0.8
 class SendKernel:
     """A scenario, ready to be run for any trials.
 
-    Args:
-        plan: the scenario.
-
     Attributes:
         lanes: how many trials at a time stay within some 64 MB of memory, results included.
     """
@@ -49,9 +46,6 @@ class SendKernel:
 
     def run(self, trials: Sequence[int]) -> SendCounts:
         """Simulate trials.
-
-        Args:
-            trials: their numbers, best no more than `lanes` of them.
 
         Returns:
             Their counts, in that order.
@@ -126,6 +120,7 @@ class _Block(PerLane):
             The lanes whose thread has another attempt of its message under way; None when there is none.
         """
         code = take(self._code, places)
+        # Each wake ends something, mostly a message: the longest send is the longest time from a begin to any wake.
         # An idle thread's message began in the far future; one that is not over takes no less in the end.
         np.maximum(self._counters.longest, now - take(self._began, places), out=self._counters.longest)
         if self._plan.interval is not None:
@@ -272,15 +267,7 @@ class _Block(PerLane):
         self._began[places] = self._clock.far
 
     def _send(self, lanes: Ints | None, places: Ints | None, now: Ints, row: Ints, budget: Ints | None) -> None:
-        """Attempts begin; what they will end in is settled now.
-
-        Args:
-            lanes: which; shape (n,); None for all.
-            places: of their threads; shape (n,); None for all.
-            now: ticks; shape (n,).
-            row: to which queues; shape (n,).
-            budget: how many ms each has; shape (n,); None for first attempts.
-        """
+        """Attempts begin; what they will end in is settled now."""
         outcome, took = self._attempts.settle(
             places, row, budget, take(self._outside.segment, lanes) if self._outside.failing else None
         )

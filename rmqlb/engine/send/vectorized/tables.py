@@ -20,46 +20,26 @@ def ints(values: Iterable[int]) -> Ints:
 class SendTables:
     """What a plan says, ready to be looked up by arrays of numbers.
 
-    Args:
-        plan: the scenario.
-
     Attributes:
-        plan: the scenario.
-        per_ms: ticks in a millisecond.
         starts: per segment, its first tick.
         ends: per segment, the first tick after it.
-        queue_list: per segment, its queue list.
         reactions: segment × brokers + broker → reaction or −1.
         silent: segments × brokers, whether the detector gets no answer.
         failing: per segment, whether anyone reacts.
         under_way: segments × failures.
         unlisted: segments × brokers.
         unlisted_before: segments × brokers, for how many ticks the broker was unlisted before the segment.
-        ever_unlisted: whether any broker ever is.
-        bases: per queue list, where its places begin in `rows`.
-        sizes: per queue list, how many places it has.
-        rows: the rows of all lists, one after another.
-        brokers: likewise their brokers.
-        runs: likewise, how many steps on a queue of another broker comes; the list's length when none does.
-        row_brokers: per row, its broker.
-        failure_brokers: per failure, whose.
+        bases: per queue list, where its places begin in `rows`, which has all lists one after another.
+        brokers: the brokers of `rows`.
+        runs: per place, how many steps on a queue of another broker comes; the list's length when none does.
         costs: per reaction, ticks of a refusal, a slow answer or the lack of an address; `NEVER` for silence.
         answers: per reaction, whether the broker answers after its own latency.
         patient: per reaction, whether an attempt that meets it can time out.
-        gone: per reaction, whether there is no address to send to.
-        outcomes: per reaction, what an attempt ends in that does not time out.
-        failed: per outcome.
-        lesser: likewise.
-        retry: likewise.
-        isolation: likewise.
-        reachable: likewise.
-        reason: likewise.
+        failed: per outcome, as are `lesser`, `retry`, `isolation`, `reachable` and `reason`.
         values: all latency tables in ticks, one after another.
         value_bases: per broker, where its table begins.
         value_counts: per broker, how long it is; uint64.
         tails: per broker, its finer values in ticks; None without.
-        one_table: all brokers have the same latency.
-        longest: the longest latency.
         slowest: the longest time that an attempt can take and be answered.
         isolates_from: the least ticks of a success that isolates its broker; `NEVER` when none does.
     """
@@ -128,11 +108,7 @@ class SendTables:
         self.slowest = max([self.longest, *(reaction.cost for reaction in plan.reactions)])
 
     def durations(self, took: Ints) -> Ints:
-        """For how many ticks successes isolate their brokers.
-
-        Args:
-            took: ticks that they took; shape (n,).
-        """
+        """For how many ticks successes isolate their brokers."""
         measured = took // self.per_ms
         isolated = np.zeros_like(took)
         open_ = np.ones(len(took), np.bool_)
@@ -143,12 +119,7 @@ class SendTables:
         return isolated
 
     def listed_time(self, brokers: Ints, until: Ints) -> Ints:
-        """For how many ticks brokers were in the client's list.
-
-        Args:
-            brokers: which; shape (n,).
-            until: up to when, from the start; shape (n,).
-        """
+        """For how many ticks brokers were in the client's list."""
         if not self.ever_unlisted:
             return until
         segment = np.searchsorted(self.starts, until, side="right") - 1
