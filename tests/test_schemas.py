@@ -94,7 +94,8 @@ def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None
     defs = {**json_schema(result)["$defs"], "": json_schema(result)}
     for name, schema in defs.items():
         assert schema["description"].endswith("."), name
-        assert all(inner["description"].endswith(".") for inner in schema["properties"].values()), name
+        undescribed = [key for key, inner in schema["properties"].items() if not inner["description"].endswith(".")]
+        assert undescribed == [], f"{name}: its docstring says under Attributes what each key means"
     for name, shape in shapes_in(Envelope, result.shape).items():
         keys = getattr(shape, "__struct_fields__", None) or shape.__annotations__
         attributes = inspect.cleandoc(shape.__doc__ or "").partition("Attributes:\n")[2]

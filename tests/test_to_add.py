@@ -126,7 +126,8 @@ def places() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("kind", LIVE)
 def test_every_kind_of_source_is_told_of(kind: str) -> None:
     words = (kind, *(f"{scheme}://" for scheme in LIVE[kind]))
-    assert [place for place, text in places() if not any(word in text for word in words)] == []
+    silent = [place for place, text in places() if not any(word in text for word in words)]
+    assert silent == [], f"{kind} is not told of in " + "; ".join(silent)
 
 
 REACHED: dict[str, Any] = {
@@ -181,6 +182,7 @@ SERVERS: Mapping[str, Callable[..., Any]] = {"NameServers": name_servers, "Dashb
 def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_whose_faults_end_in_an_error(
     kind: str,
 ) -> None:
+    assert kind in SERVERS, "a server in tests/support that gives recorded answers, and its line in SERVERS"
     with SERVERS[kind](broken=False) as url:
         assert open_source(url, Access()).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
     with SERVERS[kind](broken=True) as url, pytest.raises(EndpointError):

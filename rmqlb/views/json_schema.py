@@ -111,7 +111,7 @@ def _documented(schema: Schema, shape: Any, is_read: bool) -> Schema:
     names = shape.__struct_fields__ if is_struct else tuple(get_type_hints(shape))
     encoded = dict(zip(names, shape.__struct_encode_fields__ if is_struct else names, strict=True))
     properties = schema["properties"]
-    keys = {key: {**properties[key], "description": meanings[name]} for name, key in encoded.items()}
+    keys = {key: {**properties[key], "description": meanings.get(name, "")} for name, key in encoded.items()}
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or not is_struct or shape.__struct_config__.omit_defaults else keys
