@@ -26,8 +26,6 @@ from rmqlb.model import times
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rmqlb.model.plan import TriedCondition
-    from rmqlb.views.shapes.envelope import ConditionData
 
 Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip"]
 RIGHT = ("number", "label", "ms", "share")
@@ -172,11 +170,6 @@ def utc_text(at: datetime | None) -> str | None:
 def labels(client_ids: Iterable[str]) -> dict[str, str]:
     """Client id → the short label that a narrow table shows: its place among the ids, all of them different."""
     return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
-
-
-def conditions_data(conditions: Sequence[TriedCondition]) -> list[ConditionData]:
-    """What `--fail-on` asked and found, the same in every result."""
-    return [{"condition": c.text, "value": c.value, "met": c.met} for c in conditions]
 
 
 def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:

@@ -45,13 +45,7 @@ td{white-space:nowrap}
 
 
 def page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> str:
-    """The page.
-
-    Args:
-        report: its facts and its tables.
-        picture: an `svg` element.
-        findings: warnings, which stand below the facts.
-    """
+    """The page: facts, warnings, the `svg` element, tables."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})

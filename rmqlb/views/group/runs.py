@@ -16,14 +16,7 @@ _MOST_NAMED = 6
 
 
 class Run(Struct, frozen=True):
-    """Neighbouring slices of a strip that show the same.
-
-    Attributes:
-        strip: theirs.
-        from_us: where they begin.
-        to_us: where they end.
-        shown: an interval with the state and the owners that they show.
-    """
+    """Neighbouring slices of a strip that show the same; `shown` is an interval with their state and owners."""
 
     strip: Strip
     from_us: int

@@ -67,9 +67,7 @@ def symbols(members: Sequence[str]) -> dict[str, str]:
 def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
     """What stands for an interval: its owner's letter, a blank for none, `!` several, `#` an outage, `.` gone.
 
-    Args:
-        interval: it.
-        letters: of the members; None with BROADCASTING, where the number of owners stands for them, `+` for many.
+    `letters` is None with BROADCASTING, where the number of owners stands for them, `+` for many.
     """
     if interval.state in ("one", "duplicate-owners") and letters is None:
         return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
@@ -89,10 +87,7 @@ def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
 
     The first begins at a multiple of the length, at or before the time given.
 
-    Args:
-        begin_us: from when.
-        end_us: until when.
-        most: slices, at least 2.
+    There are at most so many slices, 2 or more.
 
     >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
     ((0, 5, 10, 15, 20, 25), (18, 27, 36, 45, 54, 61))
@@ -113,13 +108,7 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
 
 
 def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
-    """Each queue's strip.
-
-    Args:
-        report: the simulation.
-        edges: of the slices.
-        fold: neighbours that show the same become one.
-    """
+    """Each queue's strip; with `fold` neighbours that show the same become one."""
     found: list[Strip] = []
     badness = _fewness if report.scenario.broadcasting else _badness
     for timeline in report.timelines:

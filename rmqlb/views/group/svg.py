@@ -48,14 +48,7 @@ _CROSSED = "outage"
 
 
 class _Plane(Struct, frozen=True):
-    """Where things are drawn.
-
-    Attributes:
-        begin_us: the time at the left edge.
-        end_us: the time at the right edge.
-        left: where the left edge is.
-        top: where the first row is.
-    """
+    """Where things are drawn: from the time at the left edge to that at the right; `top` is that of the first row."""
 
     begin_us: int
     end_us: int
@@ -70,9 +63,7 @@ class _Plane(Struct, frozen=True):
 def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     """The `svg` element, with its namespace as a plain attribute so that HTML takes it too.
 
-    Args:
-        report: what is drawn.
-        headed: the worst of the facts stand above it.
+    With `headed` the worst of the facts stand above it.
     """
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)

@@ -13,16 +13,11 @@ from rmqlb.model.times import Microseconds
 
 
 class Window(Struct, frozen=True):
-    """One stretch.
+    """One stretch, unassigned, with duplicate owners or an outage.
 
     Attributes:
-        queue: which.
-        state: unassigned, duplicate-owners or outage.
-        from_ms: its begin.
-        to_ms: its end.
         owners: all that own the queue at some time of it, sorted.
-        before: what was before it; None at the beginning of the simulation.
-        after: what was after it; None at its end.
+        before: None at the beginning of the simulation, as `after` at its end.
     """
 
     queue: MessageQueue
