@@ -189,4 +189,5 @@ def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
         "W: this consumer does not subscribe to the topic, so nobody reads what falls to it"
     )
     owners = owners_by_strategy(None, routes[:2], members, ["AVG"])
-    assert owners.strategies[0].idle == {"b": f"U: the topic has no readable queue; T: {too_few}"}
+    reasons = {each.client_id: each.idle_reason for each in owners.strategies[0].consumers}
+    assert reasons == {"a": None, "b": f"U: the topic has no readable queue; T: {too_few}"}
