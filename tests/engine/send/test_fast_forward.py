@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from tests.engine.send.scenarios import REACTIONS, failures, routes, scenarios
 from tests.support.builders import route
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
 SLOW = Reaction("slow", "slow", 0, 800_000)
 THREE = route(a=4, b=4, c=4)
 
@@ -254,3 +256,37 @@ def test_many_requests_under_way_are_jumped_over_too() -> None:
     scenario = SendScenario(mode="async", rate=Fraction(200), messages=8000, failures=(silent,))
     fast, traced = both(THREE, scenario)
     assert fast == traced
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("version", ["4.9.7", "5.1.0"])
+def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(version: str, threads: int) -> None:
+    """`pickOneAtLeast` takes the better half in turn: of seven brokers, one of three."""
+    names = "abcdefg"
+    queues: dict[str, Any] = dict.fromkeys(names, 2)
+    topic = route(**queues)
+    failures = tuple(Failure(name, REFUSED) for name in names)
+    fast, traced = both(
+        topic, SendScenario(version, threads=threads, messages=600, latency_fault=True, failures=failures)
+    )
+    assert fast == traced
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_jump_stops_before_the_message_with_which_something_happens(threads: int) -> None:
+    failing = Failure("a", REFUSED, Moment(message=777), Moment(message=1555))
+    fast, traced = both(route(a=3, b=2), SendScenario(threads=threads, messages=3000, failures=(failing,)))
+    assert fast == traced
+    assert 0 < fast.failures[0].failed < 778
+    assert fast.failures[0].began_ms == pytest.approx(776 / threads, abs=1)
+
+
+@pytest.mark.parametrize("reaction", [TIMEOUT, Reaction("slow", "slow", 0, 4_500_000)], ids=lambda r: r.kind)
+def test_a_jump_knows_how_far_the_next_scan_of_async_requests_is(reaction: Reaction) -> None:
+    """No request is under way when the next message is due, so that only the clock tells the periods apart."""
+    scenario = SendScenario(
+        mode="async", messages=3000, rate=Fraction(7, 100), retries=0, failures=(Failure("a", reaction),)
+    )
+    fast, traced = both(route(a=1, b=1), scenario)
+    assert fast == traced
+    assert fast.totals.failed_attempts > 0

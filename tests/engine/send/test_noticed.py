@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendReport, SendScenario, UsageError, simulate_send
+from rmqlb import Failure, Moment, MQFaultStrategy, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.counters import Counters, Timeline
 from rmqlb.engine.send.fault import _wall_clock
@@ -220,34 +220,6 @@ def test_a_measured_latency_is_a_java_long() -> None:
             strategy.update_fault_item("a", latency)
 
 
-def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, SendReport]:
-    fast, traced = (simulate_send(topic, scenario, trace=False, skip=skip) for skip in (True, False))
-    return fast, traced
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("version", ["4.9.7", "5.1.0"])
-def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(version: str, threads: int) -> None:
-    """`pickOneAtLeast` takes the better half in turn: of seven brokers, one of three."""
-    names = "abcdefg"
-    queues: dict[str, Any] = dict.fromkeys(names, 2)
-    topic = route(**queues)
-    failures = tuple(Failure(name, REFUSED) for name in names)
-    fast, traced = both(
-        topic, SendScenario(version, threads=threads, messages=600, latency_fault=True, failures=failures)
-    )
-    assert fast == traced
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_jump_stops_before_the_message_with_which_something_happens(threads: int) -> None:
-    failing = Failure("a", REFUSED, Moment(message=777), Moment(message=1555))
-    fast, traced = both(route(a=3, b=2), SendScenario(threads=threads, messages=3000, failures=(failing,)))
-    assert fast == traced
-    assert 0 < fast.failures[0].failed < 778
-    assert fast.failures[0].began_ms == pytest.approx(776 / threads, abs=1)
-
-
 @pytest.mark.parametrize(
     ("version", "timeout_ms", "empty_ms"), [("4.9.7", 500.75, 1), ("4.9.8", 500.75, 1), ("5.0.0", 500.5, 0.1)]
 )
@@ -263,17 +235,6 @@ def test_only_a_broker_that_is_avoided_passes_its_turns_on(selector: Selector | 
     scenario = SendScenario("4.9.7", messages=1200, start_at=0, latency_fault=True, failures=(failing,))
     report = simulate_send(route(a=4, b=4, c=4), replace(scenario, selector=selector))
     assert any(finding.code == "skewed" for finding in report.findings) is skewed
-
-
-@pytest.mark.parametrize("reaction", [TIMEOUT, Reaction("slow", "slow", 0, 4_500_000)], ids=lambda r: r.kind)
-def test_a_jump_knows_how_far_the_next_scan_of_async_requests_is(reaction: Reaction) -> None:
-    """No request is under way when the next message is due, so that only the clock tells the periods apart."""
-    scenario = SendScenario(
-        mode="async", messages=3000, rate=Fraction(7, 100), retries=0, failures=(Failure("a", reaction),)
-    )
-    fast, traced = both(route(a=1, b=1), scenario)
-    assert fast == traced
-    assert fast.totals.failed_attempts > 0
 
 
 @pytest.mark.parametrize(("messages", "kept"), [(1000, True), (1001, False)])
