@@ -97,7 +97,7 @@ def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None
         undescribed = [key for key, inner in schema["properties"].items() if not inner["description"].endswith(".")]
         assert undescribed == [], f"{name}: its docstring says under Attributes what each key means"
     for name, shape in shapes_in(Envelope, result.shape).items():
-        keys = getattr(shape, "__struct_fields__", None) or shape.__annotations__
+        keys = shape.__annotations__
         attributes = inspect.cleandoc(shape.__doc__ or "").partition("Attributes:\n")[2]
         assert [line for line in attributes.splitlines() if line[4:5] not in ("", " ")] == [
             line for key in keys for line in attributes.splitlines() if line.startswith(f"    {key}: ")

@@ -58,8 +58,8 @@ def error_is_one_line_of_its_class(case: Case, ran: Ran) -> Iterator[str]:
     known = _explained().get(found)
     if known is None:
         yield f"error code {found} is not explained"
-    elif known.exit is not None and known.exit != ran.code:
-        yield f"error code {found} ends in {ran.code}, not in {known.exit}"
+    elif known.exit_code is not None and known.exit_code != ran.code:
+        yield f"error code {found} ends in {ran.code}, not in {known.exit_code}"
     if ran.stdout and case.format != "jsonl":
         yield f"an error, and something on stdout: {ran.stdout[:200]!r}"
 

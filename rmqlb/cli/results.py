@@ -9,7 +9,9 @@ from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.check.result import CheckResult
+from rmqlb.views.config_view import Contexts, OneContext, Settings
 from rmqlb.views.envelope import ErrorDocument
+from rmqlb.views.explanations import Explanations
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.json_schema import Result
 from rmqlb.views.owners_view import OwnersOfGroups
@@ -17,9 +19,8 @@ from rmqlb.views.pipeline_view import PipelineResult
 from rmqlb.views.plan.several import PlanOfGroups
 from rmqlb.views.route_view import Routes
 from rmqlb.views.row_changes import ChangeLine
+from rmqlb.views.schema_view import Schemas
 from rmqlb.views.send.result import SendResult
-from rmqlb.views.shapes.catalogues import ExplanationsData, SchemasData
-from rmqlb.views.shapes.configuration import ConfigData, ContextsData, OneContextData
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
@@ -73,11 +74,11 @@ RESULTS = (
         PipelineResult,
     ),
     Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetSummary),
-    Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", ContextsData),
-    Result("rmqlb/context", ("context show",), "one context", OneContextData),
-    Result("rmqlb/config", ("config show",), "the settings as a command would use them", ConfigData),
-    Result("rmqlb/schemas", ("schema",), "the results that have a schema", SchemasData),
-    Result("rmqlb/explanations", ("explain",), "what codes mean", ExplanationsData),
+    Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", Contexts),
+    Result("rmqlb/context", ("context show",), "one context", OneContext),
+    Result("rmqlb/config", ("config show",), "the settings as a command would use them", Settings),
+    Result("rmqlb/schemas", ("schema",), "the results that have a schema", Schemas),
+    Result("rmqlb/explanations", ("explain",), "what codes mean", Explanations),
     Result(
         "rmqlb/error", (), "an error, alone on a line of stderr, of any command with -o json", ErrorDocument, "whole"
     ),

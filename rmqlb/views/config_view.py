@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Setting, Value
+from msgspec import Struct
+
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Layer, Setting, Value
 from rmqlb.views.report import Cell, Column, Report, Section
-
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.configuration import ConfigData, ContextData, ContextsData, OneContextData, SettingData
 
 _LIST = (
     Column("", "active"),
@@ -21,6 +20,102 @@ _LIST = (
 )
 _ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
 _ACTIVE = "*"
+
+
+class ContextEntry(Struct, frozen=True, rename="camel"):
+    """A context; a key is null where the file does not have it.
+
+    Attributes:
+        name: its name.
+        active: commands use it here when they are given no source.
+        source: where the cluster is.
+        user: who logs in to a Dashboard.
+        access_key: the account of a cluster with ACL.
+        secret: where the password or the secret key is.
+        ca_file: PEM file of the CAs that are trusted.
+        client_cert: PEM file of the certificate to show.
+        client_key: PEM file of its key.
+        tls_name: the name that every server's certificate bears.
+        map_address: addresses to reach at others, FROM=TO.
+        timeout: longest wait for one answer, as written.
+        retries: further tries of a read.
+        line: where it begins in the file, from 1.
+    """
+
+    name: str
+    active: bool
+    source: str | None
+    user: str | None
+    access_key: str | None
+    secret: str | None
+    ca_file: str | None
+    client_cert: str | None
+    client_key: str | None
+    tls_name: str | None
+    map_address: tuple[str, ...] | None
+    timeout: str | None
+    retries: int | None
+    line: int
+
+
+class Contexts(Struct, frozen=True):
+    """All contexts.
+
+    Attributes:
+        path: the user's file, there or not.
+        active: the context that commands use here; null is none.
+        contexts: in the file's order.
+    """
+
+    path: str
+    active: str | None
+    contexts: tuple[ContextEntry, ...]
+
+
+class OneContext(Struct, frozen=True):
+    """One context.
+
+    Attributes:
+        path: the file that it is in.
+        context: what it holds.
+    """
+
+    path: str
+    context: ContextEntry
+
+
+class SettingEntry(Struct, frozen=True):
+    """A setting as a command would use it.
+
+    Attributes:
+        key: as in a file.
+        value: null is nothing; of a secret only that it is set, or where it is.
+        layer: what set it.
+        origin: the option, the variable or the place in a file, in words; null for a default.
+        path: the file that it is written in, if it is.
+        line: and where in it, from 1.
+    """
+
+    key: str
+    value: Value | None
+    layer: Layer
+    origin: str | None
+    path: str | None
+    line: int | None
+
+
+class Settings(Struct, frozen=True, rename="camel"):
+    """All settings.
+
+    Attributes:
+        user_file: the user's file; null when there is none.
+        project_file: the project's file; null when there is none.
+        settings: one by one.
+    """
+
+    user_file: str | None
+    project_file: str | None
+    settings: tuple[SettingEntry, ...]
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
@@ -44,11 +139,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
         )
         for context in contexts
     )
-    data: ContextsData = {
-        "path": path,
-        "active": active,
-        "contexts": [_data(context, active) for context in contexts],
-    }
+    data = Contexts(path, active, tuple(_entry(context, active) for context in contexts))
     return Report(
         schema="rmqlb/contexts",
         data=data,
@@ -66,7 +157,7 @@ def context_report(context: Context, active: str | None) -> Report:
         if key.name in context.values
     )
     is_active = ", the active one" if context.name == active else ""
-    data: OneContextData = {"path": context.place.path, "context": _data(context, active)}
+    data = OneContext(context.place.path, _entry(context, active))
     return Report(
         schema="rmqlb/context",
         data=data,
@@ -91,11 +182,7 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
         Column("set by", "origin", shown=origin),
     )
     rows = tuple((setting.key, _cell(setting.value), setting.layer, _origin(setting)) for setting in settings)
-    data: ConfigData = {
-        "userFile": configuration.user.path,
-        "projectFile": configuration.project.path,
-        "settings": [_setting(setting) for setting in settings],
-    }
+    data = Settings(configuration.user.path, configuration.project.path, tuple(map(_setting, settings)))
     return Report(
         schema="rmqlb/config",
         data=data,
@@ -108,47 +195,24 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
     )
 
 
-def _data(context: Context, active: str | None) -> ContextData:
-    addresses, retries = (
-        context.values[key].value if key in context.values else None for key in ("map-address", "retries")
-    )
-    return {
-        "name": context.name,
-        "active": context.name == active,
-        "source": context.text("source"),
-        "user": context.text("user"),
-        "accessKey": context.text("access-key"),
-        "secret": context.text("secret"),
-        "caFile": context.text("ca-file"),
-        "clientCert": context.text("client-cert"),
-        "clientKey": context.text("client-key"),
-        "tlsName": context.text("tls-name"),
-        "mapAddress": list(addresses) if isinstance(addresses, tuple) else None,
-        "timeout": context.text("timeout"),
-        "retries": retries if isinstance(retries, int) else None,
-        "line": context.place.line,
-    }
+def _entry(context: Context, active: str | None) -> ContextEntry:
+    fields: dict[str, Any] = {key.name.replace("-", "_"): None for key in ENDPOINT}
+    for key in ENDPOINT:
+        if key.name in context.values:
+            value = context.values[key.name].value
+            fields[key.name.replace("-", "_")] = str(value) if key.kind == "amount" else value
+    return ContextEntry(name=context.name, active=context.name == active, line=context.place.line, **fields)
 
 
-def _setting(setting: Setting) -> SettingData:
+def _setting(setting: Setting) -> SettingEntry:
     place = setting.place
-    return {
-        "key": setting.key,
-        "value": None if setting.value is None else _plain(setting.value),
-        "layer": setting.layer,
-        "origin": setting.origin or None,
-        "path": None if place is None else place.path,
-        "line": None if place is None else place.line,
-    }
+    path, line = (None, None) if place is None else (place.path, place.line)
+    return SettingEntry(setting.key, setting.value, setting.layer, setting.origin or None, path, line)
 
 
 def _origin(setting: Setting) -> str | None:
     """A lone --timeout would be a formula to a spreadsheet."""
     return f"option {setting.origin}" if setting.layer == "flag" else setting.origin or None
-
-
-def _plain(value: Value) -> str | int | bool | list[str]:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _cell(value: Value | None) -> Cell:

@@ -8,42 +8,55 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from rmqlb.decoding import convert
-from rmqlb.views.report import Cell, Column, Report, Section
-
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.catalogues import ExplanationsData
+from rmqlb.views.report import Column, Report, Section
 
 _CATALOGUE = "explanations.toml"
 _KINDS = {"warning": "a warning", "error": "an error", "exit": "an exit code"}
 
 
-class Explanation(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one code means.
+class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a code means.
 
     Attributes:
-        kind: of a warning, an error, or an exit code.
+        code: of a warning or an error, or an exit code as text.
+        kind: warning, error, or exit for an exit code.
+        exit_code: what the command ends with; null for a warning.
         means: what it says.
         why: why it is so.
         todo: what to do.
-        exit: the exit code that an error ends in; None for the others.
     """
 
+    code: str
     kind: Literal["warning", "error", "exit"]
+    exit_code: int | None = None
     means: str
     why: str
     todo: str
-    exit: int | None = None
+
+
+class Explanations(Struct, frozen=True):
+    """What codes mean.
+
+    Attributes:
+        explanations: code by code.
+    """
+
+    explanations: tuple[Explanation, ...]
 
 
 def explanations() -> dict[str, Explanation]:
     """Code → what it means, in the catalogue's order; exit codes are there as text."""
     text = files("rmqlb.views").joinpath(_CATALOGUE).read_text(encoding="utf-8")
-    return convert(tomllib.loads(text), dict[str, Explanation])
+    written = [
+        {"code": code, "exitCode": int(code) if one["kind"] == "exit" else None, **one}
+        for code, one in tomllib.loads(text).items()
+    ]
+    return {one.code: one for one in convert(written, list[Explanation])}
 
 
 def explanation_report(
@@ -56,7 +69,7 @@ def explanation_report(
         catalogue: `explanations()`.
         for_people: one code is explained in lines, without a table.
     """
-    chosen = [(code, catalogue[code]) for code in codes]
+    chosen = tuple(catalogue[code] for code in codes)
     columns = (
         Column("code", "code"),
         Column("kind", "kind"),
@@ -65,34 +78,15 @@ def explanation_report(
         Column("why", "why", shown=False),
         Column("what to do", "todo", shown=False),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (code, one.kind, _exit_code(code, one), one.means, one.why, one.todo) for code, one in chosen
-    )
-    data: ExplanationsData = {
-        "explanations": [
-            {
-                "code": code,
-                "kind": one.kind,
-                "exitCode": _exit_code(code, one),
-                "means": one.means,
-                "why": one.why,
-                "todo": one.todo,
-            }
-            for code, one in chosen
-        ]
-    }
+    rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
     section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)
-    return Report("rmqlb/explanations", data, _facts(chosen), (section,), {})
+    return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,), {})
 
 
-def _exit_code(code: str, one: Explanation) -> int | None:
-    return int(code) if one.kind == "exit" else one.exit
-
-
-def _facts(chosen: Sequence[tuple[str, Explanation]]) -> tuple[str, ...]:
+def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:
     if len(chosen) != 1:
         return (f"{len(chosen)} codes; rmqlb explain CODE says why, and what to do",)
-    code, one = chosen[0]
-    ends = f", exit code {one.exit}" if one.exit is not None else ""
-    return (f"{code}, {_KINDS[one.kind]}{ends}", one.means, f"why: {one.why}", f"do: {one.todo}")
+    (one,) = chosen
+    ends = f", exit code {one.exit_code}" if one.kind == "error" else ""
+    return (f"{one.code}, {_KINDS[one.kind]}{ends}", one.means, f"why: {one.why}", f"do: {one.todo}")

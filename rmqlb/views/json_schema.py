@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -44,7 +44,7 @@ class Result(Struct, frozen=True):
     name: str
     commands: tuple[str, ...]
     meaning: str
-    shape: Any
+    shape: type[Struct]
     kind: Literal["data", "snapshot", "whole"] = "data"
 
 
@@ -69,7 +69,7 @@ def json_schema(result: Result) -> Schema:
     return {**head, **top, **named, "$defs": defs}
 
 
-def _components(whole: Any, *others: Any, is_read: bool = False) -> tuple[Schema, dict[str, Schema]]:
+def _components(whole: type[Struct], *others: type[Struct], is_read: bool = False) -> tuple[Schema, dict[str, Schema]]:
     """The schema of a shape, and of all that it and others are made of."""
     shapes = shapes_in(whole, *others)
     _, defs = msgspec.json.schema_components((whole, *others), ref_template=_REF + "{name}")
@@ -81,17 +81,17 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + "."
 
 
-def shapes_in(*shapes: Any) -> dict[str, Any]:
+def shapes_in(*shapes: type[Struct]) -> dict[str, type[Struct]]:
     """Name → the shape, of these and all that they are made of."""
-    found: dict[str, Any] = {}
+    found: dict[str, type[Struct]] = {}
     for shape in shapes:
         for each in _classes(msgspec.inspect.type_info(shape)):
             found[each.__name__] = each
     return found
 
 
-def _classes(info: Any) -> Iterator[Any]:
-    if isinstance(info, msgspec.inspect.TypedDictType | msgspec.inspect.StructType):
+def _classes(info: Any) -> Iterator[type[Struct]]:
+    if isinstance(info, msgspec.inspect.StructType):
         yield info.cls
         for field in info.fields:
             yield from _classes(field.type)
@@ -103,23 +103,22 @@ def _classes(info: Any) -> Iterator[Any]:
             yield from _classes(each)
 
 
-def _documented(schema: Schema, shape: Any, is_read: bool) -> Schema:
+def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     """The schema of a shape with its docstring taken apart and its keys in order."""
     summary, _ = _docstring(shape)
     meanings = {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
-    is_struct = isinstance(shape, type) and issubclass(shape, Struct)
-    names = shape.__struct_fields__ if is_struct else tuple(get_type_hints(shape))
-    encoded = dict(zip(names, shape.__struct_encode_fields__ if is_struct else names, strict=True))
+    encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     properties = schema["properties"]
     keys = {key: {**properties[key], "description": meanings.get(name, "")} for name, key in encoded.items()}
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
-    must = schema.get("required", ()) if is_read or not is_struct or shape.__struct_config__.omit_defaults else keys
+    must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
     required = [key for key in keys if key in must]
-    return {**schema, "description": summary, "properties": keys, "required": required}
+    open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties"}
+    return {**open_to_more, "description": summary, "properties": keys, "required": required}
 
 
-def _docstring(shape: Any) -> tuple[str, Mapping[str, str]]:
+def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:
     """What a class says that it is, and that the keys of its own mean."""
     meanings: dict[str, str] = {}
     text = inspect.cleandoc(shape.__dict__.get("__doc__") or "")

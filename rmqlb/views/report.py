@@ -106,7 +106,7 @@ class Rows(Struct, frozen=True):
     """
 
     keys: tuple[str, ...]
-    items: Sequence[tuple[Mapping[str, str], Struct | Mapping[str, Any]]]
+    items: Sequence[tuple[Mapping[str, str], Struct]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return ({**names, **to_builtins(item)} for names, item in self.items)
@@ -126,7 +126,7 @@ class Report(Struct, frozen=True):
     """
 
     schema: str
-    data: Any
+    data: Struct | Mapping[str, Any]
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
     labels: Mapping[str, str]

@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.views.json_schema import Result, Schema
 from rmqlb.views.report import Column, Report, Section
 
-if TYPE_CHECKING:
-    from rmqlb.views.shapes.catalogues import SchemasData
+
+class ResultSchema(Struct, frozen=True, rename="camel"):
+    """A result that has a schema.
+
+    Attributes:
+        schema: its name; `rmqlb schema NAME` prints it.
+        format_version: that it is of.
+        commands: the commands that make it.
+        meaning: what it is.
+    """
+
+    schema: str
+    format_version: str
+    commands: tuple[str, ...]
+    meaning: str
+
+
+class Schemas(Struct, frozen=True):
+    """All results.
+
+    Attributes:
+        schemas: one by one.
+    """
+
+    schemas: tuple[ResultSchema, ...]
 
 
 def schemas_report(results: Sequence[Result]) -> Report:
@@ -21,20 +45,11 @@ def schemas_report(results: Sequence[Result]) -> Report:
         Column("commands", "commands"),
         Column("what it is", "meaning"),
     )
-    rows = tuple((each.name, FORMAT_VERSION, ", ".join(each.commands), each.meaning) for each in results)
-    data: SchemasData = {
-        "schemas": [
-            {
-                "schema": each.name,
-                "formatVersion": FORMAT_VERSION,
-                "commands": list(each.commands),
-                "meaning": each.meaning,
-            }
-            for each in results
-        ]
-    }
+    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
+    rows = tuple((each.schema, each.format_version, ", ".join(each.commands), each.meaning) for each in schemas)
     facts = ("rmqlb schema COMMAND prints the JSON Schema of what the command prints with -o json",)
-    return Report("rmqlb/schemas", data, facts, (Section("schemas", "schemas", columns, rows, heads=1),), {})
+    section = Section("schemas", "schemas", columns, rows, heads=1)
+    return Report("rmqlb/schemas", Schemas(schemas), facts, (section,), {})
 
 
 def keys_report(schema: Schema) -> Report:

@@ -529,7 +529,7 @@ def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
     assert failed.message.startswith(error)
     assert failed.message == error or error.endswith(": ")
     assert failed.hint == hint
-    assert EXPLANATIONS[failed.code].exit == code
+    assert EXPLANATIONS[failed.code].exit_code == code
 
 
 @pytest.mark.parametrize("bad", ALL, ids=name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.snapshot_view import SnapshotView
@@ -32,9 +33,13 @@ ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 QUICK = ("--watch", "100ms")
 
 
+class Number(Struct, frozen=True):
+    number: int
+
+
 def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> SnapshotView:
     """Rows of a name and a number."""
-    items = [({"name": name}, {"number": number}) for name, number in rows]
+    items = [({"name": name}, Number(number)) for name, number in rows]
     report = Report("rmqlb/x", {}, (), (), {}, Rows(("name",), items))
     return SnapshotView(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))
 
