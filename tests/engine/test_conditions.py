@@ -7,6 +7,7 @@ import pytest
 from rmqlb import UsageError
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.group import QueueState
@@ -94,6 +95,14 @@ def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_condition(text, PLAN_FIGURES)
+
+
+def test_a_figure_of_a_broker_needs_its_name_and_another_takes_none() -> None:
+    with pytest.raises(UsageError, match=r"share of what\?"):
+        parse_condition("share>5%", SEND_FIGURES)
+    with pytest.raises(UsageError, match="lost is not told apart by name"):
+        parse_condition("lost[a]>0", SEND_FIGURES)
+    assert parse_condition("share[a]>5%", SEND_FIGURES).subject == "a"
 
 
 def test_every_figure_can_be_asked_for() -> None:

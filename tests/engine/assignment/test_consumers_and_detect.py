@@ -200,3 +200,14 @@ def test_owners_that_are_not_the_predicted_ones_are_drift() -> None:
     assert [finding.message for finding in findings] == [
         "2 of 2 queues are owned by others than AVG predicts; first x:0 of T: seen b, predicted a"
     ]
+
+
+def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_drift() -> None:
+    """AVG deals a, a, b, b; nobody asked who owns queue 3."""
+    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aba")}
+    members, routes = Members(("a", "b"), "AVG"), [route(x=4)]
+    assert [finding.message for finding in drift(routes, members, group("a b", owners=owners).queues)] == [
+        "2 of 3 queues are owned by others than AVG predicts; first x:1 of T: seen b, predicted a"
+    ]
+    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
+    assert not list(drift(routes, members, group("a b", owners=owners).queues))

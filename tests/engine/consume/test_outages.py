@@ -236,6 +236,15 @@ def test_what_was_stored_while_the_broker_was_down_was_not_stored() -> None:
     assert [each.again for each in line.takeovers] == [20]
 
 
+def test_what_breaks_off_after_a_queue_is_given_up_adds_nothing() -> None:
+    """c1 stopped reading at 200 and gave it up at 300; that its broker and its process stood still later is not it."""
+    one = hold("c1", -5, 300, pauses=((350, 380),))
+    one.stalled_us = 200
+    one.freeze(400)
+    assert list(one.reads(1000)) == [(-5, 200)]
+    assert list(one.owned()) == [(-5, 300)]
+
+
 def test_a_queue_that_is_removed_ends_its_wait() -> None:
     line = read(hold("c1", -5, 300), there=((0, True), (500, False)))
     assert (line.none_us, line.unread_us, line.unread_at_end) == (200, 0, False)

@@ -43,6 +43,14 @@ def test_consumers_gain_and_lose_queues_with_their_lag() -> None:
     assert plan.summary.lag_moved == 20 + 40 + 50
 
 
+def test_queues_in_which_nothing_waits_move_with_a_lag_of_0() -> None:
+    states = {queue: QueueState(None, 7, 7) for queue in queues(6, "x")}
+    plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)), states=states)
+    assert plan.summary.moved == 3
+    assert plan.summary.lag_moved == 0
+    assert [(c.lag_gained, c.lag_lost) for c in plan.consumers] == [(0, 0)] * 3
+
+
 def test_lag_that_is_not_known_for_all_queues_is_unknown() -> None:
     states = {MessageQueue("T", "x", 2): QueueState(None, 5, 1)}
     plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)), states=states)
