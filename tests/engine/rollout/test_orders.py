@@ -109,6 +109,14 @@ def improved_slowly(order: list[int], costs: PairCosts) -> list[int]:
             return order
 
 
+def test_a_round_that_moves_every_member_to_a_later_place_is_not_the_last() -> None:
+    """The first round ends at [0, 2, 3, 1], which costs one more than the least of all orders."""
+    pair = [[0, 3, -3, 0], [3, 0, 0, -2], [-3, 0, 0, 2], [0, -2, 2, 0]]
+    costs = PairCosts(0, [0, 2, -1, -1], pair)
+    found = improved_order([3, 0, 1, 2], costs)
+    assert order_cost(found, costs) == min(order_cost(order, costs) for order in permutations(range(4))) == -8
+
+
 def gains_by_no_move(order: Sequence[int], costs: PairCosts) -> None:
     assert sorted(order) == list(range(len(costs.single)))
     cost = order_cost(order, costs)

@@ -101,6 +101,17 @@ def test_the_hand_over_of_4_9_clears_the_isolation_that_a_refusal_made() -> None
     )
 
 
+def test_an_async_retry_that_is_refused_isolates_the_broker_that_refused_it() -> None:
+    """`sendMessageAsync` catches the exception and names the broker that it wanted to send to."""
+    both = (Failure("a", REFUSED), Failure("b", REFUSED))
+    report = simulate_send(
+        route(a=4, b=4),
+        SendScenario(mode="async", messages=1, rate=Fraction(1), failures=both, latency_fault=True, retries=1),
+    )
+    assert [a.outcome for a in report.attempts or ()] == ["RemotingConnectException"] * 2
+    assert [(b.broker_name, b.isolations) for b in report.brokers] == [("a", 1), ("b", 1)]
+
+
 def test_a_oneway_message_to_a_dead_broker_is_lost_unnoticed_since_5_3() -> None:
     new, old = sent(REFUSED, "oneway"), sent(REFUSED, "oneway", client_version="5.2.0")
     assert new.totals.lost_by == {"lost unnoticed": 1}

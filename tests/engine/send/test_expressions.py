@@ -41,6 +41,7 @@ def index(text: str, key: object, key_type: str = "int", of: list[MessageQueue] 
         ("hash(arg) % n", 2**32 + 1, "long", 0),  # Long.hashCode: 1 ^ 1
         ("hash(arg) % n", 12, "int", 5),
         ("hash(arg) * 2 % n", 2**30, "int", None),  # a hash is an int: it wraps too
+        ("hash(arg) * 2 % n", MIN_HASH, "string", 0),  # that of a text too: -2^32 wraps to 0
         ("-arg % n", 2**30 + 1, "int", None),
         ("-arg % n", -(2**63), "long", None),  # what is negated stays a long: -2^63 again
         ("abs(hash(arg)) + 2147483647 + 6", MIN_HASH, "string", 5),  # Math.abs(MIN_VALUE) is MIN_VALUE
