@@ -228,6 +228,32 @@ def test_time_outs_draw_how_far_into_a_millisecond_a_message_began() -> None:
     assert empty.any()
 
 
+@pytest.mark.parametrize("version", ["5.3.2", "5.3.3"])
+def test_a_request_is_cut_short_where_the_version_has_the_setting(version: str) -> None:
+    """`sendMsgMaxTimeoutPerRequest` came with 5.3.3: only there is time left for other brokers."""
+    scenario = SendScenario(version, messages=20, failures=(Failure("a", TIMEOUT),), timeout_per_request_ms=300)
+    assert hold_equal(THREE, scenario, range(4)) == []
+    totals = simulate_send(THREE, scenario).totals
+    assert (totals.lost > 0) == (version == "5.3.2")
+
+
+def test_a_broker_that_waits_for_the_detector_is_available_when_its_isolation_is_over() -> None:
+    """Since 5.2.0, where the first filter does not ask whether a broker can be reached."""
+    dead = (Failure("a", REFUSED),)
+    scenario = SendScenario(
+        "5.5.0", latency_fault=True, detector=True, messages=90, rate=Fraction(1), failures=dead, start_at=0
+    )
+    assert hold_equal(THREE, scenario, range(4)) == []
+    assert simulate_send(THREE, scenario).brokers[0].isolations > 1
+
+
+def test_a_retry_that_no_filter_lets_pass_takes_the_next_queue() -> None:
+    """The only broker of the topic has just failed: it is neither available nor another than the last."""
+    scenario = SendScenario("5.5.0", latency_fault=True, messages=20, failures=(Failure("a", BUSY),), start_at=0)
+    assert hold_equal(route(a=4), scenario, range(4)) == []
+    assert all(each.picks for each in simulate_send(route(a=4), scenario).queues)
+
+
 def test_a_lesser_status_is_kept_when_later_attempts_fail() -> None:
     both = (Failure("a", UNSAFE), Failure("b", BUSY), Failure("c", REFUSED))
     scenario = SendScenario(messages=50, failures=both, retry_not_store_ok=True)
