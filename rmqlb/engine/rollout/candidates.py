@@ -14,6 +14,7 @@ from rmqlb.engine.rollout.overlap import (
     mixed_stages,
     total_overlap,
 )
+from rmqlb.engine.rollout.request import RolloutRequest
 from rmqlb.engine.rollout.restart_moves import fewest_moves
 from rmqlb.engine.rollout.rollout_model import RolloutModel
 from rmqlb.errors import UsageError
@@ -47,34 +48,35 @@ def all_candidates(
     routes: Sequence[TopicRouteData],
     known: Overlaps | None,
     least: Mapping[int, LeastOverlap],
-    *,
-    down_us: int,
-    pauses_us: Sequence[int],
-    at_once: Sequence[int],
-    order: Sequence[str] | None,
+    request: RolloutRequest,
 ) -> list[Candidate]:
     """What to try.
+
+    Orders are: sorted, reversed, the given one; of a change of strategy the one with the least overlap at rest, and
+    its reverse, which has as much but swaps queues with two owners for queues with none; of a mere restart the one in
+    which queues change owners least often, where orders differ in that. Where every choice of a change of strategy must
+    pass through stages in which queues have two owners or none, a restart of all members at once is tried as well, to
+    compare with.
 
     Args:
         known: the stages of a change of strategy; None of a mere restart.
         least: number at once → the order with the least overlap, where one was found.
-        order: client ids, the user's own order.
     """
     number = len(rollout.client_ids)
     found = []
-    for together in together_of(rollout, at_once):
+    for together in together_of(rollout, request.at_once):
         if together == number:
             found.append(Candidate(rollout.client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
             continue
         names: dict[tuple[str, ...], list[str]] = {}
-        for name, its_order in _orders(rollout, routes, known, least.get(together), together, order):
+        for name, its_order in _orders(rollout, routes, known, least.get(together), together, request.order):
             names.setdefault(its_order, []).append(name)
         found += [
             Candidate(its_order, ", ".join(its_names), together, pause_us)
-            for pause_us in sorted(set(pauses_us))
+            for pause_us in sorted(set(request.pauses_us))
             for its_order, its_names in names.items()
         ]
-    if known is not None and all(added_overlap(known, stages_of(known, each, down_us)) for each in found):
+    if known is not None and all(added_overlap(known, stages_of(known, each, request.down_us)) for each in found):
         found.append(Candidate(rollout.client_ids, ALL_AT_ONCE, number, 0, asked=False))
     return found
 
@@ -96,21 +98,15 @@ def together_of(rollout: RolloutModel, at_once: Sequence[int]) -> list[int]:
     return sorted({min(each, len(rollout.client_ids)) for each in at_once})
 
 
-def check_candidates(
-    rollout: RolloutModel,
-    *,
-    down_us: int,
-    pauses_us: Sequence[int],
-    at_once: Sequence[int],
-    order: Sequence[str] | None,
-) -> None:
+def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
     """Refuse what cannot be tried.
 
     Raises:
         UsageError: a length of time or a number is out of its range, there are too many, or the order names others
             than the members that restart.
     """
-    if down_us < 0:
+    pauses_us, at_once = request.pauses_us, request.at_once
+    if request.down_us < 0:
         raise UsageError("a member cannot be away for less than no time")
     if not pauses_us or min(pauses_us) <= 0:
         raise UsageError("a pause has to be longer than none", hint="members that go down together are --at-once")
@@ -122,8 +118,8 @@ def check_candidates(
             f"no more than {MOST_COMBINATIONS} combinations are tried",
             hint="try fewer, then more around the best of them",
         )
-    if order is not None:
-        _check_order(rollout.client_ids, order)
+    if request.order is not None:
+        _check_order(rollout.client_ids, request.order)
 
 
 def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:

@@ -13,8 +13,9 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps, stages_of
 from rmqlb.engine.rollout.findings import rollout_findings
-from rmqlb.engine.rollout.overlap import LeastOverlap, overlaps, total_overlap
+from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, overlaps, total_overlap
 from rmqlb.engine.rollout.ranking import ranked
+from rmqlb.engine.rollout.request import RolloutRequest
 from rmqlb.engine.rollout.rollout_model import RolloutModel, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
@@ -30,41 +31,19 @@ def plan_rollout(
     members: Members,
     routes: Sequence[TopicRouteData],
     scenario: GroupScenario,
+    request: RolloutRequest,
     *,
-    restart: Sequence[str] | None,
-    to_strategy: str | None,
-    down_us: int,
-    pauses_us: Sequence[int],
-    at_once: Sequence[int] = (1,),
-    order: Sequence[str] | None = None,
-    becomes: Mapping[str, str] | None = None,
     trials: int,
     states: States | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PlannedRollout:
-    """Try orders and pauses, and tell which hurts least.
-
-    Orders are: sorted, reversed, the given one; of a change of strategy the one with the least overlap at rest, and
-    its reverse, which has as much but swaps queues with two owners for queues with none; of a mere restart the one in
-    which queues change owners least often, where orders differ in that. The best choice settles in the most trials; of
-    those it is the quickest among the ones that hurt no more than a tenth above the least, and if others are as quick
-    within a tenth, the one of them that hurts least. The others follow by how much they hurt, then by the longest
-    window, then by the time they take.
+    """Try orders and pauses (`all_candidates`), and tell which hurts least (`ranked`).
 
     The stages and their overlap are those of a group in which each member is back before the next goes down; shorter
-    pauses are only simulated. Where every choice of a change of strategy must pass through stages in which queues have
-    two owners or none, a restart of all members at once is tried as well, to compare with: it comes last, and is never
-    the best.
+    pauses are only simulated.
 
     Args:
         scenario: how clients and servers are configured; its events, end and beginning are the rollout's.
-        restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
-        to_strategy: name of the strategy that they come back with; None for a mere restart.
-        down_us: how long each is away.
-        pauses_us: from one going down to the next, each to be tried.
-        at_once: how many go down together, each to be tried.
-        order: client ids, an order to be tried beside the others.
-        becomes: client id → the id afterwards, of those whose id changes.
         progress: is told how many simulations are done, and of how many.
 
     Raises:
@@ -77,42 +56,51 @@ def plan_rollout(
             "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
             hint="restart its members in any order",
         )
-    rollout = rollout_model(members, restart, to_strategy, becomes)
-    check_candidates(rollout, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order)
+    rollout = rollout_model(members, request.restart, request.to_strategy, request.becomes)
+    check_candidates(rollout, request)
     anyway = badly_owned(rollout, routes, orderly=scenario.orderly)
-    known = None if to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
-    least = {} if known is None else least_overlaps(rollout, known, at_once)
-    candidates = all_candidates(
-        rollout, routes, known, least, down_us=down_us, pauses_us=pauses_us, at_once=at_once, order=order
-    )
-    asked: list[RolloutChoice] = []
-    compared: list[RolloutChoice] = []
+    known = None if request.to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
+    least = {} if known is None else least_overlaps(rollout, known, request.at_once)
+    candidates = all_candidates(rollout, routes, known, least, request)
+    choices = []
     for number, candidate in enumerate(candidates):
+        its_scenario = _scenario(rollout, scenario, candidate, request.down_us)
+        told = _told(progress, number * trials, len(candidates) * trials)
         found = simulate_group_trials(
-            group,
-            rollout.members,
-            routes,
-            _scenario(rollout, scenario, candidate, down_us),
-            trials,
-            states=states,
-            progress=_told(progress, number * trials, len(candidates) * trials),
+            group, rollout.members, routes, its_scenario, trials, states=states, progress=told
         )
-        (asked if candidate.asked else compared).append(_choice(candidate, down_us, found))
-    choices = ranked(asked)
+        choices.append((candidate.asked, _choice(candidate, request.down_us, found)))
+    plan = _planned(group, rollout, choices, known, least, request.down_us)
+    findings = rollout_findings(plan, rollout, scenario, known, least.get(plan.choices[0].at_once), anyway)
+    return replace(plan, findings=tuple(findings))
+
+
+def _planned(
+    group: str | None,
+    rollout: RolloutModel,
+    tried: Sequence[tuple[bool, RolloutChoice]],
+    known: Overlaps | None,
+    least: Mapping[int, LeastOverlap],
+    down_us: int,
+) -> PlannedRollout:
+    """The plan without its findings.
+
+    Args:
+        tried: the choices, each with whether it was asked for; the others come last, and are never the best.
+    """
+    choices = ranked([choice for asked, choice in tried if asked])
     best = choices[0]
     stages = () if known is None else stages_of(known, best, down_us)
-    plan = PlannedRollout(
+    return PlannedRollout(
         group=group,
         strategy_before=rollout.members.name,
         strategy_after=rollout.name_after,
         members=rollout.client_ids,
-        choices=(*choices, *compared),
+        choices=(*choices, *(choice for asked, choice in tried if not asked)),
         stages=stages,
         misassigned=total_overlap(stages),
         misassigned_is_minimum=known is None or _is_least(stages, least.get(best.at_once)),
     )
-    findings = rollout_findings(plan, rollout, scenario, known, least.get(best.at_once), anyway)
-    return replace(plan, findings=tuple(findings))
 
 
 def _scenario(rollout: RolloutModel, scenario: GroupScenario, candidate: Candidate, down_us: int) -> GroupScenario:

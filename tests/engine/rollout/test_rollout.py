@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.findings import rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.ranking import hurt_ms, ranked
+from rmqlb.engine.rollout.request import RolloutRequest
 from rmqlb.engine.rollout.rollout_model import events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
@@ -36,6 +37,7 @@ def rolled(
     trials: int = 3,
     members: Members | None = None,
     scenario: GroupScenario | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **asked: Any,
 ) -> PlannedRollout:
     """A plan; members in one text, times in seconds."""
@@ -44,12 +46,14 @@ def rolled(
         members or Members(tuple(client_ids.split()), strategy),
         routes or (route(a=4, b=4),),
         scenario or GroupScenario(orderly=orderly),
-        restart=asked.pop("restart", None),
-        to_strategy=to,
-        down_us=down * SECOND_US,
-        pauses_us=[int(pause * SECOND_US) for pause in pauses],
+        RolloutRequest(
+            to_strategy=to,
+            down_us=down * SECOND_US,
+            pauses_us=[int(pause * SECOND_US) for pause in pauses],
+            **asked,
+        ),
         trials=trials,
-        **asked,
+        progress=progress,
     )
 
 

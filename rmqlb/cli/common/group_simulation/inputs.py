@@ -10,7 +10,12 @@ from msgspec.structs import replace
 from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.group_simulation import parse as values
 from rmqlb.cli.common.group_simulation.expand_events import events as read_events
-from rmqlb.cli.common.group_simulation.options import EventOptions, GroupOverTimeOptions, MemberOptions, TrialOptions
+from rmqlb.cli.common.group_simulation.options import (
+    EventOptions,
+    GroupSimulationOptions,
+    MemberOptions,
+    TrialOptions,
+)
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     broadcasting_finding,
@@ -20,7 +25,6 @@ from rmqlb.cli.common.inputs import (
     settings,
     wanted_for,
 )
-from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
@@ -70,14 +74,9 @@ class Gathered(Struct, frozen=True):
 
 
 def gather(
-    source: SourceOptions,
-    which: GroupOverTimeOptions,
-    given: str | None,
+    options: GroupSimulationOptions,
+    strategy: str | None,
     strategies: Strategies,
-    strategy_options: StrategyOptions,
-    happens: EventOptions | None,
-    configured: MemberOptions,
-    seed: int,
     terminal: Terminal,
     *,
     broadcasting_too: bool = True,
@@ -85,58 +84,42 @@ def gather(
     """The group and the scenario from the options.
 
     Args:
-        given: the members' strategy, or None.
+        strategy: the members', or None.
         strategies: those that the options name; events may name more.
-        happens: the events; None of a command that makes its own.
 
     Raises:
         UsageError: an option is malformed, or two contradict each other.
         DataError: the source does not hold the group, its members or a topic.
         EndpointError: the source cannot be reached.
     """
-    joins, happens = happens is not None, happens or EventOptions()
-    scenario = _scenario(configured, seed)
+    configured, happens = options.configured, options.happens or EventOptions()
+    scenario = _scenario(configured, options.seed)
     until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
-    if source.source == "-" and configured.rates_since == "-":
+    if options.source.source == "-" and configured.rates_since == "-":
         raise UsageError("-s - and --rates-since - both read stdin")
-    snapshot = fetch(source, wanted_for(source, which), terminal)
-    found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
-    group = found.group
+    snapshot = fetch(options.source, wanted_for(options.source, options.which), terminal)
+    found = group_on_topics(snapshot, options.which, broadcasting_too=broadcasting_too)
     broadcasting = happens.broadcasting or found.broadcasting
-    events, more = read_events(happens.event or (), found.client_ids, found.routes, strategies)
-    pins_are_used(strategy_options, strategies)
+    events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies)
+    pins_are_used(options.strategies, strategies)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
-        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
-        members, told = _members(found, given, own, broadcasting=broadcasting)
+        own = settings(options.strategies, [route.topic for route in found.routes], strategies, found.name)
+        members, of_members = _members(found, strategy, own, broadcasting=broadcasting)
     _within(events, until_us, happens.for_)
-    if not found.client_ids and not any(event.kind == "join" for event in events):
-        hint = ("let one join with --event 'join 1@0s', or " if joins else "") + "name the members with --consumers"
-        raise nobody_online(found.name, group, hint, ", and none joins" if joins else "")
-    seen = None if found.assumed else group
-    version, of_version = client_version(seen, configured.client)
-    said, said_of = values.consumer_types(configured.consumer_type or ())
-    usual, types, of_types = consumer_types(seen, said, said_of)
-    joining = {event.subject for event in events if event.kind == "join"}
-    values.require_members(said_of, {*found.client_ids, *joining})
+    _require_somebody(found, events, may_join=options.happens is not None)
+    scenario, of_clients = _with_clients(scenario, configured, found, events)
     scenario = replace(
         scenario,
         events=events,
-        client_version=version,
         broadcasting=broadcasting,
-        rates=_rates(source, which, configured, found, snapshot, events, terminal),
-        consume_from=_consume_from(configured.consume_from, group),
-        consumer_type=usual,
-        consumer_types=types,
+        rates=_rates(options, found, snapshot, events, terminal),
         until_us=until_us,
         all_new=happens.all_new,
     )
-    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
-    asked = queues, found.client_ids, own
-    checked = () if broadcasting else (*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked))
-    return Gathered(
-        snapshot, found, members, scenario, (*found.findings, *told, *of_version, *of_types, *more, *checked)
-    )
+    checked = [] if broadcasting else _checked(found, own, strategies)
+    findings = (*found.findings, *of_members, *of_clients, *of_events, *checked)
+    return Gathered(snapshot, found, members, scenario, findings)
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:
@@ -182,6 +165,40 @@ def _members(
     return members, findings
 
 
+def _require_somebody(found: GroupOnTopics, events: Sequence[Event], *, may_join: bool) -> None:
+    if not found.client_ids and not any(event.kind == "join" for event in events):
+        hint = "let one join with --event 'join 1@0s', or " if may_join else ""
+        raise nobody_online(
+            found.name, found.group, f"{hint}name the members with --consumers", ", and none joins" if may_join else ""
+        )
+
+
+def _with_clients(
+    scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, events: Sequence[Event]
+) -> tuple[GroupScenario, list[Finding]]:
+    """The scenario with the version and the types of the members' clients, and where they begin to read."""
+    seen = None if found.assumed else found.group
+    version, of_version = client_version(seen, configured.client)
+    said, said_of = values.consumer_types(configured.consumer_type or ())
+    usual, types, of_types = consumer_types(seen, said, said_of)
+    joining = {event.subject for event in events if event.kind == "join"}
+    values.require_members(said_of, {*found.client_ids, *joining})
+    scenario = replace(
+        scenario,
+        client_version=version,
+        consume_from=_consume_from(configured.consume_from, found.group),
+        consumer_type=usual,
+        consumer_types=types,
+    )
+    return scenario, [*of_version, *of_types]
+
+
+def _checked(found: GroupOnTopics, own: Settings, strategies: Strategies) -> list[Finding]:
+    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
+    asked = queues, found.client_ids, own
+    return [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
+
+
 def _within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
     for event in events:
         if until_us is not None and event.at_us >= until_us:
@@ -199,37 +216,32 @@ def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:
 
 
 def _rates(
-    source: SourceOptions,
-    which: GroupOverTimeOptions,
-    configured: MemberOptions,
+    options: GroupSimulationOptions,
     found: GroupOnTopics,
     snapshot: ClusterSnapshot,
     events: Sequence[Event],
     terminal: Terminal,
 ) -> Mapping[MessageQueue, float]:
     """Those that an earlier snapshot shows, and over them those that are said."""
+    configured = options.configured
     said = values.rates(configured.rate or (), [route.topic for route in found.routes])
     rates = spread_evenly(said, found.routes, events)
     if configured.rates_since is None:
         return rates
-    return _rates_since(configured.rates_since, source, which, found, snapshot, terminal) | rates
+    return _rates_since(configured.rates_since, options, found, snapshot, terminal) | rates
 
 
 def _rates_since(
-    path: str,
-    source: SourceOptions,
-    which: GroupOverTimeOptions,
-    found: GroupOnTopics,
-    snapshot: ClusterSnapshot,
-    terminal: Terminal,
+    path: str, options: GroupSimulationOptions, found: GroupOnTopics, snapshot: ClusterSnapshot, terminal: Terminal
 ) -> dict[MessageQueue, float]:
     option = f"--rates-since {path}"
     if "://" in path:
         raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
     if found.group is None:
         raise DataError(f"{option}: the source tells nothing of the group, so that no rate follows")
-    group = found.group
-    earlier = fetch(replace(source, source=path), replace(wanted_for(source, which), group=group.group), terminal)
+    group, source = found.group, options.source
+    wanted = replace(wanted_for(source, options.which), group=group.group)
+    earlier = fetch(replace(source, source=path), wanted, terminal)
     return observed_rates(
         group,
         earlier.group(group.group),

@@ -5,12 +5,17 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import GroupOptions
+from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.panel import panel
 
 happens_option = panel("What happens")
 members_option = panel("How the members are configured")
 trials_option = panel("Trials")
+
+MembersStrategy = Annotated[
+    str | None,
+    Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."),
+]
 
 
 class GroupOverTimeOptions(GroupOptions, frozen=True):
@@ -89,3 +94,14 @@ class TrialOptions(Struct, frozen=True):
     ] = None
     trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
     seed: Annotated[int, trials_option(help="Of everything random.")] = 1
+
+
+class GroupSimulationOptions(Struct, frozen=True):
+    """What both commands ask of a group, together; `happens` is None of a command that makes its own events."""
+
+    source: SourceOptions
+    which: GroupOverTimeOptions
+    configured: MemberOptions
+    strategies: StrategyOptions
+    seed: int
+    happens: EventOptions | None = None

@@ -1,0 +1,95 @@
+"""A group simulated and shown: from the options to the exit code."""
+
+from __future__ import annotations
+
+from rmqlb.cli.common.fail_on import conditions, judge, require_known
+from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
+from rmqlb.cli.common.group_simulation.options import EventOptions, GroupSimulationOptions, TrialOptions
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.simulate_rebalance.options import ShowOptions
+from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
+from rmqlb.errors import UsageError
+from rmqlb.model.group_report import GroupReport, GroupTrials
+from rmqlb.views.group.view import group_report
+
+
+def run(
+    options: GroupSimulationOptions, strategy: str | None, dice: TrialOptions, what: ShowOptions, terminal: Terminal
+) -> None:
+    """What the command does with its options; everything that needs no source is checked before it is read."""
+    asked = conditions(what.fail_on or (), GROUP_FIGURES)
+    trials, trial = trials_of(dice)
+    if what.svg == "-" and what.html == "-":
+        raise UsageError("--svg - and --html - both write to stdout")
+    _require_events(options.happens)
+    explain = options.which.explain
+    strategies = Strategies(options.strategies.inner)
+    found = gather(options, strategies.optional(strategy), strategies, terminal)
+    report, spread = _simulated(found, trials, trial, terminal, explain=explain)
+    tried = [
+        try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)
+        for condition in asked
+    ]
+    require_known(tried, RATE_HINT)
+    findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
+    _draw(report, spread, what, terminal)
+    if "-" in (what.svg, what.html):
+        terminal.warn(findings)
+    else:
+        with terminal.progress(verb="drawing") as progress:
+            progress("the timeline", 0, 0)
+            shown = group_report(report, trials=spread, explain=explain, conditions=tried)
+        terminal.show(shown, found.snapshot, findings)
+    judge(tried, terminal)
+
+
+def _require_events(happens: EventOptions | None) -> None:
+    if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
+        raise UsageError(
+            "nothing happens to the group", hint="say what does: --event 'join 1@30s', or --all-new for its start"
+        )
+
+
+def _simulated(
+    found: Gathered, trials: int | None, trial: int, terminal: Terminal, *, explain: bool
+) -> tuple[GroupReport, GroupTrials | None]:
+    name, members, routes, scenario = found.on_topics.name, found.members, found.on_topics.routes, found.scenario
+    with terminal.progress(verb="simulating") as progress:
+        progress("the group", 0, 0)
+        report = simulate_group(name, members, routes, scenario, states=found.states, trial=trial, explain=explain)
+        if trials is None:
+            return report, None
+        from rmqlb.engine.consume.trials import simulate_group_trials
+
+        spread = simulate_group_trials(
+            name,
+            members,
+            routes,
+            scenario,
+            trials,
+            states=found.states,
+            progress=lambda done: progress("trials", done, trials),
+        )
+    return report, spread
+
+
+def _draw(report: GroupReport, spread: GroupTrials | None, what: ShowOptions, terminal: Terminal) -> None:
+    """The pictures that were asked for, each whole or not at all."""
+    if what.svg is None and what.html is None:
+        return
+    from rmqlb.cli.common.output_files import write_whole
+    from rmqlb.views.group.picture import html_page, svg_picture
+
+    for option, path in (("--svg", what.svg), ("--html", what.html)):
+        if path is None:
+            continue
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
+        if path == "-":
+            terminal.write(picture)
+        else:
+            write_whole(path, picture, option)
+            terminal.say(f"written to {path}")
