@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rmqlb.model.checking import CheckReport
+    from rmqlb.model.policy import Severity
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _FORMATS = ("junit", "sarif")
@@ -64,16 +65,10 @@ def check(
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
-    from rmqlb.model.policy import SEVERITIES
-    from rmqlb.model.snapshot import suggestion
     from rmqlb.sources.user_files.policy_file import read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
-    lowest = next((each for each in SEVERITIES if each == fail_from), None)
-    if lowest is None:
-        raise UsageError(
-            f"--fail-from {fail_from}: no such severity", hint=suggestion("severities", fail_from, SEVERITIES)
-        )
+    lowest = _severity(fail_from)
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     strategies = Strategies(strategy_options.inner)
@@ -81,16 +76,25 @@ def check(
     rules = read_policy(policy, NAMES)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
-        report = check_policy(
-            snapshot,
-            rules,
-            day,
-            settings=settings(strategy_options, list(snapshot.routes), strategies),
-            fail_from=lowest,
-            progress=progress,
-        )
+        own = settings(strategy_options, list(snapshot.routes), strategies)
+        report = check_policy(snapshot, rules, day, settings=own, fail_from=lowest, progress=progress)
     _show(report, snapshot, terminal)
     _end(report, terminal)
+
+
+def _severity(text: str) -> "Severity":
+    """`--fail-from`.
+
+    Raises:
+        UsageError: it is no severity.
+    """
+    from rmqlb.model.policy import SEVERITIES
+    from rmqlb.model.snapshot import suggestion
+
+    for each in SEVERITIES:
+        if each == text:
+            return each
+    raise UsageError(f"--fail-from {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
 
 
 def _today() -> "date":

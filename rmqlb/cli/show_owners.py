@@ -3,8 +3,7 @@
 Typer reads the annotations when the program starts, so they are values here, not text.
 """
 
-from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -23,8 +22,14 @@ from rmqlb.cli.common.show_or_watch import check_watch, show
 from rmqlb.cli.common.snapshot_view import SnapshotView
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch_options import WatchOptions
-from rmqlb.model.owners import OwnersReport
-from rmqlb.model.snapshot import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqlb.cli.common.inputs import GroupOnTopics
+    from rmqlb.engine.allocate.strategy import Settings
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.owners import OwnersReport
 
 
 @command
@@ -51,12 +56,7 @@ def show_owners(
     Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.strategies import Strategies
-    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-    from rmqlb.engine.assignment.assign import Members
-    from rmqlb.engine.assignment.consumers import sort_findings
-    from rmqlb.engine.assignment.detect import not_shown
-    from rmqlb.engine.assignment.owners import owners_by_strategy
     from rmqlb.engine.assignment.pop_and_proxy import nobody_online
     from rmqlb.views.owners_view import owners_of_groups, owners_report
 
@@ -69,38 +69,60 @@ def show_owners(
     wanted = wanted_for_each(source, each)
     read = reader(source, terminal)
 
-    def one(snapshot: ClusterSnapshot, reports: list[OwnersReport], which: GroupOptions) -> SnapshotView:
-        found = group_on_topics(snapshot, which, broadcasting_too=True)
-        if found.broadcasting and strategy:
-            raise no_strategy("--strategy", found)
-        if not found.client_ids:
-            raise nobody_online(found.name, found.group, "name consumers with --consumers")
-        own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
-        shown = names[:1] if found.broadcasting else names
-        members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
-        states = found.group.queues if found.group else {}
-        with terminal.progress(verb="dealing out") as progress:
-            progress(f"the queues of {found.title}", 0, 0)
-            report = owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=which.explain)
-            drawn = owners_report(report, explained=which.explain)
-        reports.append(report)
-        queues = [queue for route in found.routes for queue in route.subscribe_queues()]
-        reporting = None if found.assumed or found.broadcasting or strategy else found.group
-        findings = [
-            *found.findings,
-            *([broadcasting_finding(found)] if found.broadcasting else ()),
-            *custom_findings(names, queues, found.client_ids, own),
-            *pin_findings(names, queues, found.client_ids, own),
-            *(() if reporting is None else not_shown(reporting, names)),
-        ]
-        if which.explain:
-            findings += sort_findings(found.client_ids, "client ids")
-            findings += sort_findings([queue.broker_name for queue in queues], "broker names")
-        return SnapshotView(drawn, snapshot, tuple(findings))
-
     def look() -> SnapshotView:
         snapshot = read(wanted)
         reports: list[OwnersReport] = []
-        return look_at_each(each, partial(one, snapshot, reports), lambda parts: owners_of_groups(parts, reports))
+
+        def one(which: GroupOptions) -> SnapshotView:
+            found = group_on_topics(snapshot, which, broadcasting_too=True)
+            if found.broadcasting and strategy:
+                raise no_strategy("--strategy", found)
+            if not found.client_ids:
+                raise nobody_online(found.name, found.group, "name consumers with --consumers")
+            own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+            with terminal.progress(verb="dealing out") as progress:
+                progress(f"the queues of {found.title}", 0, 0)
+                reports.append(_owners(found, names, own, which.explain))
+                drawn = owners_report(reports[-1], explained=which.explain)
+            findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
+            return SnapshotView(drawn, snapshot, tuple(findings))
+
+        return look_at_each(each, one, lambda parts: owners_of_groups(parts, reports))
 
     show(look, watching, terminal)
+
+
+def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", explain: bool) -> "OwnersReport":
+    """The owners under the named strategies; of a BROADCASTING group, which has the same under each, under one."""
+    from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.owners import owners_by_strategy
+
+    shown = names[:1] if found.broadcasting else names
+    members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
+    states = found.group.queues if found.group else {}
+    return owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=explain)
+
+
+def _findings(
+    found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
+) -> "Iterator[Finding]":
+    """What is worth a warning.
+
+    Args:
+        is_named: the strategies are those of `--strategy`.
+    """
+    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+    from rmqlb.engine.assignment.consumers import sort_findings
+    from rmqlb.engine.assignment.detect import not_shown
+
+    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
+    yield from found.findings
+    if found.broadcasting:
+        yield broadcasting_finding(found)
+    yield from custom_findings(names, queues, found.client_ids, own)
+    yield from pin_findings(names, queues, found.client_ids, own)
+    if found.group and not (found.assumed or found.broadcasting or is_named):
+        yield from not_shown(found.group, names)
+    if explain:
+        yield from sort_findings(found.client_ids, "client ids")
+        yield from sort_findings([queue.broker_name for queue in queues], "broker names")

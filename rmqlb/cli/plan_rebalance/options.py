@@ -1,0 +1,47 @@
+"""The options of `plan-rebalance`: the strategy before, and what changes."""
+
+from typing import Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.panel import panel
+
+members_option = panel("Change of consumers")
+route_option = panel("Change of the route")
+
+
+class PlanOptions(Struct, frozen=True):
+    """The strategy before, and what changes, all of it at once."""
+
+    strategy: Annotated[
+        str | None,
+        Option(
+            metavar="STRATEGY|all",
+            help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
+        ),
+    ] = None
+    add: Annotated[list[str] | None, members_option(metavar="N|ID", help="Add N consumers or this one.")] = None
+    remove: Annotated[
+        list[str] | None, members_option(metavar="N|ID", help="Remove the last N in sorted order or this one.")
+    ] = None
+    replace_: Annotated[
+        list[str] | None, members_option("--replace", metavar="OLD=NEW", help="One id goes, another comes.")
+    ] = None
+    to_strategy: Annotated[
+        str | None, members_option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.")
+    ] = None
+    add_broker: Annotated[
+        list[str] | None,
+        route_option(
+            metavar="NAME[:READ[:WRITE]]",
+            help="A broker that gets queues of the topics; counts default to those of the other brokers.",
+        ),
+    ] = None
+    remove_broker: Annotated[list[str] | None, route_option(metavar="NAME", help="A broker that is lost.")] = None
+    read_queues: Annotated[list[str] | None, route_option(metavar="[BROKER=]N", help="New number of read queues.")] = (
+        None
+    )
+    write_queues: Annotated[
+        list[str] | None, route_option(metavar="[BROKER=]N", help="New number of write queues.")
+    ] = None
