@@ -70,6 +70,24 @@ def fetch_routes(
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
     output = replace(output, output=output.output or "json")
+    _check(output, redact=redact, redact_map=redact_map)
+    terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
+    everything = Everything(tuple(topic or ()), tuple(group or ()), system)
+    snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
+    if redact:
+        with terminal.progress(verb="renaming") as progress:
+            progress("everything", 0, 0)
+            snapshot = _redacted(snapshot, redact_map)
+    findings = [*source_findings(snapshot), *in_vain]
+    _write(snapshot, findings, to, terminal)
+    terminal.warn(findings)
+    if snapshot.unread:
+        terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
+        raise typer.Exit(ExitCode.DATA)
+
+
+def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> None:
     if output.output not in _FORMATS:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
     if redact_map is not None and (not redact or redact_map == "-"):
@@ -77,43 +95,39 @@ def fetch_routes(
             "--redact-map - would show the names" if redact else "--redact-map without --redact",
             hint="name a file that stays with you",
         )
-    terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
-    everything = Everything(tuple(topic or ()), tuple(group or ()), system)
-    snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+
+
+def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> tuple[ClusterSnapshot, list[Finding]]:
+    """What was asked for of the snapshot, and a warning for each pattern in vain.
+
+    Raises:
+        DataError: a topic or a group that was named is not there.
+    """
     for name in _missing(everything.topics, snapshot.routes):
         hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
         raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")
     for name in _missing(everything.groups, snapshot.groups):
         hint = suggestion("groups", name, snapshot.groups) if snapshot.groups else None
         raise DataError(f"--group {name}: it is not in {snapshot.endpoint}", hint=hint, code="group-not-found")
-    topics, groups = tuple(snapshot.routes), tuple(snapshot.groups)
-    snapshot = replace(
-        snapshot,
-        routes={name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)},
-        groups={name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)},
-    )
+    routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
+    groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
     in_vain = [
-        *_fits_nothing("topics", everything.topics, snapshot.routes, topics, told=not redact),
-        *_fits_nothing("groups", everything.groups, snapshot.groups, groups, told=not redact),
+        *_fits_nothing("topics", everything.topics, routes, snapshot.routes, told=not redact),
+        *_fits_nothing("groups", everything.groups, groups, snapshot.groups, told=not redact),
     ]
-    if redact:
-        with terminal.progress(verb="renaming") as progress:
-            progress("everything", 0, 0)
-            snapshot = _redacted(snapshot, redact_map)
-    findings = [*source_findings(snapshot), *in_vain]
+    return replace(snapshot, routes=routes, groups=groups), in_vain
+
+
+def _write(snapshot: ClusterSnapshot, findings: Sequence[Finding], to: str | None, terminal: Terminal) -> None:
     with terminal.progress(verb="writing") as progress:
         progress("the snapshot", 0, 0)
         text = _text(snapshot, findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
-    else:
-        write_whole(to, text, "--to")
-        written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
-        terminal.say(f"{written} written to {to}")
-    terminal.warn(findings)
-    if snapshot.unread:
-        terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
-        raise typer.Exit(ExitCode.DATA)
+        return
+    write_whole(to, text, "--to")
+    written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
+    terminal.say(f"{written} written to {to}")
 
 
 def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:

@@ -8,11 +8,8 @@ from typing import Annotated
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
-from rmqlb.cli.common.panel import panel
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
-
-what_option = panel("What to show")
+from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 
 
 @command(renamed={"timeout": "source_timeout", "retries": "source_retries"})
@@ -23,23 +20,7 @@ def simulate_send(
     load: LoadOptions,
     producer: ProducerOptions,
     output: OutputOptions,
-    trace: Annotated[
-        bool, what_option("--trace", help="List attempts and lost messages; -o jsonl streams them.")
-    ] = False,
-    compare: Annotated[bool, what_option("--compare", help="Latency fault off and on side by side.")] = False,
-    compare_clients: Annotated[
-        bool, what_option("--compare-clients", help="Every stretch of client versions.")
-    ] = False,
-    trials: Annotated[
-        str | None, what_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
-    ] = None,
-    precision: Annotated[
-        str | None, what_option(metavar="P", help="Stop the trials when each interval is ±P: 0.1%.")
-    ] = None,
-    fail_on: Annotated[
-        list[str] | None,
-        what_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
-    ] = None,
+    what: WhatOptions,
 ) -> None:
     r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
 
@@ -67,20 +48,21 @@ def simulate_send(
     from rmqlb.model.limits import MOST_SEND_TRIALS
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
-    asked = conditions(fail_on or (), SEND_FIGURES)
-    number = None if trials is None else amounts.count(trials, "--trials", most=MOST_SEND_TRIALS, least=2)
-    stop_at = None if precision is None else amounts.percentage(precision, "--precision")
+    asked = conditions(what.fail_on or (), SEND_FIGURES)
+    trials = None if what.trials is None else amounts.count(what.trials, "--trials", most=MOST_SEND_TRIALS, least=2)
+    precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
-        stream(found, terminal, asked, trace=trace, alone=not (compare or compare_clients or number))
+        alone = not (what.compare or what.compare_clients or trials)
+        stream(found, terminal, asked, trace=what.trace, alone=alone)
         return
     write(
         found,
         terminal,
         asked,
-        trace=trace or "attempts" in (output.section or ()),
-        compare=compare,
-        compare_clients=compare_clients,
-        trials=number,
-        precision=stop_at,
+        trace=what.trace or "attempts" in (output.section or ()),
+        compare=what.compare,
+        compare_clients=what.compare_clients,
+        trials=trials,
+        precision=precision,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -63,16 +64,13 @@ def gather(
         raise UsageError("-s - and --keys - both read stdin")
     snapshot, route, findings = _route(source, topic, terminal)
     brokers = list(dict.fromkeys(data.broker_name for data in route.queue_datas))
-    exclude = frozenset(producer.exclude or ())
-    for name in exclude:
-        if name not in brokers:
-            raise UsageError(
-                f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
-            )
+    exclude = _excluded(producer, topic, brokers)
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = selector_of(producer.selector, load, queues, max_bytes)
     poll = amounts.duration_us(failing.route_poll, "--route-poll")
+    capped = producer.timeout_per_request
+    per_request = None if capped is None else amounts.whole_ms(capped, "--timeout-per-request")
     scenario = SendScenario(
         client_version=producer.client,
         mode=_mode(producer.mode),
@@ -84,11 +82,7 @@ def gather(
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
         retries=producer.retries,
         timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
-        timeout_per_request_ms=(
-            None
-            if producer.timeout_per_request is None
-            else amounts.whole_ms(producer.timeout_per_request, "--timeout-per-request")
-        ),
+        timeout_per_request_ms=per_request,
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         latencies=single,
@@ -103,18 +97,34 @@ def gather(
     )
     check(scenario)
     check_brokers(route, scenario)
-    profile = rules(scenario)
     if not queues:
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    if scenario.timeout_per_request_ms is not None and not profile.caps_request:
-        findings.append(Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest"))
-    if scenario.detector and not profile.only_extends:
-        findings.append(Finding("not-in-version", f"clients {profile.name} have no detector"))
+    findings += _not_in_version(scenario)
     if failing.latency is None:
         findings.append(Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms"))
     return Gathered(snapshot, route, scenario, (*findings, *source_findings(snapshot)), keys)
+
+
+def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> frozenset[str]:
+    exclude = frozenset(producer.exclude or ())
+    for name in exclude:
+        if name not in brokers:
+            raise UsageError(
+                f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
+            )
+    return exclude
+
+
+def _not_in_version(scenario: SendScenario) -> list[Finding]:
+    """A warning for each setting that clients of that version do not have."""
+    profile, missing = rules(scenario), []
+    if scenario.timeout_per_request_ms is not None and not profile.caps_request:
+        missing.append("sendMsgMaxTimeoutPerRequest")
+    if scenario.detector and not profile.only_extends:
+        missing.append("detector")
+    return [Finding("not-in-version", f"clients {profile.name} have no {name}") for name in missing]
 
 
 def _route(
