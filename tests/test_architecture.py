@@ -232,3 +232,17 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
         assert there <= {here}, path
         seen |= there
     assert {"simulate_send", "context", "pipeline"} <= seen
+
+
+MOST_LINES = 60
+"""Of a function, its docstring included: what fits a screen."""
+
+
+def test_a_function_fits_a_screen() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= MOST_LINES
+    ]
+    assert long == []
