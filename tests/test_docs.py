@@ -201,7 +201,9 @@ def test_the_guide_has_every_tier_and_what_ci_checks() -> None:
 
 
 def test_what_the_guide_runs_is_there() -> None:
+    pinned = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for module in re.findall(r"python -m ([\w.]+)", GUIDE):
-        assert find_spec(module), module
+        # The tools of other extras need not be installed where the default tests run.
+        assert find_spec(module) or f'"{module}' in pinned, module
     for path in re.findall(r"tests/[\w/]+\.py", GUIDE):
         assert (ROOT / path).is_file(), path

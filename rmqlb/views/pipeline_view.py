@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
+from rmqlb.decoding import from_attributes
 from rmqlb.model.stage import StageReport, StageResult
 from rmqlb.views.report import Cell, Column, Report, Section
 
@@ -34,7 +35,7 @@ def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
     """The stages and their tables."""
     return Report(
         schema="rmqlb/pipeline",
-        data=PipelineResult(warehouse, convert(stages, tuple[StageResult, ...], from_attributes=True)),
+        data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
         facts=(f"warehouse {warehouse}", *(_counted(stage) for stage in stages if stage.counts)),
         sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
         labels={},

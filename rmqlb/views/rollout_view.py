@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import convert
 from msgspec.structs import replace
 
+from rmqlb.decoding import from_attributes
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
@@ -26,7 +26,7 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
         *([_stages(rollout)] if rollout.stages else ()),
         _choices(rollout.choices),
     )
-    data = replace(convert(rollout, Rollout, from_attributes=True), conditions=tuple(conditions))
+    data = replace(from_attributes(rollout, Rollout), conditions=tuple(conditions))
     return Report("rmqlb/plan-rollout", data, _facts(rollout), sections, labels(rollout.members))
 
 

@@ -138,7 +138,7 @@ def test_an_error_in_json_is_all_there_is() -> None:
     assert (done.code, done.stdout) == (ExitCode.DATA, "")
     assert json.loads(done.stderr) == {
         "schema": "rmqlb/error",
-        "formatVersion": "1.0",
+        "formatVersion": "2.0",
         "error": {
             "code": "cannot-read",
             "message": "cannot read /nonexistent: No such file or directory",

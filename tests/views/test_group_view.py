@@ -191,7 +191,7 @@ def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_de
     assert "and 10 more: --section windows shows all" in text
     whole = as_plain(report.only(("windows",)))
     assert "more: --section" not in whole
-    assert "several, the 30 longest" in text
+    assert "gaps, overlaps, the 30 longest" in text
     assert "30 longest" not in whole
     assert len(rows(report, "windows")) == 40
     assert len(as_csv(report.only(()).table).splitlines()) == 41
@@ -252,7 +252,7 @@ def test_consumers_have_their_letter_their_queues_and_their_events() -> None:
 def test_a_narrow_table_calls_members_by_their_letters() -> None:
     ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
     report = group_report(simulated(TWO, events=(), ids=ids))
-    windows = on_a_terminal(report, 80, "windows").split("windows without")[1]
+    windows = on_a_terminal(report, 80, "windows").split("gaps, overlaps")[1]
     assert "192.168" not in windows
     assert "a b" in windows
     explained = on_a_terminal(report, 80, "consumers")

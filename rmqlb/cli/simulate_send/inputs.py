@@ -101,10 +101,8 @@ def gather(
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    findings += _not_in_version(scenario)
-    if failing.latency is None:
-        findings.append(Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms"))
-    return Gathered(snapshot, route, scenario, (*findings, *source_findings(snapshot)), keys)
+    findings += [*_not_in_version(scenario), *_assumed(failing), *source_findings(snapshot)]
+    return Gathered(snapshot, route, scenario, tuple(findings), keys)
 
 
 def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> frozenset[str]:
@@ -115,6 +113,12 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
                 f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
             )
     return exclude
+
+
+def _assumed(failing: FailureOptions) -> list[Finding]:
+    if failing.latency is not None:
+        return []
+    return [Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms")]
 
 
 def _not_in_version(scenario: SendScenario) -> list[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
+from rmqlb.decoding import from_attributes
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import (
     Attempt,
@@ -23,8 +23,6 @@ from rmqlb.model.send_report import (
     TrialsReport,
 )
 from rmqlb.model.send_scenario import Mode
-
-_Shape = TypeVar("_Shape")
 
 
 class SimulatedProducer(Struct, frozen=True, rename="camel"):
@@ -151,23 +149,18 @@ def send_result(
         scenario=_simulated(report),
         attempts=report.attempts,
         lost_messages=report.lost_messages,
-        exceptions=_only(report.exceptions, tuple[ExceptionKind, ...]),
-        queues=_only(report.queues, tuple[QueueCounts, ...]),
+        exceptions=from_attributes(report.exceptions, tuple[ExceptionKind, ...]),
+        queues=from_attributes(report.queues, tuple[QueueCounts, ...]),
         brokers=report.brokers,
         totals=report.totals,
-        failures=_only(report.failures, tuple[FailureTaken, ...]),
+        failures=from_attributes(report.failures, tuple[FailureTaken, ...]),
         timeline=report.slices,
         keys=keys,
         comparison=tuple(_in_short(each) for each in compared) if len(compared) > 1 else (),
         clients=tuple(_in_short(each) for each in clients),
-        trials=None if trials is None else _only(trials, SendTrials),
+        trials=None if trials is None else from_attributes(trials, SendTrials),
         conditions=tuple(conditions),
     )
-
-
-def _only(value: object, shape: type[_Shape]) -> _Shape:
-    """What the JSON has of Structs that have more for Python."""
-    return convert(value, shape, from_attributes=True)
 
 
 def _simulated(report: SendReport) -> SimulatedProducer:
@@ -205,5 +198,5 @@ def _in_short(report: SendReport) -> OtherProducer:
         latency_fault=report.scenario.latency_fault,
         totals=report.totals,
         brokers=report.brokers,
-        failures=_only(report.failures, tuple[FailureTaken, ...]),
+        failures=from_attributes(report.failures, tuple[FailureTaken, ...]),
     )
