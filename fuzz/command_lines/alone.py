@@ -108,7 +108,7 @@ def lines_fit_their_schema(case: Case, ran: Ran) -> Iterator[str]:
         elif case.has("--watch"):
             yield from problems(value, "rmqlb/change")[:3]
         elif case.command == "simulate-send":
-            yield from problems(value, "rmqlb/attempt")[:3]
+            yield from problems(value, "rmqlb/lost-message" if "reason" in value else "rmqlb/attempt")[:3]
 
 
 def text_is_harmless(case: Case, ran: Ran) -> Iterator[str]:
