@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
-    """Put a text in a file's place: an interrupt leaves the old file or the new one, and nothing beside it.
+    """Put a text in a file's place, as `new_file` does.
 
-    A symbolic link is replaced, not followed.
+    Raises:
+        ValueError: the path holds what no path can.
+    """
+    with new_file(path, mode=mode, durable=durable) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` when the block ends well.
+
+    An interrupt leaves the old file or the new one, and nothing beside it. A symbolic link is replaced, not followed.
 
     Args:
         mode: who may open it; None is as the file that it replaces has it, or as the umask has it for a new one.
+        durable: wait until the disk has it.
 
     Raises:
         ValueError: the path holds what no path can.
@@ -23,10 +38,10 @@ def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool
     aside = f"{path}.{os.getpid()}.part"
     descriptor = os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with open(descriptor, "wb") as file:
             if kept is not None:
                 os.fchmod(file.fileno(), kept)
-            file.write(text)
+            yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())

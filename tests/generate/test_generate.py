@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.synthetic.files import Damage
+from rmqlb.pipeline.synthetic.files import Damage, FleetFiles
 from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.formats.machine import as_json, envelope
@@ -238,3 +239,15 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write to"):
         generate(FleetShape(), str(tmp_path / "note"))
     assert files(tmp_path) == {"note": b"mine"}
+
+
+@pytest.mark.parametrize("layout", ["json", "jsonl"])
+def test_a_run_that_ends_within_a_file_leaves_the_file_of_before(layout: str, tmp_path: Path) -> None:
+    made = FleetFiles(str(tmp_path), layout)
+    with made.of("east"):
+        made.add(date(2026, 11, 1), b"of before")
+    before = files(tmp_path)
+    again = FleetFiles(str(tmp_path), layout)
+    with pytest.raises(TypeError), again.of("east"):
+        again.add(date(2026, 11, 1), None)  # type: ignore[arg-type]  # what cannot be written
+    assert files(tmp_path) == before

@@ -114,11 +114,12 @@ def count_writes(steps: Steps) -> None:
     real_open, real_os_open = builtins.open, os.open
 
     def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
-        if "w" not in mode or "b" in mode:
+        if "w" not in mode:
             return real_open(file, mode, *rest, **more)
         if not isinstance(file, int):
             steps.step()
-        return io.TextIOWrapper(io.BufferedWriter(Counted(file, "w")), encoding=more.get("encoding"))
+        written = io.BufferedWriter(Counted(file, "w"))
+        return written if "b" in mode else io.TextIOWrapper(written, encoding=more.get("encoding"))
 
     def os_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:
         if flags & (os.O_WRONLY | os.O_RDWR):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from enum import StrEnum
 from typing import IO
 
 from rmqlb.model.fleet import DamagedDocument
 from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.sources.atomic_file import new_file
 
 _LEVEL = 4
 
@@ -83,11 +84,11 @@ class FleetFiles:
         with self._new_file(path) as file:
             self.bytes += file.write(body)
 
-    def _new_file(self, path: str) -> IO[bytes]:
+    def _new_file(self, path: str) -> AbstractContextManager[IO[bytes]]:
         whole = os.path.join(self._folder, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
         self.files += 1
-        return open(whole, "wb")
+        return new_file(whole, durable=False)
 
 
 def _damaged(body: bytes, damage: Damage) -> tuple[bytes, str]:
