@@ -1,7 +1,4 @@
-"""`rmqlb check`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb check`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,11 +80,7 @@ def check(
 
 
 def _severity(text: str) -> "Severity":
-    """`--fail-from`.
-
-    Raises:
-        UsageError: it is no severity.
-    """
+    """`--fail-from`."""
     from rmqlb.model.policy import SEVERITIES
     from rmqlb.model.snapshot import suggestion
 

@@ -1,7 +1,4 @@
-"""`rmqlb explain`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb explain`."""
 
 from typing import Annotated
 

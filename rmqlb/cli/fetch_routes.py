@@ -1,7 +1,4 @@
-"""`rmqlb fetch-routes`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb fetch-routes`."""
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
@@ -98,11 +95,7 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
 
 
 def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> tuple[ClusterSnapshot, list[Finding]]:
-    """What was asked for of the snapshot, and a warning for each pattern in vain.
-
-    Raises:
-        DataError: a topic or a group that was named is not there.
-    """
+    """What was asked for of the snapshot, and a warning for each pattern in vain."""
     for name in _missing(everything.topics, snapshot.routes):
         hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
         raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")

@@ -51,11 +51,7 @@ class _OnceParser(click.OptionParser):
         super().add_option(obj, opts, dest, action, nargs, const)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
-        """As of click.
-
-        Raises:
-            UsageError: an option that takes one value has several.
-        """
+        """As of click."""
         found, left, order = super().parse_args(args)
         for dest, option in self._single.items():
             if dest in found:

@@ -1,7 +1,4 @@
-"""`rmqlb schema`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb schema`."""
 
 from typing import Annotated
 

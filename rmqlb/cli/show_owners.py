@@ -1,7 +1,4 @@
-"""`rmqlb show-owners`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb show-owners`."""
 
 from typing import TYPE_CHECKING, Annotated
 

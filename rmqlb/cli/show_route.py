@@ -1,7 +1,4 @@
-"""`rmqlb show-route`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb show-route`."""
 
 from typing import Annotated
 

@@ -119,14 +119,7 @@ class Settings(Struct, frozen=True, rename="camel"):
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
-    """All contexts.
-
-    Args:
-        path: the user's file, there or not.
-        config: what it says.
-        active: the context that commands use here, or None.
-        done: what has just been done with them, or None.
-    """
+    """All contexts."""
     contexts = config.contexts.values()
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -171,8 +164,6 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
     """Every setting, and what set it.
 
     Args:
-        settings: in the order to show.
-        configuration: the files.
         origin: for people too; machines are always told.
     """
     columns = (

@@ -65,8 +65,6 @@ def explanation_report(
     """Some codes of the catalogue: several are listed, and one is explained.
 
     Args:
-        codes: which, in the order in which they are shown.
-        catalogue: `explanations()`.
         for_people: one code is explained in lines, without a table.
     """
     chosen = tuple(catalogue[code] for code in codes)

@@ -13,13 +13,7 @@ _GROUP = Column("group", "group")
 
 
 def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) -> Report:
-    """The report of several groups.
-
-    Args:
-        parts: each group's name and report, of one command.
-        headline: what is to be said of all of them.
-        data: the result for machines.
-    """
+    """The report of several groups."""
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
     first = parts[0][1]
     return Report(

@@ -57,12 +57,7 @@ def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
 
 
 def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[OwnersReport]) -> Report:
-    """The report of several groups.
-
-    Args:
-        parts: each group's name and report.
-        reports: what those show.
-    """
+    """The report of several groups."""
     observed = [queue for report in reports for queue in _observed(report)]
     summary = OwnersSummary(
         groups=len(reports),

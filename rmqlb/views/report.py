@@ -177,7 +177,6 @@ def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
 
     Args:
         badness: of each row, the worse the larger; of equals the first is worse. One with 0 is not among the worst.
-        most: how many.
 
     >>> worst([1, 5, 2, 5], 2), worst([0, 0, 4], 2), worst([0, 5], 2)
     ((1, 3), (2,), None)

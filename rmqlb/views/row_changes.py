@@ -35,11 +35,6 @@ class ChangeLine(Struct, frozen=True):
 def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLine]:
     """The changes from one result to the next; those of rows that are there in their order, then those that are gone.
 
-    Args:
-        at: when the later one was seen.
-        before: the rows seen last, or None when these are the first.
-        after: the rows now.
-
     >>> from rmqlb.model.finding import Finding
     >>> old = Rows(("code",), [({}, Finding("a", "x")), ({}, Finding("b", "x"))])
     >>> [(each.change, each.row) for each in row_changes("now", old, Rows(("code",), [({}, Finding("a", "y"))]))]

@@ -22,11 +22,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def duration_us(text: str, option: str, *, zero: bool = False) -> int:
-    """A time such as `45s`, `1m30s`, `250us`; a bare number is seconds.
-
-    Raises:
-        UsageError: it is none, zero where that makes no sense, or longer than a year.
-    """
+    """A time such as `45s`, `1m30s`, `250us`; a bare number is seconds."""
     given = text.strip().lower()
     parts = _PART.findall(given)
     if re.fullmatch(r"\d+(?:\.\d+)?", given):
@@ -64,11 +60,7 @@ def seconds(text: str, option: str) -> float:
 
 
 def whole_ms(text: str, option: str) -> int:
-    """A time in milliseconds, as the client's settings have it; 0 is one.
-
-    Raises:
-        UsageError: it is none, or has a fraction of a millisecond.
-    """
+    """A time in milliseconds, as the client's settings have it; 0 is one."""
     us = duration_us(text, option, zero=True)
     if us % 1000:
         raise UsageError(f"{option} {text}: the client counts whole milliseconds")
@@ -87,11 +79,7 @@ def milliseconds(text: str, option: str) -> tuple[int, ...]:
 
 
 def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> int:
-    """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood.
-
-    Raises:
-        UsageError: it is none, or out of bounds.
-    """
+    """A whole number; `1_000_000`, `1e6` and `5k`, `2M` are understood."""
     match = re.fullmatch(r"(\d(?:_?\d){0,15})(?:e(\d{1,2})|([kKMG]))?", text.strip())
     factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
@@ -101,11 +89,7 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
 
 
 def rate(text: str, option: str) -> Fraction:
-    """Messages a second: `100`, `2.5`, `100/s`, `30/m`.
-
-    Raises:
-        UsageError: it is none, zero, or more than ten million a second.
-    """
+    """Messages a second: `100`, `2.5`, `100/s`, `30/m`."""
     from fractions import Fraction
 
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
@@ -116,11 +100,7 @@ def rate(text: str, option: str) -> Fraction:
 
 
 def percentage(text: str, option: str) -> float:
-    """`0.1%` or `0.001`, as a fraction.
-
-    Raises:
-        UsageError: it is none, or not between 0 and 1.
-    """
+    """`0.1%` or `0.001`, as a fraction."""
     match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < value < 1:
@@ -129,11 +109,7 @@ def percentage(text: str, option: str) -> float:
 
 
 def byte_count(text: str, option: str) -> int:
-    """A size: `64MB`, `1GB`; a bare number is bytes.
-
-    Raises:
-        UsageError: it is none, or more than 1 TB.
-    """
+    """A size: `64MB`, `1GB`; a bare number is bytes."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")

@@ -21,11 +21,7 @@ Parts = Sequence[tuple[str, Report]]
 def look_at_each(
     each: Sequence[GroupOptions], look: Callable[[GroupOptions], SnapshotView], joined: Callable[[Parts], Report]
 ) -> SnapshotView:
-    """What there is to see of the groups; of one it is the same as if there were no others.
-
-    Raises:
-        RmqlbError: what `look` raises; of several groups it names the one.
-    """
+    """What there is to see of the groups; of one as if there were no others; of several an error names it."""
     if len(each) == 1:
         return look(each[0])
     looks = [(one.group or "", _named(look, one)) for one in each]

@@ -22,12 +22,6 @@ def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
     """Refuse a condition that nobody can judge, where possible before anything is on stdout.
 
     One that is met settles the exit code alone.
-
-    Args:
-        hint: what to try when one is unknown.
-
-    Raises:
-        DataError: a condition's figure is unknown and no other condition is met.
     """
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):

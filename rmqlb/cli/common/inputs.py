@@ -82,22 +82,12 @@ class Reader(Struct, frozen=True):
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
-    """The wanted parts of the source.
-
-    Raises:
-        UsageError: no source is named, or its options make no sense.
-        DataError: the source does not hold what is wanted.
-        EndpointError: it cannot be reached.
-    """
+    """The wanted parts of the source."""
     return reader(options, terminal, stages=stages)(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
-    """How to reach the source; a secret is asked for when it is needed, and once.
-
-    Raises:
-        UsageError: a time or a size is malformed, or a file with a secret can be read by others.
-    """
+    """How to reach the source; a secret is asked for when it is needed, and once."""
 
     @cache
     def asked_password(user: str) -> str:
@@ -160,11 +150,7 @@ def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) 
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
-    """What a plan needs; a live source is only asked for what is named.
-
-    Raises:
-        UsageError: a live source, and neither a group nor members with a topic are named.
-    """
+    """What a plan needs; a live source is only asked for what is named."""
     if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
         raise UsageError(
             "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
@@ -185,15 +171,7 @@ def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wan
 
 
 def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
-    """The group to plan, its topics and members.
-
-    Args:
-        which: the group, topics and members as the user says; what is left out comes from the snapshot.
-
-    Raises:
-        DataError: the source does not know the group, its members or a topic.
-        UsageError: it is not clear which group or topic is meant.
-    """
+    """The group to plan, its topics and members."""
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     if seen is not None:
@@ -278,11 +256,6 @@ def settings(
 
     Args:
         topics: those that a CONFIG entry without a topic stands for.
-        group: the group's name, or None.
-
-    Raises:
-        UsageError: an option is malformed, or its file cannot be read.
-        DataError: the file's content is malformed.
     """
     config = None
     if options.config is not None:
@@ -377,11 +350,7 @@ def _distinct(routes: Iterable[TopicRouteData]) -> tuple[TopicRouteData, ...]:
 def _retry(
     snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions
 ) -> tuple[list[TopicRouteData], list[Finding]]:
-    """The route of the group's retry topic where it is asked for, or why it is not taken.
-
-    Raises:
-        UsageError: it is not clear of which group.
-    """
+    """The route of the group's retry topic where it is asked for, or why it is not taken."""
     name = group.group if group is not None else which.group
     if not which.include_retry:
         return [], []

@@ -151,11 +151,7 @@ class GroupsOptions(Struct, frozen=True):
     explain: Explain = False
 
     def each(self) -> tuple[GroupOptions, ...]:
-        """What is asked of each group, each of them once.
-
-        Raises:
-            UsageError: the members of one group are given for several.
-        """
+        """What is asked of each group, each of them once."""
         names = tuple(dict.fromkeys(self.group or ())) or (None,)
         if len(names) > 1 and self.consumers is not None:
             raise UsageError(

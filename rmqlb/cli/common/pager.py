@@ -27,9 +27,6 @@ def page(text: str, write: Callable[[str], None], warn: Warn) -> None:
     """Show a text on the terminal, through the pager when it is longer than the screen.
 
     A pager that is closed early has shown enough. While it runs, Ctrl-C is its own.
-
-    Args:
-        warn: tells of a pager that cannot be started, or fails.
     """
     command = _pager() if _is_long(text) else None
     if command is None or not _paged(text, command, warn):

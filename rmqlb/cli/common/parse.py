@@ -17,11 +17,7 @@ _LONGEST_FILE = 16 * 1024 * 1024
 
 
 def count_or_id(text: str, option: str) -> int | str:
-    """`--add` and `--remove`: digits are a number of consumers, anything else is a client id.
-
-    Raises:
-        UsageError: the number is negative, absurd, or the id is empty.
-    """
+    """`--add` and `--remove`: digits are a number of consumers, anything else is a client id."""
     if _NUMBER.fullmatch(text):
         number = int(text) if len(text) < 9 else _MOST_MADE_UP + 1
         if number < 0:
@@ -35,14 +31,7 @@ def count_or_id(text: str, option: str) -> int | str:
 
 
 def members(text: str) -> tuple[tuple[str, ...], bool]:
-    """`--consumers`: ids separated by commas, `@FILE` with one a line, or a number of made-up ones.
-
-    Returns:
-        The ids as given, duplicates kept, and whether they were made up.
-
-    Raises:
-        UsageError: the file cannot be read, an id is empty, or the number makes no sense.
-    """
+    """`--consumers`: ids with commas, `@FILE` with one per line, or a number of placeholders; and whether it is one."""
     if text.startswith("@"):
         lines = (line.strip() for line in _lines(text[1:]))
         return tuple(line for line in lines if line and not line.startswith("#")), False
@@ -72,11 +61,7 @@ def new_broker(text: str) -> NewBroker:
 
 
 def queue_counts(texts: Sequence[str], option: str) -> tuple[QueueCount, ...]:
-    """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it.
-
-    Raises:
-        UsageError: one is not of that form, or a broker is given two.
-    """
+    """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it."""
     counts = [_queue_count(text, option) for text in texts]
     must_differ(texts, [count.broker_name for count in counts], option)
     return tuple(sorted(counts, key=lambda count: count.broker_name is not None))
@@ -103,22 +88,14 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
 
 
 def queue_number(text: str, what: str) -> int:
-    """A number of queues.
-
-    Raises:
-        UsageError: it is negative, absurd or no number.
-    """
+    """A number of queues."""
     if not re.fullmatch(r"\d{1,5}", text):
         raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)")
     return int(text)
 
 
 def pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
-    """`--pin`: TOPIC=HOST,HOST, each topic once.
-
-    Raises:
-        UsageError: one is not of that form, or two are about the same topic.
-    """
+    """`--pin`: TOPIC=HOST,HOST, each topic once."""
     split = [text.partition("=") for text in texts]
     for text, (topic, _, hosts) in zip(texts, split, strict=True):
         if not topic or not all(part.strip() for part in hosts.split(",")):
@@ -128,11 +105,7 @@ def pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
 
 
 def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
-    """`--broker-zone` and `--client-zone`: GLOB=ZONE rules of which the first that fits counts, or one REGEX.
-
-    Raises:
-        UsageError: the pattern has no group or is malformed, or it stands beside rules.
-    """
+    """`--broker-zone` and `--client-zone`: GLOB=ZONE rules of which the first that fits counts, or one REGEX."""
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:

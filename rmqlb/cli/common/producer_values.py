@@ -23,11 +23,7 @@ HOST_LOSS_US = 120_000_000
 
 
 def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
-    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits.
-
-    Raises:
-        UsageError: one is malformed, no broker fits, its window ends before it starts, or another has the same window.
-    """
+    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits."""
     patterns = [failure(text, brokers, notices) for text in texts]
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
     return tuple(
@@ -51,10 +47,6 @@ def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
 
     Args:
         brokers: names that are known, which may hold an @ or a colon.
-        notices: `--nameserver-notices`, or None.
-
-    Raises:
-        UsageError: it is malformed, or the window ends before it starts.
     """
     option = f"--fail {text}"
     name, window, kind = _split_failure(text, brokers)
@@ -142,12 +134,7 @@ def _notices(text: str | None, reaction: Reaction) -> int | None:
 def latency_options(
     texts: Sequence[str], brokers: Sequence[str], topic: str, max_bytes: int
 ) -> tuple[Mapping[str, Latency], Latency | None]:
-    """`--latency [BROKER=]SPEC`: of single brokers, and of all others.
-
-    Raises:
-        UsageError: it is malformed, or said twice, or the topic has no such broker.
-        DataError: a file of samples has bad rows.
-    """
+    """`--latency [BROKER=]SPEC`: of single brokers, and of all others."""
     single: dict[str, Latency] = {}
     others: Latency | None = None
     said: list[str] = []
@@ -191,11 +178,7 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
 
 
 def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
-    """`BROKER:QUEUE` as a position in the producer's list.
-
-    Raises:
-        UsageError: it is malformed, or not in the list.
-    """
+    """`BROKER:QUEUE` as a position in the producer's list."""
     broker, colon, number = text.rpartition(":")
     if not colon or not re.fullmatch(r"\d{1,9}", number):
         raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {_named(queues[0])}")

@@ -37,11 +37,7 @@ def sections_of(command: str) -> tuple[str, ...]:
 
 
 def check_sections(command: str, wanted: Iterable[str]) -> None:
-    """Refuse what no result of the command has.
-
-    Raises:
-        UsageError: one of the names is none of its tables.
-    """
+    """Refuse what no result of the command has."""
     known = sections_of(command)
     for name in wanted:
         if name not in known:

@@ -16,11 +16,7 @@ _SHORTEST_S = 0.1
 
 
 def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | None, terminal: Terminal) -> None:
-    """Refuse, before any work, a watch that cannot be kept.
-
-    Raises:
-        UsageError: the interval is none, the format cannot show changes, or stdin would be read twice.
-    """
+    """Refuse, before any work, a watch that cannot be kept."""
     if options.watch is None:
         if options.rounds is not None:
             raise UsageError("--rounds goes with --watch", hint="--watch 5s --rounds 3 looks three times")
@@ -33,11 +29,7 @@ def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | N
 
 
 def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Terminal) -> None:
-    """Show what there is to see, once or as long as it is watched; conditions that are met end either.
-
-    Raises:
-        RmqlbError: the first look fails.
-    """
+    """Show what there is to see, once or as long as it is watched; conditions that are met end either."""
     if options.watch is None:
         seen = look()
         terminal.show(seen.report, seen.snapshot, seen.findings)

@@ -29,11 +29,7 @@ class Strategies:
         self.settings = Settings(inner=innermost, custom=self.settings.custom)
 
     def name(self, text: str, option: str = "--strategy") -> str:
-        """A strategy's name in RocketMQ's spelling; that of a function says its file.
-
-        Raises:
-            UsageError: there is no such strategy, or the file cannot be read or run.
-        """
+        """A strategy's name in RocketMQ's spelling; that of a function says its file."""
         name = self._name(text, option)
         self.named.append(name)
         return name
@@ -64,11 +60,7 @@ def is_file(text: str) -> bool:
 
 
 def from_file(text: str, option: str, kind: Kind) -> FromFile:
-    """FILE.py:NAME: the function of the file, whose code is run.
-
-    Raises:
-        UsageError: no name follows, the file cannot be read, is no Python, or has no such function.
-    """
+    """FILE.py:NAME: the function of the file, whose code is run."""
     from rmqlb.sources.user_files.send_inputs import read_text
 
     match = _FILE.fullmatch(text)

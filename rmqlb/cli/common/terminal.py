@@ -54,11 +54,7 @@ class Terminal:
             check_sections(command, options.section)
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
-        """Write the result to stdout, and its warnings to stderr unless they are part of the format.
-
-        Raises:
-            UsageError: `--section` names a table that the result does not have.
-        """
+        """Write the result to stdout, and its warnings to stderr unless they are part of the format."""
         findings = tuple(findings)
         chosen = self.chosen(report)
         with self.progress(verb="writing") as progress:
@@ -75,11 +71,7 @@ class Terminal:
             self.warn(findings)
 
     def chosen(self, report: Report) -> Report:
-        """The report with the sections that the user asks for.
-
-        Raises:
-            UsageError: `--section` names a table that the result does not have, or goes with rows.
-        """
+        """The report with the sections that the user asks for."""
         wanted = tuple(self._options.section or ())
         if wanted and self.format == "jsonl":
             raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")

@@ -85,11 +85,6 @@ def watch(
 ) -> SnapshotView:
     """Look again and again.
 
-    Args:
-        every_s: seconds between the end of a look and the next.
-        rounds: how many looks; None is no end.
-        wait: lets so many seconds pass.
-
     Returns:
         The last look that succeeded.
 

@@ -1,7 +1,4 @@
-"""The options of commands that show a moment, and can show it again and again.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""The options of commands that show a moment, and can show it again and again."""
 
 from typing import Annotated
 

@@ -1,7 +1,4 @@
-"""`rmqlb config show`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb config show`."""
 
 import os
 from typing import Annotated

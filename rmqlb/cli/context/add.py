@@ -1,7 +1,4 @@
-"""`rmqlb context add`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb context add`."""
 
 from typing import Annotated
 

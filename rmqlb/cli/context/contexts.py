@@ -57,11 +57,7 @@ class EndpointOptions(Struct, frozen=True):
 
 
 def values_of(options: EndpointOptions) -> dict[str, Value]:
-    """The values to keep: checked, and paths that mean the same from every folder.
-
-    Raises:
-        UsageError: there is no source, or a value makes no sense.
-    """
+    """The values to keep: checked, and paths that mean the same from every folder."""
     values: dict[str, Value] = {}
     for key in ENDPOINT:
         value = getattr(options, key.name.replace("-", "_"))
@@ -106,9 +102,6 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
     Args:
         done: says what was done; `{}` is the file.
-
-    Raises:
-        UsageError: the change cannot be made, or the file is wrong or cannot be written.
     """
     from rmqlb.sources.user_files.config_write import change_user_file
 

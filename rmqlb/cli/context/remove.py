@@ -1,7 +1,4 @@
-"""`rmqlb context remove`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb context remove`."""
 
 from typing import Annotated
 

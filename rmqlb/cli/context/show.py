@@ -1,7 +1,4 @@
-"""`rmqlb context show`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb context show`."""
 
 from typing import Annotated
 

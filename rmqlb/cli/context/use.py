@@ -1,7 +1,4 @@
-"""`rmqlb context use`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb context use`."""
 
 from typing import Annotated
 

@@ -1,7 +1,4 @@
-"""`rmqlb plan-rebalance`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb plan-rebalance`."""
 
 from typing import TYPE_CHECKING, Annotated
 

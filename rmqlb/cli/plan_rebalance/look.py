@@ -62,11 +62,7 @@ class PlanQuestion(Struct, frozen=True):
 def look_at_group(
     which: GroupOptions, question: PlanQuestion, snapshot: ClusterSnapshot, reader: Reader, terminal: Terminal
 ) -> tuple[RebalancePlan, SnapshotView]:
-    """The group's plan, and what there is to see of it.
-
-    Raises:
-        RmqlbError: the group cannot be planned so.
-    """
+    """The group's plan, and what there is to see of it."""
     found = group_on_topics(snapshot, which, broadcasting_too=True)
     given, changes, strategies = question.strategy, question.changes, question.strategies
     for option, named in (("--strategy", given), ("--to-strategy", changes.to_strategy)):

@@ -12,11 +12,7 @@ ALL = "ALL"
 
 
 def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
-    """What changes.
-
-    Raises:
-        UsageError: a value is malformed, two contradict each other, or there is no such strategy.
-    """
+    """What changes."""
     return Changes(
         add=tuple(values.count_or_id(text, "--add") for text in options.add or ()),
         remove=tuple(values.count_or_id(text, "--remove") for text in options.remove or ()),
@@ -30,11 +26,7 @@ def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
 
 
 def strategy_before(options: PlanOptions, strategies: Strategies) -> str | None:
-    """`--strategy` in RocketMQ's spelling.
-
-    Raises:
-        UsageError: there is no such strategy, or two options contradict each other.
-    """
+    """`--strategy` in RocketMQ's spelling."""
     typed = options.strategy or None
     given = ALL if typed and typed.upper() == ALL else strategies.optional(typed)
     if given == ALL and options.to_strategy is not None:

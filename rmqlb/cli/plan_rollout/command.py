@@ -1,7 +1,4 @@
-"""`rmqlb plan-rollout`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb plan-rollout`."""
 
 from typing import Annotated
 

@@ -19,20 +19,12 @@ _ALL = "all"
 
 
 def pauses(text: str) -> tuple[int, ...]:
-    """`--pause 10s,30s`, in microseconds; each once, from the shortest.
-
-    Raises:
-        UsageError: one is no time, or there are too many.
-    """
+    """`--pause 10s,30s`, in microseconds; each once, from the shortest."""
     return tuple(sorted({duration_us(part, "--pause") for part in _parts(text, "--pause", "10s,30s,60s")}))
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`--at-once 1,2`; each once, from the smallest.
-
-    Raises:
-        UsageError: one is no number, or there are too many.
-    """
+    """`--at-once 1,2`; each once, from the smallest."""
     parts = _parts(text, "--at-once", "1,2")
     for part in parts:
         if not re.fullmatch(NUMBER_AT_ONCE, part):
@@ -71,9 +63,6 @@ def becomes(
 
     Args:
         ids: `--ids` as typed: new, same, or None.
-
-    Raises:
-        UsageError: `--ids` is neither, or no id can change.
     """
     if ids is not None and ids.lower() not in ("new", "same"):
         raise UsageError(f"--ids {ids}: write new or same")

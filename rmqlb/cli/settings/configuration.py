@@ -37,11 +37,7 @@ def user_file_path() -> str:
 
 
 def read_configuration() -> Configuration:
-    """What the user's and the project's file say; there need be neither.
-
-    Raises:
-        UsageError: one of them is wrong; the message has file, line and key.
-    """
+    """What the user's and the project's file say; there need be neither."""
     user, project = user_file(os.environ), project_file(os.environ)
     user = user if user is not None and os.path.lexists(user) else None
     if user is None and project is None:

@@ -65,10 +65,6 @@ def resolve_options(line: click.Context, formats: tuple[str, ...] | None = None)
     Args:
         formats: the only ones that the command can write: a file or a variable, which are for all commands, may ask
             for another, a flag may not.
-
-    Raises:
-        UsageError: a file or a variable is wrong, there is no context of the name that was chosen, or who logs in is
-            said twice.
     """
     configuration = read_configuration()
     names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
@@ -100,11 +96,7 @@ def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
 
 
 def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The source and the user, of whom the URL may name another one: the stronger layer's counts.
-
-    Args:
-        settings: parameter → what it is.
-    """
+    """The source and the user, of whom the URL may name another one: the stronger layer's counts."""
     url, other = settings[source], settings[user]
     if "@" not in str(url.value or ""):
         return {}

@@ -1,7 +1,4 @@
-"""`rmqlb simulate-rebalance`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb simulate-rebalance`."""
 
 from rmqlb.cli.common.group_simulation.options import (
     EventOptions,

@@ -23,12 +23,7 @@ _KINDS = {VIOLATED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
 
 
 def as_junit(report: CheckReport, taken_at: datetime | None) -> str:
-    """The check as JUnit XML, in UTF-8.
-
-    Args:
-        report: the check.
-        taken_at: when the snapshot was taken, or None.
-    """
+    """The check as JUnit XML, in UTF-8."""
     from xml.etree.ElementTree import Element, indent, tostring
 
     suites = Element("testsuites", name="rmqlb check")

@@ -45,12 +45,7 @@ def as_markdown(report: Report) -> str:
 
 
 def print_tables(report: Report, console: Console) -> None:
-    """Framed tables as wide as the terminal allows; client ids that do not fit are abbreviated to their labels.
-
-    Args:
-        report: what to show.
-        console: where; it decides about width and colour.
-    """
+    """Framed tables as wide as the terminal allows; client ids that do not fit are abbreviated to their labels."""
     from rich.text import Text
 
     for fact in report.facts:
@@ -166,8 +161,6 @@ def _table(
     """All rows of a section in one table.
 
     Args:
-        section: as people see it.
-        labels: what stands for client ids.
         narrow: titles may be broken.
         known: the same cells without labels, where they were drawn before.
     """

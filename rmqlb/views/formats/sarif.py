@@ -20,13 +20,7 @@ _KINDS: dict[Verdict, str] = {VIOLATED: "fail", INCOMPLETE: "open", NOT_APPLICAB
 
 
 def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
-    """The check as a SARIF log, in JSON.
-
-    Args:
-        report: the check.
-        version: rmqlb's own.
-        exit_code: with which the command ends.
-    """
+    """The check as a SARIF log, in JSON."""
     places = {rule.name: index for index, rule in enumerate(report.policy.rules)}
     run = {
         "tool": {

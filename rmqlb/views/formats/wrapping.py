@@ -29,7 +29,6 @@ def wrapped(pieces: Sequence[Piece], width: int, *, strip: bool = False) -> list
     """The pieces as lines of so many columns at the most, as `rich.text.Text.wrap` folds them.
 
     Args:
-        pieces: a text, piece by piece.
         width: at least 1.
         strip: no blanks at the end of a line; else those only that do not fit there.
     """

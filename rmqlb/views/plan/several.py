@@ -59,12 +59,7 @@ class PlanOfGroups(Struct, frozen=True):
 
 
 def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalancePlan]) -> Report:
-    """The report of several groups: what becomes of all of them, then each.
-
-    Args:
-        parts: each group's name and report.
-        plans: the plans that those show.
-    """
+    """The report of several groups: what becomes of all of them, then each."""
     total = _total([plan.summary for plan in plans])
     names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
     numbers = {name: getattr(total, name) for name in names}

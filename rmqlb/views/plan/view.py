@@ -31,9 +31,7 @@ def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: b
     """The plan for people and machines.
 
     Args:
-        plan: the plan.
         changed_only: people, CSV and the rows have only queues that change.
-        explained: reasons were asked for.
     """
     sections = [
         _queues(plan, changed_only, explained),

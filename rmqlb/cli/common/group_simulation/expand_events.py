@@ -41,13 +41,6 @@ def events(
 
     Args:
         client_ids: the members of the beginning; an id that two processes share stands twice.
-        strategies: those that options name, and the strategy inside a wrapper that an event names alone.
-
-    Returns:
-        The events in the order in which they were typed, and what is worth a warning about them.
-
-    Raises:
-        UsageError: one is malformed, or names nobody that is there.
     """
     known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
     asked = [parse_event(text, known) for text in texts]

@@ -81,17 +81,7 @@ def gather(
     *,
     broadcasting_too: bool = True,
 ) -> Gathered:
-    """The group and the scenario from the options.
-
-    Args:
-        strategy: the members', or None.
-        strategies: those that the options name; events may name more.
-
-    Raises:
-        UsageError: an option is malformed, or two contradict each other.
-        DataError: the source does not hold the group, its members or a topic.
-        EndpointError: the source cannot be reached.
-    """
+    """The group and the scenario from the options."""
     configured, happens = options.configured, options.happens or EventOptions()
     scenario = _scenario(configured, options.seed)
     until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
@@ -123,11 +113,7 @@ def gather(
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:
-    """How many trials, and which of them to look at.
-
-    Raises:
-        UsageError: a number makes no sense, or there is no such trial.
-    """
+    """How many trials, and which of them to look at."""
     trials = None if options.trials is None else count(options.trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
     trial = count(options.trial, "--trial", most=MOST_GROUP_TRIALS, least=0)
     if trials is not None and trial >= trials:

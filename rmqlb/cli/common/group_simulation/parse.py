@@ -16,11 +16,7 @@ _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
 def timers(texts: Sequence[str]) -> Timers:
-    """`--timer NAME=TIME`: the clocks that differ from the defaults.
-
-    Raises:
-        UsageError: there is no such timer, it is said twice, or its time makes no sense.
-    """
+    """`--timer NAME=TIME`: the clocks that differ from the defaults."""
     said: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -39,11 +35,7 @@ def timers(texts: Sequence[str]) -> Timers:
 
 
 def consumer_types(texts: Sequence[str]) -> tuple[ConsumerType | None, dict[str, ConsumerType]]:
-    """`--consumer-type [ID=]TYPE`: that of all members, or None, and client id → its own.
-
-    Raises:
-        UsageError: there is no such type, or one is said twice.
-    """
+    """`--consumer-type [ID=]TYPE`: that of all members, or None, and client id → its own."""
     types = get_args(ConsumerType)
     usual: ConsumerType | None = None
     said: dict[str, ConsumerType] = {}
@@ -62,11 +54,7 @@ def consumer_types(texts: Sequence[str]) -> tuple[ConsumerType | None, dict[str,
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str]) -> None:
-    """Refuse a type of nobody.
-
-    Raises:
-        UsageError: a client id is not in the group, at the beginning or later.
-    """
+    """Refuse a type of nobody."""
     for client_id in said:
         if client_id not in client_ids:
             raise UsageError(
@@ -77,11 +65,7 @@ def require_members(said: Iterable[str], client_ids: Collection[str]) -> None:
 
 
 def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
-    """`--rate [TOPIC=]R`: topic → messages a second; R alone is of each other topic, retry topics left out.
-
-    Raises:
-        UsageError: it is malformed, said twice, or about a topic that is not simulated.
-    """
+    """`--rate [TOPIC=]R`: topic → messages a second; R alone is of each other topic, retry topics left out."""
     said: dict[str, float] = {}
     for text in texts:
         topic, _, value = text.rpartition("=")

@@ -106,9 +106,6 @@ def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
 
     Args:
         known: names that are there, of which one may look like a name and a time.
-
-    Raises:
-        UsageError: it is malformed; the hint has one that is not.
     """
     head, *rest = text.split(",")
     verb, more = [*head.split(None, 1), "", ""][:2]
