@@ -21,41 +21,26 @@ _ready: set[object] = {object}
 def convert(value: object, kind: type[Value]) -> Value:
     """A parsed value as a type; nothing is converted but the keys of mappings, which may be texts for numbers.
 
-    Raises:
-        msgspec.ValidationError: it is of another type; the message names the path.
+    msgspec.ValidationError when it is of another type; the message names the path.
     """
     _make_ready(kind)
     return msgspec.convert(value, kind, strict=True, str_keys=True)
 
 
 def from_attributes(value: object, kind: type[Value]) -> Value:
-    """A struct as another one that has some of its attributes.
-
-    Raises:
-        msgspec.ValidationError: an attribute is of another type.
-    """
+    """A struct as another one that has some of its attributes (raises msgspec.ValidationError)."""
     _make_ready(kind)
     return msgspec.convert(value, kind, from_attributes=True)
 
 
 def decode(body: bytes | str, kind: type[Value]) -> Value:
-    """Strict JSON as a type.
-
-    Raises:
-        msgspec.DecodeError: it is not JSON, or of another type; the message names the path.
-        RecursionError: it is nested too deeply.
-        UnicodeDecodeError: a text in it is not UTF-8.
-    """
+    """Strict JSON as a type (raises msgspec.DecodeError, RecursionError, UnicodeDecodeError)."""
     _make_ready(kind)
     return msgspec.json.decode(body, type=kind)
 
 
 def decode_lines(body: bytes) -> list[object]:
-    """Strict JSON with a document a line.
-
-    Raises:
-        As `decode`.
-    """
+    """Strict JSON with a document a line (raises as `decode`)."""
     lines: list[object] = msgspec.json.Decoder().decode_lines(body)
     return lines
 

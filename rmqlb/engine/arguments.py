@@ -39,7 +39,6 @@ class _WrongError(Exception):
         self.path = ""
 
     def at(self, step: str) -> _WrongError:
-        """The same, seen from one level further up."""
         self.path = step + self.path
         return self
 
@@ -51,8 +50,7 @@ class _LengthError(_WrongError):
 def require(value: object, hint: Any, name: str) -> None:
     """Refuse a value that an annotation, or a Struct and the annotations of its fields, does not allow.
 
-    Raises:
-        UsageError: it does not fit.
+    UsageError when it does not fit.
     """
     try:
         _check_of(hint)(value)
@@ -62,11 +60,7 @@ def require(value: object, hint: Any, name: str) -> None:
 
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
-    """The elements of any iterable but text, which would be taken for its characters.
-
-    Raises:
-        UsageError: it is not iterable, has too many elements, or one of them is of another kind.
-    """
+    """The elements of any iterable but text, which would be taken for its characters (raises UsageError)."""
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         raise UsageError(f"{name} is {shown(values)}: a list of {_kind(kind)} is needed")
     found = list(islice(values, most + 1))
@@ -95,9 +89,7 @@ def shown(value: object) -> str:
 def check_route(route: TopicRouteData) -> None:
     """Refuse a route whose fields hold what they cannot, or more queues than any topic has.
 
-    Raises:
-        UsageError: a field cannot be what it is.
-        DataError: there are too many queues.
+    UsageError when a field cannot be what it is. DataError when there are too many queues.
     """
     require(route, TopicRouteData, "TopicRouteData")
     queues = sum(max(data.read_queue_nums, data.write_queue_nums, 0) for data in route.queue_datas)
@@ -106,12 +98,7 @@ def check_route(route: TopicRouteData) -> None:
 
 
 def check_routes(routes: Sequence[TopicRouteData]) -> None:
-    """`check_route` for each of several.
-
-    Raises:
-        UsageError: they are no list of routes, or a field cannot be what it is.
-        DataError: one has too many queues.
-    """
+    """`check_route` for each of several (raises UsageError, DataError)."""
     require(routes, list[TopicRouteData], "routes")
     for route in routes:
         check_route(route)
@@ -119,7 +106,6 @@ def check_routes(routes: Sequence[TopicRouteData]) -> None:
 
 @cache
 def _check_of(hint: Any) -> Check:
-    """What looks at values of an annotation."""
     if isinstance(hint, type) and issubclass(hint, Struct):
         return _struct(hint)
     origin, args = get_origin(hint), get_args(hint)

@@ -26,11 +26,7 @@ def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
 
 
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """Warnings about one topic's route, the gravest first.
-
-    Raises:
-        DataError: the order config is malformed.
-    """
+    """Warnings about one topic's route, the gravest first; DataError when the order config is malformed."""
     topic = route.topic
     yield from unreadable_findings(route)
     ordered, brokers = _ordered(route), route.brokers_by_name()

@@ -1,7 +1,4 @@
-"""Functions that users write, where RocketMQ's applications give a class of their own: a strategy, a selector.
-
-Rule of this file: a mistake in them is one clear line, with the line of their file where there is one.
-"""
+"""Functions that users write, where RocketMQ's applications give a class of their own: a strategy, a selector."""
 
 from __future__ import annotations
 
@@ -24,17 +21,11 @@ _LONGEST = 300
 
 
 class Kind(Struct, frozen=True):
-    """What a function stands for.
+    """What a function stands for."""
 
-    Attributes:
-        noun: as errors name it.
-        arguments: what it is given, in this order.
-        method: the method of RocketMQ's interface, which a class or an object may have instead.
-    """
-
-    noun: str
-    arguments: tuple[str, ...]
-    method: str
+    noun: str  # as errors name it
+    arguments: tuple[str, ...]  # what it is given, in this order
+    method: str  # the method of RocketMQ's interface, which a class or an object may have instead
 
 
 STRATEGY = Kind("a strategy", ("group", "client_id", "queues", "client_ids"), "allocate")
@@ -46,20 +37,13 @@ SELECTOR = Kind("a selector", ("queues", "key"), "select")
 class FromFile:
     """A function of the text of a file. It is pickled as that text, for processes that do not see the file.
 
-    Args:
-        source: the text. It is run.
-
-    Attributes:
-        title: what results call it.
-
-    Raises:
-        UsageError: the text is no Python, raises something, or has no such function.
+    UsageError when the text is no Python, raises something, or has no such function.
     """
 
     def __init__(self, source: str, path: str, name: str, kind: Kind) -> None:
-        self.title = f"{name} ({os.path.basename(path)})"
+        self.title = f"{name} ({os.path.basename(path)})"  # what results call it
         self.file = path
-        self.source = source
+        self.source = source  # the text. It is run.
         self._name, self._kind = name, kind
         self._function = as_function(_named(_namespace(source, path), name, path), kind, f"{path}:{name}")
 
@@ -125,8 +109,7 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
     Args:
         where: as errors name it; None is by its kind.
 
-    Raises:
-        UsageError: it cannot be called with the arguments of its kind.
+    UsageError when it cannot be called with the arguments of its kind.
     """
     what, wanted = where or kind.noun, f"def {own_name(written)}({', '.join(kind.arguments)})"
     if inspect.isclass(written) and hasattr(written, kind.method):

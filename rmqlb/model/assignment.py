@@ -10,22 +10,16 @@ from rmqlb.model.message_queue import MessageQueue
 
 
 class Assignment(Struct, frozen=True):
-    """Who owns each queue of a topic once every member has run its strategy.
-
-    Attributes:
-        queues: the topic's queues in the clients' order, then queues that only a CONFIG list names.
-        client_ids: the members in the clients' order, duplicates kept.
-        owners: queue → client ids, sorted; empty when nobody takes it.
-        reasons: queue → why it goes where it goes; empty unless asked for.
-        idle: member that gets no queue of this topic → why.
-        failures: member → the text its client throws; it keeps what it held before.
-    """
+    """Who owns each queue of a topic once every member has run its strategy."""
 
     topic: str
     strategy: str
+    # the topic's queues in the clients' order, then queues that only a CONFIG list names
     queues: tuple[MessageQueue, ...]
     client_ids: tuple[str, ...]
-    owners: Mapping[MessageQueue, tuple[str, ...]]
+    owners: Mapping[MessageQueue, tuple[str, ...]]  # queue → client ids, sorted; empty when nobody takes it
+    # queue → why it goes where it goes; empty unless asked for
     reasons: Mapping[MessageQueue, str] = field(default_factory=dict)
-    idle: Mapping[str, str] = field(default_factory=dict)
+    idle: Mapping[str, str] = field(default_factory=dict)  # member that gets no queue of this topic → why
+    # member → the text its client throws; it keeps what it held before
     failures: Mapping[str, str] = field(default_factory=dict)

@@ -22,62 +22,38 @@ WaiverState = Literal["used", "unused", "expired"]
 
 
 class Judgement(Struct, frozen=True):
-    """What one limit of one rule comes to for one group or topic.
-
-    Attributes:
-        rule: the rule.
-        subject: name of the group or topic; None is the rule as a whole, which did not find all or anything to check.
-        limit: the limit; None for the rule as a whole.
-        verdict: holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there).
-        value: what was measured; None when unknown. Of a violated limit it may be more yet.
-        why: where to look, or why it cannot be told; may be empty.
-        basis: observed (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that
-            the rule names); None where that is no question.
-        waiver: what lets it pass, or None.
-    """
+    """What one limit of one rule comes to for one group or topic."""
 
     rule: Rule
+    # name of the group or topic; None is the rule as a whole, which did not find all or anything to check
     subject: str | None
     limit: Limit | None
-    verdict: Verdict
-    value: Bound | None = None
-    why: str = ""
+    verdict: Verdict  # holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there)
+    value: Bound | None = None  # what was measured; None when unknown. Of a violated limit it may be more yet.
+    why: str = ""  # where to look, or why it cannot be told; may be empty
+    # observed (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that the rule
+    # names); None where that is no question
     basis: Basis | None = None
-    waiver: Waiver | None = None
+    waiver: Waiver | None = None  # what lets it pass, or None
 
 
 class WaiverUse(Struct, frozen=True):
-    """What became of a waiver.
-
-    Attributes:
-        waiver: the waiver.
-        state: used, unused (it lets nothing pass) or expired.
-        waived: how many judgements it lets pass.
-    """
+    """What became of a waiver."""
 
     waiver: Waiver
-    state: WaiverState
-    waived: int
+    state: WaiverState  # used, unused (it lets nothing pass) or expired
+    waived: int  # how many judgements it lets pass
 
 
 class CheckReport(Struct, frozen=True):
-    """A policy checked on a snapshot.
-
-    Attributes:
-        policy: the policy.
-        today: the day on which waivers were looked at.
-        judgements: by rule, then by name, then by limit.
-        waivers: in the policy's order.
-        findings: what is worth a warning.
-        fail_from: the lowest severity that decides the outcome.
-    """
+    """A policy checked on a snapshot."""
 
     policy: Policy
-    today: date
-    judgements: tuple[Judgement, ...]
-    waivers: tuple[WaiverUse, ...] = ()
+    today: date  # the day on which waivers were looked at
+    judgements: tuple[Judgement, ...]  # by rule, then by name, then by limit
+    waivers: tuple[WaiverUse, ...] = ()  # in the policy's order
     findings: tuple[Finding, ...] = ()
-    fail_from: Severity = ERROR
+    fail_from: Severity = ERROR  # the lowest severity that decides the outcome
 
     def of(self, verdict: Verdict) -> Iterator[Judgement]:
         """The judgements of that kind which no waiver lets pass."""

@@ -27,18 +27,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Key(Struct, frozen=True):
-    """A key of a configuration file; its option is `--NAME`, its environment variable `RMQLB_NAME`.
-
-    Attributes:
-        name: kebab-case.
-        kind: text; flag (true or false); count (a whole number); amount (a text or a number: a duration, a size);
-            path (absolute, or from ~/ on); texts (a list).
-        in_project: a project file may set it.
-    """
+    """A key of a configuration file; its option is `--NAME`, its environment variable `RMQLB_NAME`."""
 
     name: str
+    # text; flag (true or false); count (a whole number); amount (a text or a number: a duration, a size); path
+    # (absolute, or from ~/ on); texts (a list)
     kind: Kind = "text"
-    in_project: bool = False
+    in_project: bool = False  # a project file may set it
 
 
 SETTINGS = (
@@ -68,15 +63,10 @@ ENDPOINT = (
 
 
 class Place(Struct, frozen=True):
-    """Where in a file something is written.
-
-    Attributes:
-        line: counts from 1.
-        key: the path of the key, as in `contexts.prod.source`.
-    """
+    """Where in a file something is written."""
 
     path: str
-    line: int
+    line: int  # counts from 1
     key: str
 
     def __str__(self) -> str:
@@ -91,16 +81,11 @@ class Written(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """A named endpoint.
-
-    Attributes:
-        name: letters, digits, dots, dashes and underscores.
-        values: its keys of `ENDPOINT`; `source` is always there.
-    """
+    """A named endpoint."""
 
     name: str
     place: Place
-    values: Mapping[str, Written]
+    values: Mapping[str, Written]  # its keys of `ENDPOINT`; `source` is always there
 
     def text(self, key: str) -> str | None:
         """The value of a key that holds one text, or None."""
@@ -108,15 +93,12 @@ class Context(Struct, frozen=True):
 
 
 class ConfigFile(Struct, frozen=True):
-    """What one file says.
-
-    Attributes:
-        values: key → value; those of a project file are of the keys that it may set.
-        contexts: name → context, in the file's order; a project file has none.
-    """
+    """What one file says."""
 
     path: str | None = None
+    # key → value; those of a project file are of the keys that it may set
     values: Mapping[str, Written] = field(default_factory=dict)
+    # name → context, in the file's order; a project file has none
     contexts: Mapping[str, Context] = field(default_factory=dict)
 
 
@@ -128,43 +110,30 @@ class Configuration(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """A value as it is used, and which layer set it.
+    """A value as it is used, and which layer set it."""
 
-    Attributes:
-        key: as in a file.
-        origin: the option, the variable or the place in a file, in words; empty for a default.
-    """
-
-    key: str
+    key: str  # as in a file
     value: Value | None
     layer: Layer = "default"
-    origin: str = ""
+    origin: str = ""  # the option, the variable or the place in a file, in words; empty for a default
     place: Place | None = None
 
 
 class ActiveContext(Struct, frozen=True):
-    """The context whose source is read.
-
-    Attributes:
-        secret: where its secret is, or None when it has none or when the secret is of another account than the one
-            that is used.
-        by_project: a project file chose it; credentials in the environment were meant for something else then.
-    """
+    """The context whose source is read."""
 
     name: str
     source: str
+    # where its secret is, or None when it has none or when the secret is of another account than the one that is used
     secret: Written | None = None
+    # a project file chose it; credentials in the environment were meant for something else then
     by_project: bool = False
 
 
 class SecretPlace(Struct, frozen=True):
-    """Where a secret is.
+    """Where a secret is."""
 
-    Attributes:
-        kind: a file, whose first line is the secret; an environment variable; a keyring.
-        name: the path, the variable's name, or `SERVICE/USER`.
-    """
-
+    # a file, whose first line is the secret; an environment variable; a keyring
     kind: Literal["file", "env", "keyring"]
     name: str
 
@@ -173,11 +142,7 @@ class SecretPlace(Struct, frozen=True):
 
 
 def secret_place(text: str, where: str) -> SecretPlace:
-    """`file:PATH`, `env:NAME` or `keyring:SERVICE/USER`.
-
-    Raises:
-        UsageError: it is something else, perhaps the secret: the message does not repeat it.
-    """
+    """`file:PATH`, `env:NAME` or `keyring:SERVICE/USER` (raises UsageError)."""
     kind, _, name = text.partition(":")
     service, _, user = name.rpartition("/")
     match kind:
@@ -191,11 +156,7 @@ def secret_place(text: str, where: str) -> SecretPlace:
 
 
 def check_context_name(name: str, where: str) -> None:
-    """Refuse what would be hard to type.
-
-    Raises:
-        UsageError: the name is empty, too long or has odd characters.
-    """
+    """Refuse what would be hard to type; UsageError when the name is empty, too long or has odd characters."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{where}: {name[:80]!r} cannot be the name of a context",

@@ -63,15 +63,11 @@ class Connection(Struct, frozen=True, rename="camel"):
 
 
 class MemberView(Struct, frozen=True, rename="camel"):
-    """What one broker says about the group's members: one entry per channel.
-
-    Attributes:
-        broker_addr: the broker that was asked, or None when the source does not tell.
-    """
+    """What one broker says about the group's members: one entry per channel."""
 
     connections: tuple[Connection, ...]
     seen: Seen
-    broker_addr: str | None = None
+    broker_addr: str | None = None  # the broker that was asked, or None when the source does not tell
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -104,25 +100,18 @@ class MemberReport(Struct, frozen=True, rename="camel"):
 
 
 class QueueState(Struct, frozen=True, rename="camel"):
-    """One queue as the group uses it.
+    """One queue as the group uses it."""
 
-    Attributes:
-        owners: ids of the clients that hold it; empty when nobody does, None when not observed.
-        broker_offset: end of the queue, in messages, or None.
-        consumer_offset: next message to read; below 0 when the group has stored none, or None.
-        last_timestamp: store time of the last message read, ms since 1970, or None.
-        stored_offset: what the broker answers a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or
-            −1 when it has none; None when it was not asked.
-        min_offset: the first message that is still there, or None.
-        timestamp_offset: what the broker finds for the `consumeTimestamp` of the consumer that takes it, or None.
-    """
-
+    # ids of the clients that hold it; empty when nobody does, None when not observed
     owners: frozenset[str] | None = None
-    broker_offset: int | None = None
-    consumer_offset: int | None = None
-    last_timestamp: int | None = None
+    broker_offset: int | None = None  # end of the queue, in messages, or None
+    consumer_offset: int | None = None  # next message to read; below 0 when the group has stored none, or None
+    last_timestamp: int | None = None  # store time of the last message read, ms since 1970, or None
+    # what the broker answers a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or −1 when it has
+    # none; None when it was not asked
     stored_offset: int | None = None
-    min_offset: int | None = None
+    min_offset: int | None = None  # the first message that is still there, or None
+    # what the broker finds for the `consumeTimestamp` of the consumer that takes it, or None
     timestamp_offset: int | None = None
 
     @property
@@ -147,32 +136,24 @@ States = Mapping[MessageQueue, QueueState]
 
 
 class ConsumerGroup(Struct, frozen=True, rename="camel"):
-    """A consumer group.
-
-    Attributes:
-        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP, or None.
-        message_model: CLUSTERING or BROADCASTING, or None.
-        views: the members as each broker lists them; None when nobody asked, `()` when no broker knows the group.
-        topics: topics of the group's subscription, `%RETRY%` included, or None.
-        reports: what members say of themselves, by client id; a member that did not answer is absent.
-        request_modes: topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they
-            differ; None when nobody looked. Consumers that rebalance by themselves pull whatever it is.
-        consume_tps: messages that brokers gave the group in a second, over the last minute, or None.
-        polling_num: receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a
-            consumer.
-    """
+    """A consumer group."""
 
     group: str
     seen: Seen
-    consume_type: str | None = None
-    message_model: str | None = None
+    consume_type: str | None = None  # CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP, or None
+    message_model: str | None = None  # CLUSTERING or BROADCASTING, or None
     consume_from_where: str | None = None
-    topics: tuple[str, ...] | None = None
+    topics: tuple[str, ...] | None = None  # topics of the group's subscription, `%RETRY%` included, or None
+    # the members as each broker lists them; None when nobody asked, `()` when no broker knows the group
     views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
+    # what members say of themselves, by client id; a member that did not answer is absent
     reports: Mapping[str, MemberReport] = field(default_factory=dict)
+    # topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they differ; None when
+    # nobody looked. Consumers that rebalance by themselves pull whatever it is.
     request_modes: Mapping[str, tuple[str, ...]] | None = None
-    consume_tps: float | None = None
+    consume_tps: float | None = None  # messages that brokers gave the group in a second, over the last minute, or None
+    # receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a consumer
     polling_num: int | None = None
 
     @property

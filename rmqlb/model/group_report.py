@@ -26,18 +26,13 @@ StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unkno
 
 
 class StartOffset(Struct, frozen=True):
-    """Where a new owner starts to pull.
+    """Where a new owner starts to pull."""
 
-    Attributes:
-        rule: stored (the group's offset), end (of the queue), beginning (offset 0), timestamp (what the broker finds
-            for consumeTimestamp), refused (the queue is not taken in this pass), unknown (not enough was observed).
-        offset: the next message to read, or None when the source does not tell.
-        reason: why, in one line.
-    """
-
+    # stored (the group's offset), end (of the queue), beginning (offset 0), timestamp (what the broker finds for
+    # consumeTimestamp), refused (the queue is not taken in this pass), unknown (not enough was observed)
     rule: StartRule
-    offset: int | None
-    reason: str
+    offset: int | None  # the next message to read, or None when the source does not tell
+    reason: str  # why, in one line
 
 
 class OfQueue(Struct, frozen=True, rename="camel"):

@@ -1,7 +1,4 @@
-"""What a consumer group goes through in a simulation: its events, its timers.
-
-Rule of this file: times are whole microseconds (`_us`) since the start of the simulation, lengths of time likewise.
-"""
+"""What a consumer group goes through in a simulation: its events, its timers."""
 
 from __future__ import annotations
 

@@ -38,12 +38,9 @@ def split(text: str, separator: str) -> list[str]:
 
 
 def parse_int(text: str) -> int:
-    """`Integer.parseInt`: an optional sign and digits, nothing around them, within 32 bits.
+    """`Integer.parseInt`: an optional sign and digits, nothing around them, within 32 bits (raises ValueError).
 
     Digits of other scripts count too, but for those that Java writes as two characters.
-
-    Raises:
-        ValueError: where Java throws NumberFormatException.
     """
     if not _INTEGER.fullmatch(text) or max(text) > "\uffff":
         raise ValueError(f'For input string: "{text}"')

@@ -1,7 +1,4 @@
-"""How much can be asked for: the bounds of numbers, said once for the command line, the Python API and documents.
-
-They are far beyond what a cluster has, and near enough for a mistake to end in an error rather than in a hang.
-"""
+"""How much can be asked for: the bounds of numbers, said once for the command line, the Python API and documents."""
 
 from __future__ import annotations
 

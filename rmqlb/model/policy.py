@@ -1,8 +1,4 @@
-"""A policy: what the groups and topics of a cluster must keep to, and what is let pass until when.
-
-A limit is about a group or about a topic. `LIMITS` is the one table of them: the file reader takes names and units from
-it, `engine/check` measures what each of them names, views say what they mean.
-"""
+"""A policy: what the groups and topics of a cluster must keep to, and what is let pass until when."""
 
 from __future__ import annotations
 
@@ -30,15 +26,11 @@ Bound = float | tuple[str, ...]
 
 
 class LimitKind(Struct, frozen=True):
-    """What a limit is about.
-
-    Attributes:
-        unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
-            (only these).
-        what: what is measured, for people.
-    """
+    """What a limit is about."""
 
     about: About
+    # count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names (only
+    # these)
     unit: Unit
     what: str
 
@@ -72,14 +64,10 @@ RENAMED = {
 
 
 class Limit(Struct, frozen=True):
-    """One limit of a rule.
-
-    Attributes:
-        bound: a number, as a fraction for shares; the names allowed for `names`.
-    """
+    """One limit of a rule."""
 
     name: str
-    bound: Bound
+    bound: Bound  # a number, as a fraction for shares; the names allowed for `names`
 
     @property
     def kind(self) -> LimitKind:
@@ -88,23 +76,15 @@ class Limit(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """Limits for the groups or topics that fit patterns.
+    """Limits for the groups or topics that fit patterns."""
 
-    Attributes:
-        name: unique in the policy.
-        patterns: shell patterns of names, of which one must fit.
-        limits: at least one, all about the same.
-        exclude: patterns of names that are left out.
-        assume: strategy of groups whose members do not tell theirs; None leaves it unknown.
-    """
-
-    name: str
+    name: str  # unique in the policy
     about: About
-    patterns: tuple[str, ...]
-    limits: tuple[Limit, ...]
-    exclude: tuple[str, ...] = ()
+    patterns: tuple[str, ...]  # shell patterns of names, of which one must fit
+    limits: tuple[Limit, ...]  # at least one, all about the same
+    exclude: tuple[str, ...] = ()  # patterns of names that are left out
     severity: Severity = ERROR
-    assume: str | None = None
+    assume: str | None = None  # strategy of groups whose members do not tell theirs; None leaves it unknown
 
     def takes(self, name: str) -> bool:
         """The rule is about the group or topic of that name."""
@@ -116,18 +96,12 @@ class Rule(Struct, frozen=True):
 
 
 class Waiver(Struct, frozen=True):
-    """What is let pass, and until when.
-
-    Attributes:
-        until: the last day on which it counts.
-        rule: the rule's name; None is any rule.
-        group: shell pattern of group names; None is no matter which.
-    """
+    """What is let pass, and until when."""
 
     reason: str
-    until: date
-    rule: str | None = None
-    group: str | None = None
+    until: date  # the last day on which it counts
+    rule: str | None = None  # the rule's name; None is any rule
+    group: str | None = None  # shell pattern of group names; None is no matter which
     topic: str | None = None
     limit: str | None = None
 
@@ -142,16 +116,11 @@ class Waiver(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """What is checked.
-
-    Attributes:
-        rules: at least one.
-        waivers: in the file's order.
-    """
+    """What is checked."""
 
     where: str
     rules: tuple[Rule, ...]
-    waivers: tuple[Waiver, ...] = ()
+    waivers: tuple[Waiver, ...] = ()  # in the file's order
 
     @property
     def wanted(self) -> Wanted:

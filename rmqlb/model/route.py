@@ -80,22 +80,14 @@ class BrokerData(Struct, frozen=True, rename="camel"):
 
 
 class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
-    """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`).
-
-    Attributes:
-        scope: None when the server sent none; such an entry is ignored.
-        total_queues: logical queues of the whole topic.
-        bname: the real broker's name.
-        epoch: milliseconds; the newer entry wins.
-        curr_id_map: logical queue id → queue id on the broker.
-    """
+    """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`)."""
 
     topic: str | None
-    scope: str | None
-    total_queues: int
-    bname: str | None
-    epoch: int
-    curr_id_map: Mapping[int, int]
+    scope: str | None  # None when the server sent none; such an entry is ignored
+    total_queues: int  # logical queues of the whole topic
+    bname: str | None  # the real broker's name
+    epoch: int  # milliseconds; the newer entry wins
+    curr_id_map: Mapping[int, int]  # logical queue id → queue id on the broker
 
 
 class TopicRouteData(Struct, frozen=True, rename="camel"):
@@ -141,14 +133,11 @@ class TopicRouteData(Struct, frozen=True, rename="camel"):
         return _compared(self) != _compared(other)
 
     def publish_queues(self) -> list[MessageQueue]:
-        """The producer's queues, in the order that round robin and hash selectors index into.
+        """The producer's queues, in the order that round robin and hash selectors index into (raises DataError).
 
         Write queues of writable brokers that have a master, by broker name and id; for an ordered topic the queues
         of `order_topic_conf` as listed, whatever the brokers say; for a static topic the logical queues by id.
         Mirrors `MQClientInstance.topicRouteData2TopicPublishInfo` (5.5.0; the static branch is 5.x only).
-
-        Raises:
-            DataError: `order_topic_conf` is malformed; a client's route update dies of it and keeps the old route.
         """
         if self.order_topic_conf:
             return self._ordered_queues(self.order_topic_conf)
@@ -218,11 +207,6 @@ class TopicRouteData(Struct, frozen=True, rename="camel"):
         ]
 
     def _queues(self, broker_name: str, number: int) -> Iterator[MessageQueue]:
-        """So many queues of a broker.
-
-        Raises:
-            DataError: more than any topic has.
-        """
         if number > MOST_QUEUES:
             raise DataError(f"topic {self.topic}: {number} queues of {broker_name}, more than {MOST_QUEUES}")
         return (MessageQueue(self.topic, broker_name, i) for i in range(number))

@@ -17,17 +17,11 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
 class Everything(Struct, frozen=True):
-    """A whole cluster, or what patterns name of it.
+    """A whole cluster, or what patterns name of it."""
 
-    Attributes:
-        topics: shell patterns of topic names; all topics without any.
-        groups: shell patterns of group names; all groups without any.
-        system: RocketMQ's own topics and groups too; one that is named in full is taken without.
-    """
-
-    topics: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    system: bool = False
+    topics: tuple[str, ...] = ()  # shell patterns of topic names; all topics without any
+    groups: tuple[str, ...] = ()  # shell patterns of group names; all groups without any
+    system: bool = False  # RocketMQ's own topics and groups too; one that is named in full is taken without
 
     def takes_topic(self, topic: str) -> bool:
         """The topic is one of those named."""
@@ -39,23 +33,14 @@ class Everything(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """Which parts of a cluster a command needs, so that a source reads no more.
+    """Which parts of a cluster a command needs, so that a source reads no more."""
 
-    Attributes:
-        topics: topic names, or None for those of the wanted groups.
-        owners: who holds which queue now, and how far it has read.
-        groups: groups at all; a dump of many need not build them for a route.
-        everything: the whole cluster instead, or None.
-        retry: the retry topic of the wanted groups too, where it has a route.
-        several: the names of several consumer groups, where `group` is None.
-    """
-
-    topics: tuple[str, ...] | None = None
+    topics: tuple[str, ...] | None = None  # topic names, or None for those of the wanted groups
     group: str | None = None
-    owners: bool = True
-    groups: bool = True
-    everything: Everything | None = None
-    retry: bool = False
+    owners: bool = True  # who holds which queue now, and how far it has read
+    groups: bool = True  # groups at all; a dump of many need not build them for a route
+    everything: Everything | None = None  # the whole cluster instead, or None
+    retry: bool = False  # the retry topic of the wanted groups too, where it has a route
     several: tuple[str, ...] = ()
 
     @property
@@ -65,28 +50,22 @@ class Wanted(Struct, frozen=True):
 
 
 class OffsetQuestion(Struct, frozen=True):
-    """A queue that a consumer takes, of which its broker is asked what it would tell the consumer.
-
-    Attributes:
-        timestamps: moments, in milliseconds since 1970, one of which is the consumer's `consumeTimestamp`; none when
-            that plays no part.
-    """
+    """A queue that a consumer takes, of which its broker is asked what it would tell the consumer."""
 
     queue: MessageQueue
     address: str
+    # moments, in milliseconds since 1970, one of which is the consumer's `consumeTimestamp`; none when that plays no
+    # part
     timestamps: tuple[int, ...] = ()
 
 
 class RouteSighting(Struct, frozen=True, rename="camel"):
-    """A topic's route, with where and when it was seen.
-
-    Attributes:
-        others: what other NameServers say, where they say something else; one that does not know the topic is there
-            with an empty route.
-    """
+    """A topic's route, with where and when it was seen."""
 
     route: TopicRouteData
     seen: Seen
+    # what other NameServers say, where they say something else; one that does not know the topic is there with an empty
+    # route
     others: tuple[RouteSighting, ...] = ()
 
 
@@ -109,16 +88,13 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
 
 
 class Unread(Struct, frozen=True):
-    """A part that could not be read.
-
-    Attributes:
-        name: of the topic, group, broker (`groups`) or NameServer; the number of a redacted part; other parts in words.
-        detail: of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers.
-    """
+    """A part that could not be read."""
 
     kind: UnreadKind
+    # of the topic, group, broker (`groups`) or NameServer; the number of a redacted part; other parts in words
     name: str
     reason: str
+    # of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers
     detail: str | None = None
 
     @property
@@ -132,25 +108,16 @@ class Unread(Struct, frozen=True):
 
 
 class ClusterSnapshot(Struct, frozen=True):
-    """A cluster, or the parts of it that were asked for.
+    """A cluster, or the parts of it that were asked for."""
 
-    Attributes:
-        kind: which kind of source: dashboard, dump, …
-        endpoint: URL or path, never with a secret in it.
-        taken_at: UTC, or None when the source does not tell.
-        unread: parts that were asked for and could not be read.
-        notes: what a reader of the source should know (leniencies used, documents passed over).
-        context: the user's name for the endpoint, or None.
-    """
-
-    kind: str
-    endpoint: str
-    taken_at: datetime | None = None
+    kind: str  # which kind of source: dashboard, dump, …
+    endpoint: str  # URL or path, never with a secret in it
+    taken_at: datetime | None = None  # UTC, or None when the source does not tell
     routes: Mapping[str, RouteSighting] = field(default_factory=dict)
     groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
-    unread: tuple[Unread, ...] = ()
-    notes: tuple[str, ...] = ()
-    context: str | None = None
+    unread: tuple[Unread, ...] = ()  # parts that were asked for and could not be read
+    notes: tuple[str, ...] = ()  # what a reader of the source should know (leniencies used, documents passed over)
+    context: str | None = None  # the user's name for the endpoint, or None
 
     def route(self, topic: str) -> TopicRouteData:
         """The route of a topic."""

@@ -27,20 +27,11 @@ SIGNATURE: Final = "Signature"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """Who asks, as `org.apache.rocketmq.acl.common.SessionCredentials`.
-
-    Attributes:
-        access_key: name of the account; not a secret.
-        secret_key: key of the signature; never sent, never printed.
-        security_token: token of a temporary account, or None; sent, never printed.
-
-    Raises:
-        UsageError: the access key or the secret key is empty (Java has no HMAC with an empty key).
-    """
+    """Who asks, as `org.apache.rocketmq.acl.common.SessionCredentials` (raises UsageError)."""
 
     access_key: str
-    secret_key: str
-    security_token: str | None = None
+    secret_key: str  # key of the signature; never sent, never printed
+    security_token: str | None = None  # token of a temporary account, or None; sent, never printed
 
     def __post_init__(self) -> None:
         if not self.access_key:
@@ -58,8 +49,7 @@ def sign(command: RemotingCommand, credentials: Credentials) -> RemotingCommand:
 
     Signing a signed command again with the same credentials changes nothing.
 
-    Raises:
-        UsageError: a key, the token or a value holds a lone surrogate.
+    UsageError when a key, the token or a value holds a lone surrogate.
     """
     fields = dict(command.ext_fields) | {ACCESS_KEY: credentials.access_key}
     fields.pop(SIGNATURE, None)
@@ -76,6 +66,5 @@ def _content(fields: Mapping[str, str], body: bytes | None) -> bytes:
 
 
 def _signature(content: bytes, credentials: Credentials) -> str:
-    """The signature of some bytes (`AclSigner.calSignature`)."""
     key = encode_text(credentials.secret_key, "the secret key")
     return base64.b64encode(hmac.digest(key, content, "sha1")).decode()

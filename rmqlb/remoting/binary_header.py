@@ -35,9 +35,8 @@ _LANGUAGES: Final = {int(language): language for language in LanguageCode}
 def encode_binary_header(command: RemotingCommand) -> bytes:
     """The header as `RocketMQSerializable.rocketMQProtocolEncode` writes it; extFields keep their order.
 
-    Raises:
-        ValueError: code, version or the length of a key does not fit 16 bits; send such a command as JSON.
-        UsageError: a text of the command holds a lone surrogate.
+    ValueError when code, version or the length of a key does not fit 16 bits; send such a command as JSON. UsageError
+    when a text of the command holds a lone surrogate.
     """
     _check_int16(command.code, "code")
     _check_int16(command.version, "version")
@@ -63,8 +62,7 @@ def _field(text: str, what: str, length: Struct) -> bytes:
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """The command of a binary header, strict as the rules say; see `RocketMQSerializable.rocketMQProtocolDecode`.
 
-    Raises:
-        ProtocolError: a length leads outside the header, a text is not UTF-8, a key comes twice or bytes are left over.
+    ProtocolError when a length leads outside the header, a text is not UTF-8, a key comes twice or bytes are left over.
     """
     reader = _Reader(header)
     code, language, version, opaque, flag = _FIXED.unpack(reader.take(_FIXED.size))

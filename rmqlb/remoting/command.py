@@ -1,10 +1,4 @@
-"""One message of the remoting protocol, request or response, as a value.
-
-Rules of this file:
-- A command is plain data. How its header becomes bytes is in `json_header` and `binary_header`, its frame in `frame`.
-- Body length 0 and no body are the same thing, as they are on the wire; so are no extFields and empty ones.
-- Nothing printed from a command shows what could be used to sign in: see `__repr__`.
-"""
+"""One message of the remoting protocol, request or response, as a value."""
 
 from __future__ import annotations
 
@@ -60,27 +54,17 @@ class SerializeType(IntEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemotingCommand:
-    """A request or a response, as `org.apache.rocketmq.remoting.protocol.RemotingCommand`.
+    """A request or a response, as `org.apache.rocketmq.remoting.protocol.RemotingCommand`."""
 
-    Attributes:
-        code: request code, or in a response the response code (0 is success).
-        language: language of the sender; one unknown to us reads as OTHER.
-        version: MQVersion ordinal of the sender; see `rmqlb.remoting.version`.
-        opaque: id that a response shares with its request, int32.
-        flag: bit 0 on in a response, bit 1 on in a one-way request.
-        remark: the far side's text, mostly about an error; None if it sent none.
-        ext_fields: the custom header, all values text; a read-only copy of what was given.
-        body: the bytes after the header; None if there are none.
-    """
-
-    code: int
-    language: LanguageCode = LanguageCode.PYTHON
-    version: int = V5_5_0
-    opaque: int = 0
-    flag: int = 0
-    remark: str | None = None
+    code: int  # request code, or in a response the response code (0 is success)
+    language: LanguageCode = LanguageCode.PYTHON  # language of the sender; one unknown to us reads as OTHER
+    version: int = V5_5_0  # MQVersion ordinal of the sender; see `rmqlb.remoting.version`.
+    opaque: int = 0  # id that a response shares with its request, int32
+    flag: int = 0  # bit 0 on in a response, bit 1 on in a one-way request
+    remark: str | None = None  # the far side's text, mostly about an error; None if it sent none
+    # the custom header, all values text; a read-only copy of what was given
     ext_fields: Mapping[str, str] = field(default_factory=dict, hash=False)
-    body: bytes | None = None
+    body: bytes | None = None  # the bytes after the header; None if there are none
     serialize_type: SerializeType = SerializeType.JSON
 
     def __post_init__(self) -> None:

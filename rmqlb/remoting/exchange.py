@@ -25,18 +25,10 @@ class RequestNotAllowedError(ValueError):
 
 
 class Exchange:
-    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`.
-
-    Args:
-        first_opaque: opaque of the first request, int32; each further one is higher by one and follows 2^31 - 1 with
-            -2^31.
-
-    Attributes:
-        unknown_answers: responses with an opaque that was never sent.
-    """
+    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`."""
 
     def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
-        self.unknown_answers = 0
+        self.unknown_answers = 0  # responses with an opaque that was never sent
         self._decoder = FrameDecoder(max_frame=max_frame)
         self._first_opaque = first_opaque
         self._sent = 0
@@ -50,8 +42,7 @@ class Exchange:
     def send(self, command: RemotingCommand) -> bytes:
         """The frame to write for a request, which is pending from now on; its opaque is replaced.
 
-        Raises:
-            RequestNotAllowedError: its code is not in `READ_ONLY`, or its flag makes it a response or one-way.
+        RequestNotAllowedError when its code is not in `READ_ONLY`, or its flag makes it a response or one-way.
         """
         if command.code not in READ_ONLY:
             raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
@@ -66,9 +57,8 @@ class Exchange:
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
         """Pairs of request and response completed by these bytes, in the order of the responses.
 
-        Raises:
-            ProtocolError: the bytes are not RocketMQ's protocol; after good responses the next call raises, see
-            `broken`.
+        ProtocolError when the bytes are not RocketMQ's protocol; after good responses the next call raises, see
+        `broken`.
         """
         pairs = []
         for command in self._decoder.feed(data):

@@ -47,10 +47,8 @@ _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = 
 def encode_frame(command: RemotingCommand) -> bytes:
     """One whole frame, its length field included, as `RemotingCommand.encode` builds it.
 
-    Raises:
-        ValueError: the command does not fit its form: a number beyond 32 bits, a header of 16 MiB or more, and in the
-            binary form a code or version beyond 16 bits.
-        UsageError: a text of the command holds a lone surrogate.
+    ValueError when the command does not fit its form: a number beyond 32 bits, a header of 16 MiB or more, and in the
+    binary form a code or version beyond 16 bits. UsageError when a text of the command holds a lone surrogate.
     """
     for number in (command.code, command.version, command.opaque, command.flag):
         if not INT32_MIN <= number <= INT32_MAX:
@@ -64,18 +62,14 @@ def encode_frame(command: RemotingCommand) -> bytes:
 
 
 class FrameDecoder:
-    """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do.
-
-    Args:
-        max_frame: bytes of the longest frame taken, its length field included.
-    """
+    """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do."""
 
     __slots__ = ("_buffer", "_error", "_max_frame")
 
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
         self._error: str | None = None
-        self._max_frame = max_frame
+        self._max_frame = max_frame  # bytes of the longest frame taken, its length field included
 
     @property
     def broken(self) -> bool:
@@ -83,12 +77,7 @@ class FrameDecoder:
         return self._error is not None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
-        """The commands completed by these bytes, in the order of the stream.
-
-        Raises:
-            ProtocolError: the stream is not RocketMQ's protocol. If good commands precede the error in `data`, they are
-                returned and the next call raises; `broken` tells.
-        """
+        """The commands completed by these bytes, in the order of the stream (raises ProtocolError)."""
         self._raise_if_broken()
         self._buffer += data
         commands: list[RemotingCommand] = []
@@ -102,11 +91,7 @@ class FrameDecoder:
         return commands
 
     def close(self) -> None:
-        """Says that the stream has ended.
-
-        Raises:
-            ProtocolError: it ended inside a frame, or was broken before.
-        """
+        """Says that the stream has ended; ProtocolError when it ended inside a frame, or was broken before."""
         self._raise_if_broken()
         if self._buffer:
             self._fail(f"the stream ended inside a frame, {len(self._buffer)} bytes into it")
@@ -150,7 +135,6 @@ def _check_meta(meta: int, total: int) -> None:
 
 
 def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
-    """The command of the frame between `start` and `end`, whose lengths have been checked."""
     meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
     body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
     with memoryview(buffer) as view, view[start + _PREFIX : body_start] as header, view[body_start:end] as body:

@@ -31,8 +31,6 @@ class _NumberText(str):
 
 
 class _IntegerText(_NumberText):
-    """A JSON number without fraction and exponent."""
-
     __slots__ = ()
 
 
@@ -63,8 +61,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     Leaving empty extFields out is more than brevity: a 5.x broker that finds them logs an error for each paging field
     it misses in code 21 or 201, but says nothing if they are absent.
 
-    Raises:
-        UsageError: a text of the command holds a lone surrogate.
+    UsageError when a text of the command holds a lone surrogate.
     """
     members: dict[str, object] = {
         "code": int(command.code),
@@ -84,8 +81,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
 def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """The command of a JSON header, strict as this file's rules say; mirrors `RemotingSerializable.decode`.
 
-    Raises:
-        ProtocolError: the header is not the JSON of a command.
+    ProtocolError when the header is not the JSON of a command.
     """
     members = _parse(header)
     return RemotingCommand(

@@ -13,11 +13,7 @@ from rmqlb.errors import ProtocolError, UsageError
 
 
 def encode_text(text: str, what: str) -> bytes:
-    """`text` in UTF-8.
-
-    Raises:
-        UsageError: the text holds a lone surrogate.
-    """
+    """`text` in UTF-8; UsageError when the text holds a lone surrogate."""
     if not is_text(text):
         raise UsageError(f"{what} is not valid text: it cannot be written in UTF-8")
     return text.encode()

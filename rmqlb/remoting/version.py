@@ -62,8 +62,7 @@ def version_text(ordinal: int) -> str:
     Args:
         ordinal: MQVersion ordinal; 612 and everything above is `HIGHER_VERSION`.
 
-    Raises:
-        ProtocolError: the ordinal is negative, which no RocketMQ sends (Java throws).
+    ProtocolError when the ordinal is negative, which no RocketMQ sends (Java throws).
     """
     if ordinal < 0:
         raise ProtocolError(f"version {ordinal} is not one of RocketMQ's")

@@ -12,27 +12,20 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
-    """Put a text in a file's place, as `new_file` does.
-
-    Raises:
-        ValueError: the path holds what no path can.
-    """
+    """Put a text in a file's place, as `new_file` does; ValueError when the path holds what no path can."""
     with new_file(path, mode=mode, durable=durable) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of the one at `path` when the block ends well.
+    """A file to write to, which takes the place of the one at `path` when the block ends well (raises ValueError).
 
     An interrupt leaves the old file or the new one, and nothing beside it. A symbolic link is replaced, not followed.
 
     Args:
         mode: who may open it; None is as the file that it replaces has it, or as the umask has it for a new one.
         durable: wait until the disk has it.
-
-    Raises:
-        ValueError: the path holds what no path can.
     """
     kept = _mode(path) if mode is None else mode
     aside = f"{path}.{os.getpid()}.part"
@@ -53,7 +46,6 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
 
 
 def _mode(path: str) -> int | None:
-    """Who may open the file that is there, if one is."""
     try:
         found = os.lstat(path).st_mode
     except (OSError, ValueError):

@@ -20,22 +20,14 @@ class PassingFault(Exception):
 
 
 def wait_before_retry(
-    attempt: int,
+    attempt: int,  # how often the read was tried again already; each time doubles the longest wait, up to 5 s
     sleep: Callable[[float], None],
-    jitter: Callable[[], float],
+    jitter: Callable[[], float],  # a number in [0, 1)
     *,
-    asked: float = 0.0,
+    asked: float = 0.0,  # seconds that the far side asked for; heeded up to 5
     left: float = math.inf,
 ) -> bool:
     """Wait for a while of chance length.
-
-    Args:
-        attempt: how often the read was tried again already; each time doubles the longest wait, up to 5 s.
-        jitter: a number in [0, 1).
-        asked: seconds that the far side asked for; heeded up to 5.
-
-    Returns:
-        Whether there was time for it; if not, nothing was waited for.
 
     >>> wait_before_retry(1, print, lambda: 0.5)
     0.2
@@ -45,6 +37,8 @@ def wait_before_retry(
     True
     >>> wait_before_retry(9, print, lambda: 0.5, left=2.5)
     False
+
+    Returns whether there was time for it; if not, nothing was waited for.
     """
     # The exponent stays small, so that no number of retries is too large for a float.
     longest = min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10))

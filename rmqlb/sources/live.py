@@ -115,12 +115,7 @@ class LiveSource:
         self._clock = clock
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the cluster.
-
-        Raises:
-            DataError: the cluster does not know the topic or group.
-            EndpointError: it cannot be reached, or refuses.
-        """
+        """The wanted parts of the cluster (raises DataError, EndpointError)."""
         reading = _SnapshotReader(self.reads, self._clock, progress)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
@@ -167,7 +162,6 @@ class _SnapshotReader:
         self.unread: list[Unread] = []
 
     def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
-        """The routes of the topics; those read before are not read again."""
         missing = [topic for topic in topics if topic not in self.found]
         answers = self._each("routes", self._reads.route, missing, partial(Unread, "route") if tolerant else None)
         self.found.update(answers)
@@ -189,7 +183,6 @@ class _SnapshotReader:
                 self.unread.append(Unread("route", topic, "it is listed and has no route"))
 
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
-        """All topics and groups that the patterns name."""
         self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         names = sorted(filter(wanted.takes_group, self._reads.groups()))
         progress, self._progress = self._progress, no_progress
@@ -197,12 +190,6 @@ class _SnapshotReader:
         return [group for _, group in answers]
 
     def group(self, wanted: Wanted) -> ConsumerGroup:
-        """The wanted group; the routes of its topics are read on the way.
-
-        Raises:
-            DataError: the cluster does not know it.
-            EndpointError: no broker tells its members.
-        """
         group = self._members(wanted)
         if wanted.owners and group.views == ():
             return self._unlisted(group, wanted.topics or ())

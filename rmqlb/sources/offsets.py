@@ -48,8 +48,7 @@ def without_answer(states: Mapping[MessageQueue, QueueState]) -> list[MessageQue
 def with_stored(reads: OffsetReads, group: str, states: States, address: str) -> tuple[States, str | None]:
     """The states of one broker's queues, with what is really stored where 0 is reported.
 
-    Returns:
-        The states, and why some still say 0 without telling what it means; None when all tell.
+    Returns the states, and why some still say 0 without telling what it means; None when all tell.
     """
     unclear = without_answer(states)
     reported = dict(states)

@@ -21,42 +21,25 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class Access(Struct, frozen=True):
-    """How to reach a source and who asks.
-
-    Attributes:
-        user: who logs in, or None; a user in the URL goes before.
-        ca_file: the only CA certificates to trust, or None.
-        timeout: seconds for one answer.
-        max_bytes: largest dump or answer.
-        secret_key: gives its secret key when it is needed.
-        client_cert: PEM file with the certificate to show, or None.
-        client_key: PEM file with its key, or None when it is in the same file.
-        tls_name: name expected in every certificate, or None for the host's own.
-        map_address: FROM=TO rules for addresses behind a tunnel.
-    """
+    """How to reach a source and who asks."""
 
     user: str | None = None
     password: Callable[[str], str] | None = None
     ca_file: str | None = None
-    timeout: float = 5.0
+    timeout: float = 5.0  # seconds for one answer
     retries: int = 2
-    max_bytes: int = DEFAULT_LIMIT
+    max_bytes: int = DEFAULT_LIMIT  # largest dump or answer
     access_key: str | None = None
-    secret_key: Callable[[], str] | None = None
+    secret_key: Callable[[], str] | None = None  # gives its secret key when it is needed
     security_token: str | None = None
-    client_cert: str | None = None
-    client_key: str | None = None
-    tls_name: str | None = None
-    map_address: tuple[str, ...] = ()
+    client_cert: str | None = None  # PEM file with the certificate to show, or None
+    client_key: str | None = None  # PEM file with its key, or None when it is in the same file
+    tls_name: str | None = None  # name expected in every certificate, or None for the host's own
+    map_address: tuple[str, ...] = ()  # FROM=TO rules for addresses behind a tunnel
 
 
 def open_source(text: str, access: Access) -> Source:
-    """The source that a URL, a path or `-` names.
-
-    Raises:
-        UsageError: it is empty, a URL of a kind that is not read, or holds a password; or a rule for addresses is
-            malformed, which is an error even where none is needed.
-    """
+    """The source that a URL, a path or `-` names (raises UsageError)."""
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map
 
@@ -83,11 +66,6 @@ def open_source(text: str, access: Access) -> Source:
 
 
 def _name_servers(hosts: str) -> list[str]:
-    """`host:port` of each NameServer in a list of them.
-
-    Raises:
-        UsageError: there is none, one is malformed, or the list names a user.
-    """
     from rmqlb.sources.native.wire import parse_address
 
     if "@" in hosts:
@@ -179,11 +157,6 @@ def _dashboard(text: str, access: Access) -> Source:
 
 
 def _without_login(text: str) -> tuple[str, str | None]:
-    """A URL up to its path, without user and password, and the user that it names.
-
-    Raises:
-        UsageError: it is no URL, names no host, or holds a password, which the message does not repeat.
-    """
     from urllib.parse import unquote, urlsplit, urlunsplit
 
     try:

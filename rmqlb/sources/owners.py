@@ -12,21 +12,15 @@ from rmqlb.model.message_queue import MessageQueue
 
 def with_owners(
     queues: Mapping[MessageQueue, QueueState],
-    held: Mapping[str, Set[MessageQueue]],
+    held: Mapping[str, Set[MessageQueue]],  # client id → the queues it holds; a member that did not answer is absent
     members: Set[str] | None,
-    popped: Set[str] = frozenset(),
+    popped: Set[str] = frozenset(),  # topics whose messages members take by POP, which makes nobody an owner
 ) -> dict[MessageQueue, QueueState]:
     """The queues with their owners as the members themselves report them.
 
-    Args:
-        held: client id → the queues it holds; a member that did not answer is absent.
-        members: all client ids of the group, or None when they are unknown.
-        popped: topics whose messages members take by POP, which makes nobody an owner.
-
-    Returns:
-        The same queues and those held. A queue that an answering member holds is owned by those who hold it. A queue
-        that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise what
-        was known before stands.
+    Returns the same queues and those held. A queue that an answering member holds is owned by those who hold it. A
+    queue that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise
+    what was known before stands.
     """
     owners: dict[MessageQueue, set[str]] = {}
     for client_id, its_queues in held.items():

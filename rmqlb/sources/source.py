@@ -21,39 +21,28 @@ class Source(Protocol):
     """Where snapshots come from."""
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the cluster.
-
-        Raises:
-            DataError: the source does not hold what is wanted, or cannot be understood.
-            EndpointError: the far side cannot be reached, does not answer in time, or refuses.
-        """
+        """The wanted parts of the cluster (raises DataError, EndpointError)."""
 
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
         """What brokers would tell consumers of the group that take these queues; only a running cluster can be asked.
 
-        Returns:
-            The queues whose broker answered; None where no broker can be asked.
+        Returns the queues whose broker answered; None where no broker can be asked.
         """
 
 
 class Refused(EndpointError):
-    """The far side answered, and the answer is an error.
-
-    Attributes:
-        text: the far side's own words, whole.
-        response_code: RocketMQ's, or None where it is only part of the text.
-    """
+    """The far side answered, and the answer is an error."""
 
     code = "refused"
 
     def __init__(
         self,
         message: str,
-        text: str,
+        text: str,  # the far side's own words, whole
         *,
-        response_code: int | None = None,
+        response_code: int | None = None,  # RocketMQ's, or None where it is only part of the text
         hint: str | None = None,
         code: str | None = None,
     ) -> None:

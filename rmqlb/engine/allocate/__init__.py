@@ -1,8 +1,4 @@
-"""The allocation strategies, keyed by RocketMQ's own names, one strategy a file.
-
-`allocate` answers for the whole group, `allocate_for` for one member exactly as that member's client computes it; both
-ask the same strategy object, so the cost of a whole group is not members × queues.
-"""
+"""The allocation strategies, keyed by RocketMQ's own names, one strategy a file."""
 
 from __future__ import annotations
 
@@ -29,24 +25,17 @@ _MOST_WRAPPERS = 16
 
 
 def full_name(strategy: str, settings: Settings | None = None) -> str:
-    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's.
+    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's; UsageError when there is no such strategy.
 
     >>> full_name("MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE")), full_name("AVG")
     ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
-
-    Raises:
-        UsageError: there is no such strategy.
     """
     strategy_class(strategy, settings)
     return "-".join(_nested(strategy, settings or Settings()))
 
 
 def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass:
-    """The class behind a strategy's name, or behind `WRAPPER-INNER`.
-
-    Raises:
-        UsageError: there is no such strategy, or more wrappers are nested than anybody writes.
-    """
+    """The class behind a strategy's name, or behind `WRAPPER-INNER` (raises UsageError)."""
     settings = settings or Settings()
     *outer, innermost = _nested(name, settings)
     if innermost in settings.custom:
@@ -74,12 +63,11 @@ def _nested(strategy: str, settings: Settings) -> list[str]:
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
     """What a prediction lacks: the settings that decide what a strategy does are the application's, and unknown.
 
-    Returns:
-        The first strategy, of it and those inside it, that cannot go without what was not given, and the options
-        that say it; None when nothing is missing.
-
     >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
     ('CONFIG', '--config')
+
+    Returns the first strategy, of it and those inside it, that cannot go without what was not given, and the options
+    that say it; None when nothing is missing.
     """
     for name in _nested(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
@@ -102,9 +90,7 @@ def custom_inside(strategy: str, settings: Settings) -> str | None:
 def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
     """A strategy ready to be asked, for lists in the order in which the client passes them.
 
-    Raises:
-        AllocationError: the strategy object cannot be constructed.
-        UsageError: there is no such strategy.
+    AllocationError when the strategy object cannot be constructed. UsageError when there is no such strategy.
     """
     return strategy_class(strategy, settings)(queues, client_ids, settings)
 
@@ -238,11 +224,7 @@ def _settings(
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse settings that no strategy object can be constructed with.
-
-    Raises:
-        UsageError: a field cannot be what it is, or a pattern is none.
-    """
+    """Refuse settings that no strategy object can be constructed with (raises UsageError)."""
     require(settings, Settings, "Settings")
     for name in ("broker_zones", "client_zones"):
         pattern = getattr(settings, name)

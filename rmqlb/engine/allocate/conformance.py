@@ -1,8 +1,4 @@
-"""Whether a strategy does what a group needs: each queue to one member, the same answer to the same question.
-
-Rule of this file: the strategy is asked as clients ask theirs, never looked into. Any strategy can be checked; commands
-check those that users wrote.
-"""
+"""Whether a strategy does what a group needs: each queue to one member, the same answer to the same question."""
 
 from __future__ import annotations
 
@@ -32,17 +28,12 @@ Answers = dict[str, tuple[MessageQueue, ...] | None]
 
 
 class Checked(Struct, frozen=True):
-    """What a strategy does with one topic.
-
-    Attributes:
-        throws: client id → what it throws.
-        order: the lists whose order changes the answer: queues, client ids.
-    """
+    """What a strategy does with one topic."""
 
     unassigned: tuple[MessageQueue, ...]
     several: tuple[MessageQueue, ...]
-    throws: dict[str, str]
-    order: tuple[str, ...]
+    throws: dict[str, str]  # client id → what it throws
+    order: tuple[str, ...]  # the lists whose order changes the answer: queues, client ids
     varies: bool
 
 
@@ -83,8 +74,7 @@ def custom_findings(
 ) -> tuple[Finding, ...]:
     """What `check_strategy` says of those strategies that users wrote, whatever they stand inside of.
 
-    Raises:
-        DataError: a function returns something else than a list of the queues.
+    DataError when a function returns something else than a list of the queues.
     """
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
     return tuple(
@@ -184,7 +174,6 @@ def _answers(
 
 
 def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
-    """The list backwards, and shuffled a few times, always in the same way."""
     yield items[::-1]
     for seed in range(_SHUFFLES):
         other = list(items)

@@ -87,11 +87,7 @@ class ConsistentHash(Prepared):
 
 
 def check_ring(members: int, virtual_nodes: int) -> None:
-    """Refuse a ring that takes many seconds and gigabytes.
-
-    Raises:
-        UsageError: it has more than `MOST_ENTRIES` entries.
-    """
+    """Refuse a ring that takes many seconds and gigabytes; UsageError when it has more than `MOST_ENTRIES` entries."""
     if members * virtual_nodes > MOST_ENTRIES:
         raise UsageError(
             f"--virtual-nodes {virtual_nodes}: {members} consumers would have {members * virtual_nodes} entries on the "

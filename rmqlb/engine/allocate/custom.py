@@ -103,11 +103,7 @@ class _Custom:
 
 
 def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple[str, Settings]:
-    """The strategy by name, and settings that know the function behind it.
-
-    Raises:
-        UsageError: it is neither a name nor a function with the arguments of a strategy.
-    """
+    """The strategy by name, and settings that know the function behind it (raises UsageError)."""
     if isinstance(strategy, str):
         return strategy, settings
     function = as_function(strategy, STRATEGY)

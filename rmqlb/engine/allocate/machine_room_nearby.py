@@ -101,11 +101,7 @@ class _Nearby(Prepared):
 
 
 def resolve(zones: Zones | None, name: str) -> str | None:
-    """The zone of a broker name or client id; None when it has none.
-
-    Raises:
-        UsageError: the pattern has no group, or the function gives something else than a name.
-    """
+    """The zone of a broker name or client id; None when it has none (raises UsageError)."""
     if zones is None:
         return None
     if isinstance(zones, Mapping):

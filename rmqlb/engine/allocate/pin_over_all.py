@@ -65,6 +65,5 @@ class _PinnedOverAll(Prepared):
 
     @cached_property
     def _fallen_to(self) -> dict[MessageQueue, str]:
-        """Queue → the member elsewhere whose share it is."""
         others = [client_id for client_id in self._indexes if client_id and host(client_id) not in self._hosts]
         return {queue: client_id for client_id in others for queue in self._inner.share(client_id)}

@@ -26,22 +26,16 @@ class Needs(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A strategy.
+    """A strategy."""
 
-    Attributes:
-        decides: what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then
-            made for each place that they can have), its id or zone by name, its machine, or a hash of its id (which
-            redacted names change).
-        java_class: the simple name that its clients report; None where RocketMQ has none.
-        needs: None when it needs nothing; it is then compared wherever strategies are.
-        alone: its class.
-        around: of a wrapper instead, what makes a class around another strategy's.
-    """
-
+    # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
+    # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
+    # change)
     decides: Literal["place", "name", "machine", "hash"]
-    java_class: str | None
-    needs: Needs | None
-    alone: StrategyClass | None = None
+    java_class: str | None  # the simple name that its clients report; None where RocketMQ has none
+    needs: Needs | None  # None when it needs nothing; it is then compared wherever strategies are
+    alone: StrategyClass | None = None  # its class
+    # of a wrapper instead, what makes a class around another strategy's
     around: Callable[[StrategyClass], StrategyClass] | None = None
 
 

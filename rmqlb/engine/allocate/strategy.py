@@ -32,31 +32,22 @@ The arguments are those of `AllocateMessageQueueStrategy.allocate`, both lists s
 
 
 class Settings(Struct, frozen=True):
-    """What the members' strategy objects were constructed with.
+    """What the members' strategy objects were constructed with."""
 
-    Attributes:
-        virtual_nodes: CONSISTENT_HASH, ring entries a member.
-        consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set.
-        config: CONFIG, the configured queues; None when never set.
-        inner: MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL, name of the strategy inside.
-        broker_zones: MACHINE_ROOM_NEARBY, broker name → zone.
-        client_zones: MACHINE_ROOM_NEARBY, client id → zone.
-        hosts: PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id.
-        pins: the same for single topics; one that is not in it has `hosts`, or without these all machines.
-        custom: name → the function behind it, of strategies that users write.
-        group: the group's name, which such a function is given.
-    """
-
-    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES
+    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES  # CONSISTENT_HASH, ring entries a member
+    # MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set
     consumer_idcs: frozenset[str] | None = None
-    config: ConfigLists | None = None
-    inner: str = "AVG"
-    broker_zones: Zones | None = None
-    client_zones: Zones | None = None
+    config: ConfigLists | None = None  # CONFIG, the configured queues; None when never set
+    inner: str = "AVG"  # MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL, name of the strategy inside
+    broker_zones: Zones | None = None  # MACHINE_ROOM_NEARBY, broker name → zone
+    client_zones: Zones | None = None  # MACHINE_ROOM_NEARBY, client id → zone
+    # PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id
     hosts: frozenset[str] | None = None
+    # the same for single topics; one that is not in it has `hosts`, or without these all machines
     pins: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # name → the function behind it, of strategies that users write
     custom: Mapping[str, StrategyFunction] = field(default_factory=dict)
-    group: str = ""
+    group: str = ""  # the group's name, which such a function is given
 
 
 class Strategy(Protocol):
@@ -66,11 +57,7 @@ class Strategy(Protocol):
     """
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
-        """The queues that this member's own call returns.
-
-        Raises:
-            AllocationError: the call throws; the text is RocketMQ's.
-        """
+        """The queues that this member's own call returns (raises AllocationError)."""
 
     def why(self, queue: MessageQueue) -> str:
         """One line: the place of the queue in the rule."""
@@ -107,8 +94,7 @@ class Prepared:
     def _takes_part(self, client_id: str) -> bool:
         """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
 
-        Raises:
-            AllocationError: the id, the queues or the members are empty.
+        AllocationError when the id, the queues or the members are empty.
         """
         if not client_id:
             raise AllocationError("currentCID is empty")

@@ -46,11 +46,7 @@ class Members(Struct, frozen=True):
     broadcasting: bool = False
 
     def __post_init__(self) -> None:
-        """Functions become names.
-
-        Raises:
-            UsageError: something is neither a name nor a function with the arguments of a strategy.
-        """
+        """Functions become names (raises UsageError)."""
         require(self.settings, Settings, "Members.settings")
         require(self.strategy_of, Mapping[str, str | StrategyFunction], "Members.strategy_of")
         if isinstance(self.strategy, str) and all(isinstance(each, str) for each in self.strategy_of.values()):
@@ -104,13 +100,10 @@ def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
 
 
 def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
-    """Who owns each queue of the topic once all members have rebalanced with the same view.
+    """Who owns each queue of the topic once all members have rebalanced with the same view (raises AllocationError).
 
     The member list is the group's, not the topic's: a member that does not subscribe to the topic still takes its
     place, and its share is read by nobody. Mirrors `RebalanceImpl.rebalanceByTopic` in CLUSTERING mode.
-
-    Raises:
-        AllocationError: every member's client throws; they all keep the queues that they hold.
     """
     if members.broadcasting:
         return _broadcast(route, members, explain=explain)

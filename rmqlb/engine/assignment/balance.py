@@ -21,8 +21,6 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
     """How evenly the queues lie on the members.
 
     Args:
-        owners: queue → its owners.
-        client_ids: the members, duplicates kept.
         broadcasting: several owners are as it should be, and counted as none.
     """
     processes = Counter(client_ids)

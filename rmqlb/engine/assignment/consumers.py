@@ -19,16 +19,12 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
-    """The group's members, if they allocate queues among themselves.
+    """The group's members, if they allocate queues among themselves (raises DataError).
 
     Args:
         broadcasting_too: a broadcasting group is no mistake, although each of its members takes every queue.
 
-    Returns:
-        The sorted ids, duplicates kept; empty when the group is known to have no member.
-
-    Raises:
-        DataError: the group does not rebalance on the client side, or its members were not observed.
+    Returns the sorted ids, duplicates kept; empty when the group is known to have no member.
     """
     must_rebalance(group, broadcasting_too=broadcasting_too)
     ids = group.client_ids
@@ -51,11 +47,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
 
 
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> None:
-    """Refuse a group whose queues are not dealt out by its clients.
-
-    Raises:
-        DataError: it is a broadcasting group, or one that consumes by POP whatever it consumes.
-    """
+    """Refuse a group whose queues are not dealt out by its clients (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
         raise DataError(
             f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",

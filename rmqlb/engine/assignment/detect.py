@@ -24,15 +24,11 @@ _OVERLAP = "queues can have no owner or two"
 
 
 class Detected(Struct, frozen=True):
-    """A group's strategy, and how it is known.
-
-    Attributes:
-        strategy_of: client id → its own strategy, when the members do not agree.
-        origin: given, reported, observed or assumed.
-    """
+    """A group's strategy, and how it is known."""
 
     strategy: str
     origin: Origin
+    # client id → its own strategy, when the members do not agree
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -45,11 +41,7 @@ class Detected(Struct, frozen=True):
 def detect_strategy(
     given: str | None, group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members
 ) -> Detected:
-    """The strategy to predict with.
-
-    Raises:
-        DataError: the members run a strategy that cannot be predicted without being told more.
-    """
+    """The strategy to predict with (raises DataError)."""
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
     if given is not None:
@@ -86,11 +78,7 @@ def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Findi
 
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
-    """Refuse to predict what members do by settings that nobody told.
-
-    Raises:
-        DataError: one of the strategies, or one inside it, cannot go without others.
-    """
+    """Refuse to predict what members do by settings that nobody told (raises DataError)."""
     for strategy in strategies:
         missing = unset_options(strategy, settings)
         if missing is None:
@@ -160,7 +148,6 @@ def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], 
 def _fits(
     name: str, routes: Sequence[TopicRouteData], members: Members, observed: Mapping[MessageQueue, tuple[str, ...]]
 ) -> bool:
-    """Every observed owner is the predicted one, and some were observed."""
     try:
         predicted = owners_at_rest(routes, under(members, name))
     except AllocationError:

@@ -26,8 +26,7 @@ def owners_by_strategy(
 ) -> OwnersReport:
     """Who owns each queue of the topics under each strategy, whatever strategy the members have.
 
-    Raises:
-        AllocationError: every client throws under one of the strategies.
+    AllocationError when every client throws under one of the strategies.
     """
     states = states or {}
     queues = [queue for route in routes for queue in route.subscribe_queues()]

@@ -1,7 +1,4 @@
-"""Consumption that makes nobody an owner: by POP, and through a Proxy, which are not modelled.
-
-What shows it is told, and whatever does not follow from it stays unknown.
-"""
+"""Consumption that makes nobody an owner: by POP, and through a Proxy, which are not modelled."""
 
 from __future__ import annotations
 
@@ -36,11 +33,7 @@ def popped_topics(group: ConsumerGroup) -> frozenset[str]:
 def pulled_routes(
     group: ConsumerGroup, routes: tuple[TopicRouteData, ...]
 ) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
-    """The routes of the topics that the group pulls, and a warning about the others.
-
-    Raises:
-        DataError: it pulls none of them.
-    """
+    """The routes of the topics that the group pulls, and a warning about the others (raises DataError)."""
     popped = popped_topics(group)
     pulled = tuple(route for route in routes if route.topic not in popped)
     left_out = [route.topic for route in routes if route.topic in popped]
@@ -89,8 +82,7 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
 def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
     """Refuse a group that is consumed by consumers that no broker lists, unless others are assumed in their place.
 
-    Raises:
-        DataError: its consumers are behind a Proxy.
+    DataError when its consumers are behind a Proxy.
     """
     evidence = behind_proxy(group)
     if evidence is not None and not assumed:

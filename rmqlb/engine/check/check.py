@@ -23,19 +23,14 @@ Told = Callable[[str, int, int], None]
 def check_policy(
     snapshot: ClusterSnapshot,
     policy: Policy,
-    today: date,
+    today: date,  # the day on which waivers are looked at
     *,
+    # what the members' strategy objects were constructed with; None is RocketMQ's defaults
     settings: Settings | None = None,
-    fail_from: Severity = ERROR,
+    fail_from: Severity = ERROR,  # the lowest severity that decides the report's outcome
     progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
 ) -> CheckReport:
-    """What each limit of the policy comes to.
-
-    Args:
-        today: the day on which waivers are looked at.
-        settings: what the members' strategy objects were constructed with; None is RocketMQ's defaults.
-        fail_from: the lowest severity that decides the report's outcome.
-    """
+    """What each limit of the policy comes to."""
     missing = gaps(snapshot)
     judgements: list[Judgement] = []
     for rule in policy.rules:

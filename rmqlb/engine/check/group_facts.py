@@ -1,7 +1,4 @@
-"""What a snapshot tells of one group, each fact found out when a limit first asks for it.
-
-A fact that the snapshot does not tell is a `DataError` whose message says what is missing; it is never guessed.
-"""
+"""What a snapshot tells of one group, each fact found out when a limit first asks for it."""
 
 from __future__ import annotations
 
@@ -46,11 +43,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def group(self) -> ConsumerGroup:
-        """The group as it was seen.
-
-        Raises:
-            DataError: it could not be read.
-        """
+        """The group as it was seen; DataError when it could not be read."""
         if self.name in self.snapshot.groups:
             return self.snapshot.groups[self.name]
         raise DataError(f"the group could not be read: {self.gaps.groups[self.name]}")
@@ -73,11 +66,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def seen_ids(self) -> tuple[str, ...]:
-        """The ids of the members that some broker told, duplicates kept.
-
-        Raises:
-            DataError: no broker was asked, or they are behind a Proxy.
-        """
+        """The ids of the members that some broker told, duplicates kept (raises DataError)."""
         ids = self.group.client_ids
         if ids is None:
             raise DataError("its members were not seen")
@@ -91,11 +80,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def client_ids(self) -> tuple[str, ...]:
-        """All of the group's members, of which there is at least one.
-
-        Raises:
-            DataError: they are not all known, or none is online.
-        """
+        """All of the group's members, of which there is at least one (raises DataError)."""
         if self.untold is not None:
             raise DataError(self.untold)
         if not self.seen_ids:
@@ -104,11 +89,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
-        """The routes of all topics that it pulls, but the one for retries.
-
-        Raises:
-            DataError: its topics or one of their routes are not known, or NameServers contradict each other.
-        """
+        """The routes of all topics that it pulls, but the one for retries (raises DataError)."""
         if self.group.topics is None:
             is_empty = self.group.views is not None and not self.group.client_ids
             raise DataError("no member is online to tell its topics" if is_empty else "its topics were not seen")
@@ -138,11 +119,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def members(self) -> tuple[Members, Basis]:
-        """The members with their strategies, and how those are known.
-
-        Raises:
-            DataError: the members or what they run are not known.
-        """
+        """The members with their strategies, and how those are known (raises DataError)."""
         group, ids = self.group, self.client_ids
         if any(map(is_grpc, ids)):
             raise DataError("some members look like gRPC clients, which take no part in the others' allocation")
@@ -169,8 +146,7 @@ class GroupFacts(Struct, dict=True, eq=False):
     def ownership(self) -> Ownership:
         """The owners of all queues: as they were seen, or as the members' strategy deals them out.
 
-        Raises:
-            DataError: they are not known.
+        DataError when they are not known.
         """
         queues: list[MessageQueue] = [queue for route in self.routes for queue in route.subscribe_queues()]
         ids = self.client_ids

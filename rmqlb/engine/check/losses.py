@@ -22,9 +22,7 @@ from rmqlb.model.message_queue import sort_client_ids
 def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
     """The largest share of the queues that goes to another owner when one process ends.
 
-    Raises:
-        DataError: the members or what they run are not known.
-        AllocationError: the clients throw.
+    DataError when the members or what they run are not known. AllocationError when the clients throw.
     """
     members, _ = facts.members
     ids = sort_client_ids(members.client_ids)
@@ -36,10 +34,8 @@ def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
 def moved_on_broker_loss(facts: GroupFacts) -> Measured:
     """The largest share of the queues left that goes to another owner when one broker is lost.
 
-    Raises:
-        DataError: the members or what they run are not known.
-        AllocationError: the clients throw.
-        UsageError: a topic is a static one, whose queues do not follow brokers.
+    DataError when the members or what they run are not known. AllocationError when the clients throw. UsageError when a
+    topic is a static one, whose queues do not follow brokers.
     """
     members, _ = facts.members
     names = sorted({data.broker_name for route in facts.routes for data in route.queue_datas})

@@ -14,23 +14,14 @@ _NAMED = 3
 
 
 class Measured(Struct, frozen=True):
-    """A measure.
+    """A measure."""
 
-    Attributes:
-        value: what was measured; beside `missing` it is what is certain, and the truth may be more.
-        missing: why the value is not wholly known, or None.
-        apart: why the limit makes no sense here, or None.
-        why: where to look.
-        basis: how the value is known, where that is a question.
-        one_of: of the names in `value` only one is true.
-    """
-
-    value: Bound | None = None
-    missing: str | None = None
-    apart: str | None = None
-    why: str = ""
-    basis: Basis | None = None
-    one_of: bool = False
+    value: Bound | None = None  # what was measured; beside `missing` it is what is certain, and the truth may be more
+    missing: str | None = None  # why the value is not wholly known, or None
+    apart: str | None = None  # why the limit makes no sense here, or None
+    why: str = ""  # where to look
+    basis: Basis | None = None  # how the value is known, where that is a question
+    one_of: bool = False  # of the names in `value` only one is true
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:

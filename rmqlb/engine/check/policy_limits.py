@@ -23,12 +23,10 @@ Measure = Callable[[GroupFacts], Measured]
 
 
 def _min_consumers(facts: GroupFacts) -> Measured:
-    """How many processes are online."""
     return Measured(len(facts.seen_ids), missing=facts.untold)
 
 
 def _imbalance(facts: GroupFacts) -> Measured:
-    """How uneven the queues lie; 1 is perfectly even."""
     found = facts.ownership
     ratio = found.spread.imbalance
     if ratio is None:
@@ -39,7 +37,6 @@ def _imbalance(facts: GroupFacts) -> Measured:
 
 
 def _idle(facts: GroupFacts) -> Measured:
-    """Members without a queue."""
     found = facts.ownership
     numbers = counts(found.owners, dict.fromkeys(facts.client_ids))
     return Measured(
@@ -50,12 +47,10 @@ def _idle(facts: GroupFacts) -> Measured:
 
 
 def _unassigned(facts: GroupFacts) -> Measured:
-    """Queues that nobody reads."""
     return _queues_owned(facts, lambda owners: not owners)
 
 
 def _duplicate_owners(facts: GroupFacts) -> Measured:
-    """Queues that several members read."""
     return _queues_owned(facts, lambda owners: len(owners) > 1)
 
 
@@ -102,7 +97,6 @@ def _split_views(facts: GroupFacts) -> Measured:
 
 
 def _lag(facts: GroupFacts) -> Measured:
-    """Messages not yet read; a queue that nobody was asked about makes it a lower bound."""
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
     known = {
@@ -137,7 +131,6 @@ def _strategies(facts: GroupFacts) -> Measured:
 
 
 def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
-    """The strategies that give the owners seen, and why there are none."""
     try:
         fits = fitting_strategies(facts.routes, Members(facts.client_ids, "AVG"), facts.group.queues)
     except DataError as error:  # its routes are not known
@@ -178,7 +171,6 @@ GROUP_MEASURES: Mapping[str, Measure] = {
 
 
 def _min_brokers(route: TopicRouteData) -> Measured:
-    """Brokers with a queue that somebody may write to or read from."""
     names = sorted({data.broker_name for data in route.queue_datas if _is_used(data)})
     return Measured(len(names), why=named(names))
 

@@ -12,19 +12,12 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
 class Gaps(Struct, frozen=True):
-    """What of a snapshot could not be read, by name.
+    """What of a snapshot could not be read, by name."""
 
-    Attributes:
-        topics: topic → why its route was not read.
-        groups: group → why it was not read.
-        members: group → which broker did not tell its members, and why.
-        unlisted: why there may be groups that nobody named; None when there are none.
-    """
-
-    topics: Mapping[str, str]
-    groups: Mapping[str, str]
-    members: Mapping[str, str]
-    unlisted: str | None = None
+    topics: Mapping[str, str]  # topic → why its route was not read
+    groups: Mapping[str, str]  # group → why it was not read
+    members: Mapping[str, str]  # group → which broker did not tell its members, and why
+    unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
 
 
 def gaps(snapshot: ClusterSnapshot) -> Gaps:

@@ -37,30 +37,20 @@ class Channel(Protocol):
 
 
 class Broker(Struct, eq=False):
-    """One broker process of a name: a master or a slave.
-
-    Attributes:
-        broker_id: 0 is the master.
-        up: its process runs.
-        silent: its machine is lost: requests end in a timeout.
-        tells: it tells the members when they have changed.
-        list_of: equal lists of ids as one object.
-        changed: is told when its list of members is another one.
-        say: notes what it does; None when nobody wants to know.
-    """
+    """One broker process of a name: a master or a slave."""
 
     name: str
-    broker_id: int
+    broker_id: int  # 0 is the master
     clock: Clock
     draws: Draws
     timers: Timers
-    tells: bool
+    tells: bool  # it tells the members when they have changed
     one_way: Callable[[Draws], int]
-    list_of: Callable[[tuple[str, ...]], MemberList]
-    changed: Callable[[Broker], None]
-    say: Callable[[Broker, str, str], None] | None
-    up: bool = True
-    silent: bool = False
+    list_of: Callable[[tuple[str, ...]], MemberList]  # equal lists of ids as one object
+    changed: Callable[[Broker], None]  # is told when its list of members is another one
+    say: Callable[[Broker, str, str], None] | None  # notes what it does; None when nobody wants to know
+    up: bool = True  # its process runs
+    silent: bool = False  # its machine is lost: requests end in a timeout
     _ids: list[tuple[bytes, str]] = []
     _members: MemberList | None = None
     _beats: dict[Channel, int] = {}

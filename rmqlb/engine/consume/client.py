@@ -34,13 +34,7 @@ _WAKE_US = 5_000
 
 
 class Client:
-    """One member.
-
-    Attributes:
-        allocates: those of which it takes its share; none when it assigns itself queues.
-        created_us: when its `MQClientInstance` was made.
-        timers: the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`.
-    """
+    """One member."""
 
     def __init__(
         self,
@@ -50,12 +44,13 @@ class Client:
         strategy: str,
         topics: tuple[str, ...],
         env: GroupEnvironment,
-        created_us: int,
+        created_us: int,  # when its `MQClientInstance` was made
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
         self.type = env.type_of(client_id)
         self.topics = topics
+        # those of which it takes its share; none when it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
@@ -70,6 +65,7 @@ class Client:
         self._busy = 0
         self._freezes = 0
         self._processes: list[Process] = []
+        # the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`
         self.timers: dict[str, Process] = {}
         self.settled = False
 

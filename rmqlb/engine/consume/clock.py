@@ -39,20 +39,12 @@ class Clock:
         return process
 
     def count(self, steps: int) -> None:
-        """So many things happen without being asked for one by one.
-
-        Raises:
-            UsageError: it is more than `MOST_STEPS` in all.
-        """
+        """So many things happen without being asked for one by one (raises UsageError)."""
         self._count += steps
         self._check()
 
     def do_next(self, until_us: int) -> bool:
-        """Do the next thing that is due by then; False when nothing is.
-
-        Raises:
-            UsageError: more than `MOST_STEPS` things have been asked for.
-        """
+        """Do the next thing that is due by then; False when nothing is (raises UsageError)."""
         if not self._due or self._due[0][0] > until_us:
             return False
         if self._count > MOST_STEPS:
@@ -72,8 +64,7 @@ class Clock:
     def asleep(self) -> tuple[dict[Process, int], int | None]:
         """The processes that sleep, with the time when each wakes up, in the order in which they fell asleep.
 
-        Returns:
-            Them, and when the first of all other things is due, or None.
+        Returns them, and when the first of all other things is due, or None.
         """
         sleeping: dict[Process, int] = {}
         other: int | None = None
@@ -146,7 +137,6 @@ class Process:
 
 
 def _sleeper(action: Callable[..., None]) -> Process | None:
-    """The process that an action wakes up."""
     owner = getattr(action, "__self__", None)
     return owner if isinstance(owner, Process) else None
 

@@ -18,13 +18,7 @@ from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
-    """Which brokers a member knows, and which it is connected to.
-
-    Attributes:
-        beating: a heartbeat is under way (`lockHeartbeat`).
-        twice: the broker to which a member that goes on after a freeze opens a connection and loses track of it.
-        lost: that connection, and those like it.
-    """
+    """Which brokers a member knows, and which it is connected to."""
 
     def __init__(
         self,
@@ -38,9 +32,10 @@ class Connections:
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
         self.connected: dict[Broker, None] = {}
-        self.beating = False
+        self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
+        # the broker to which a member that goes on after a freeze opens a connection and loses track of it
         self.twice: Broker | None = None
-        self.lost: list[LostConnection] = []
+        self.lost: list[LostConnection] = []  # that connection, and those like it
         self._channel = channel
         self._env = env
         self._draws = draws
@@ -124,8 +119,7 @@ class Connections:
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
         """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
 
-        Returns:
-            The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
+        Returns the broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)

@@ -30,8 +30,7 @@ def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tu
         takers: client ids. One that has not come yet is configured as the members are, when all of them have the same
             text and it is none that each makes for itself.
 
-    Returns:
-        One moment, the earliest and the latest that it may be, or nothing when it is not known at all.
+    Returns one moment, the earliest and the latest that it may be, or nothing when it is not known at all.
     """
     found: set[tuple[int, ...]] = set()
     for client_id in takers:

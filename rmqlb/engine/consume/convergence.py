@@ -34,9 +34,8 @@ def convergence(
 ) -> Convergence | None:
     """What the members go through when the change happens at one moment, over a few trials.
 
-    Returns:
-        None when nothing happens to the members, when nobody is left, when the strategy changes, which takes one
-        restart after the other, and when the group is large.
+    None when nothing happens to the members, when nobody is left, when the strategy changes, which takes one
+    restart after the other, and when the group is large.
     """
     events = tuple(change_events(before, after, changes))
     if not events or not after.members.client_ids or changes.to_strategy is not None or _work(plan) > _MOST_WORK:

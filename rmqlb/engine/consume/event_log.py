@@ -12,29 +12,22 @@ from rmqlb.model.times import milliseconds
 
 
 class Hold(Struct, eq=False):
-    """A queue in a member's process-queue table, from taking it to dropping it.
-
-    Attributes:
-        from_us: when it was taken; negative when that was before the start.
-        pauses: the stretches of time in which its broker answered no pull; the last may be without an end.
-        freezes: likewise those in which its owner's process was frozen.
-        persisted: the offset was stored when it was dropped.
-        persisted_before: a time → when the member's timer last stored its offsets at or before it; None before the
-            first time.
-        committed_before: a time at which an offset is stored → up to when that covers what was delivered.
-    """
+    """A queue in a member's process-queue table, from taking it to dropping it."""
 
     queue: MessageQueue
     client_id: str
-    from_us: int
+    from_us: int  # when it was taken; negative when that was before the start
+    # a time → when the member's timer last stored its offsets at or before it; None before the first time
     persisted_before: Callable[[int], int | None]
+    # a time at which an offset is stored → up to when that covers what was delivered
     committed_before: Callable[[int], int] = lambda at_us: at_us
     reads_from_us: int | None = None
     stalled_us: int | None = None
+    # the stretches of time in which its broker answered no pull; the last may be without an end
     pauses: list[tuple[int, int | None]] = []
-    freezes: list[tuple[int, int | None]] = []
+    freezes: list[tuple[int, int | None]] = []  # likewise those in which its owner's process was frozen
     to_us: int | None = None
-    persisted: bool = False
+    persisted: bool = False  # the offset was stored when it was dropped
 
     @property
     def is_paused(self) -> bool:
@@ -130,28 +123,20 @@ def _without(begin: int, end: int | None, breaks: Iterable[tuple[int, int | None
 
 
 class EventLog(Struct, eq=False):
-    """The notes of one simulation.
-
-    Attributes:
-        holds: in the order in which queues were taken.
-        there: queue → the times at which it came to be (True) or was removed (False).
-        served: queue → the times at which the last process of its broker went (False) and the first came back (True);
-            a queue without an entry was served all the time.
-        steps: what happened; only kept when asked for.
-        last_change_us: when a queue was last taken or dropped; −1 before the first time.
-        waiting_pulls: queues taken whose first pull is still to come.
-        resuming: holds whose broker answers again, and whose next pull is still to come.
-    """
+    """The notes of one simulation."""
 
     explain: bool
-    holds: list[Hold] = []
+    holds: list[Hold] = []  # in the order in which queues were taken
+    # queue → the times at which it came to be (True) or was removed (False)
     there: dict[MessageQueue, list[tuple[int, bool]]] = {}
+    # queue → the times at which the last process of its broker went (False) and the first came back (True); a queue
+    # without an entry was served all the time
     served: dict[MessageQueue, list[tuple[int, bool]]] = {}
-    steps: list[Step] = []
-    last_change_us: int = -1
+    steps: list[Step] = []  # what happened; only kept when asked for
+    last_change_us: int = -1  # when a queue was last taken or dropped; −1 before the first time
     rebalances: int = 0
-    waiting_pulls: int = 0
-    resuming: set[Hold] = set()
+    waiting_pulls: int = 0  # queues taken whose first pull is still to come
+    resuming: set[Hold] = set()  # holds whose broker answers again, and whose next pull is still to come
 
     def take(self, hold: Hold) -> None:
         """A queue is taken; before the start that is no change."""

@@ -22,27 +22,18 @@ _PROCESS_AND_TIME = re.compile(r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})")
 
 
 def restarts(
-    client_ids: Sequence[str],
+    client_ids: Sequence[str],  # in the order in which they go down
     at_us: int,
     *,
-    every_us: int,
+    every_us: int,  # from one going down to the next
     down_us: int,
-    at_once: int = 1,
-    becomes: Mapping[str, str] | None = None,
-    strategy: str | None = None,
+    at_once: int = 1,  # how many go down together
+    becomes: Mapping[str, str] | None = None,  # client id → the id afterwards, of those whose id changes
+    strategy: str | None = None,  # what they run afterwards; None leaves it as it is
     end: Literal["leave", "crash"] = "leave",
-    text: str = "",
+    text: str = "",  # the event as the user wrote it
 ) -> tuple[Event, ...]:
-    """A restart of each of the members in turn: it ends, and comes back some time later.
-
-    Args:
-        client_ids: in the order in which they go down.
-        every_us: from one going down to the next.
-        at_once: how many go down together.
-        becomes: client id → the id afterwards, of those whose id changes.
-        strategy: what they run afterwards; None leaves it as it is.
-        text: the event as the user wrote it.
-    """
+    """A restart of each of the members in turn: it ends, and comes back some time later."""
     events: list[Event] = []
     for index, client_id in enumerate(client_ids):
         goes = at_us + index // at_once * every_us
@@ -87,8 +78,7 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
     """The events in the order of time, when they can happen; an id that two processes share stands twice.
 
-    Raises:
-        UsageError: an event is before the start, or is about a member, broker or topic that is not there then.
+    UsageError when an event is before the start, or is about a member, broker or topic that is not there then.
     """
     for event in events:
         if event.at_us < 0:

@@ -34,18 +34,7 @@ _DRAWN = (len(_WAYS) - 1) << 8
 
 
 class GroupEnvironment:
-    """One simulation's surroundings.
-
-    Attributes:
-        clients: all members that ever were, in the order in which they came.
-        locks: queues are locked at the broker, and the locks renewed and given back (orderly and clustering).
-        locks_first: a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups
-            of older clients.
-        rates: queue → messages a second, where known.
-        lagging: queues that had messages waiting at the start.
-        consume_us: the listener's time for a message.
-        release_wait_us: how long an orderly queue's listener is waited for.
-    """
+    """One simulation's surroundings."""
 
     def __init__(
         self,
@@ -53,7 +42,7 @@ class GroupEnvironment:
         scenario: GroupScenario,
         *,
         shares: Shares,
-        lagging: frozenset[MessageQueue],
+        lagging: frozenset[MessageQueue],  # queues that had messages waiting at the start
         trial: int,
         explain: bool,
     ) -> None:
@@ -65,13 +54,17 @@ class GroupEnvironment:
         self.shares = shares
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: list[Member] = []
+        # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
+        # a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups of older
+        # clients
         self.locks_first = self.locks or (scenario.orderly and profile.locks_broadcast)
         self.broadcasting = scenario.broadcasting
-        self.rates = scenario.rates
+        self.rates = scenario.rates  # queue → messages a second, where known
         self.lagging = lagging
-        self.consume_us = scenario.consume_us
+        self.consume_us = scenario.consume_us  # the listener's time for a message
         wait, delay = timers.release_wait_us, timers.pull_delay_us
+        # how long an orderly queue's listener is waited for
         self.release_wait_us = profile.release_wait_us if wait is None else wait
         self._types, self._type = scenario.consumer_types, scenario.consumer_type
         self.pull_delay_us = profile.pull_delay_us if delay is None else delay
@@ -139,8 +132,7 @@ class GroupEnvironment:
     def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
         """Who is asked of the processes with these ids of a broker name (`BrokerData.selectBrokerAddr`).
 
-        Returns:
-            The master, whether it is up or not, else any of the slaves; None when there is neither.
+        Returns the master, whether it is up or not, else any of the slaves; None when there is neither.
         """
         brokers = self.addresses({name: ids})
         if not brokers:
@@ -313,9 +305,7 @@ class GroupEnvironment:
             self.truth_changed()
 
     def _runs(self, name: str) -> bool:
-        """A process of the broker is up."""
         return any(broker.up for broker in self._brokers.get(name, ()))
 
     def _queues_of(self, name: str) -> list[MessageQueue]:
-        """All read queues that a broker has, whether it runs or not."""
         return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)

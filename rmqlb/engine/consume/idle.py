@@ -37,26 +37,16 @@ class Ways:
 
 
 class IdleTimer(Struct, eq=False):
-    """One timer.
-
-    Attributes:
-        waits: how many waits it has each time.
-        after: when it is due again, of when it is through and when it was due.
-        every_us: that is no less than so long after.
-        length: how many ways each wait takes.
-        picks: before every other wait it draws a broker.
-        done: how often it was due.
-        over_us: when it was through the last time.
-    """
+    """One timer."""
 
     due_us: int
-    waits: int
-    after: Callable[[int, int], int]
-    every_us: int = 1
-    length: int = 1
-    picks: bool = False
-    done: int = 0
-    over_us: int = 0
+    waits: int  # how many waits it has each time
+    after: Callable[[int, int], int]  # when it is due again, of when it is through and when it was due
+    every_us: int = 1  # that is no less than so long after
+    length: int = 1  # how many ways each wait takes
+    picks: bool = False  # before every other wait it draws a broker
+    done: int = 0  # how often it was due
+    over_us: int = 0  # when it was through the last time
     _began: tuple[int, int] = (0, 0)
     _waited: list[int] = []
 
@@ -99,8 +89,7 @@ def go_on(timers: Sequence[IdleTimer], ways: Ways, until_us: int) -> tuple[Seque
         until_us: nothing is begun from then on; what was begun is over at most a minute later. They stop earlier where
             something takes longer.
 
-    Returns:
-        The timers, waiting again, and how many random numbers they have drawn.
+    Returns the timers, waiting again, and how many random numbers they have drawn.
     """
     place, orders = 0, count(len(timers))
     heap = [(timer.due_us, order, timer) for order, timer in enumerate(timers)]

@@ -24,27 +24,17 @@ class Table(Protocol):
 
 
 class Member(Channel, Protocol):
-    """A member of the group.
+    """A member of the group."""
 
-    Attributes:
-        client_id: its id, which another process may share.
-        type: which of RocketMQ's consumers it is.
-        topics: those it reads, among the ones simulated.
-        allocates: those of which it takes its share.
-        views: topic → the route as it knows it.
-        frozen: it is there, and does nothing.
-        settled: its queues are those that it will end with; None while it is in the middle of a rebalance.
-    """
-
-    client_id: str
+    client_id: str  # its id, which another process may share
     strategy: str
-    type: ConsumerType
-    topics: tuple[str, ...]
-    allocates: tuple[str, ...]
-    views: dict[str, TopicView]
+    type: ConsumerType  # which of RocketMQ's consumers it is
+    topics: tuple[str, ...]  # those it reads, among the ones simulated
+    allocates: tuple[str, ...]  # those of which it takes its share
+    views: dict[str, TopicView]  # topic → the route as it knows it
     alive: bool
-    frozen: bool
-    settled: bool | None
+    frozen: bool  # it is there, and does nothing
+    settled: bool | None  # its queues are those that it will end with; None while it is in the middle of a rebalance
     draws: Draws
 
     @property

@@ -18,17 +18,14 @@ from rmqlb.model.route import TopicRouteData
 
 
 class NameServer:
-    """What all NameServers say.
-
-    Attributes:
-        views: topic → what a client that asks now learns; a topic without any broker left is absent, and clients keep
-            the route that they have.
-    """
+    """What all NameServers say."""
 
     def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
         self._view_of = view_of
         self._whole = {route.topic: route for route in routes}
         self._gone: dict[str, frozenset[int] | None] = {}
+        # topic → what a client that asks now learns; a topic without any broker left is absent, and clients keep the
+        # route that they have
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
 
@@ -64,7 +61,6 @@ class NameServer:
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
     def _having(self, broker_name: str) -> list[str]:
-        """The topics whose route names the broker, lost ones included."""
         return [
             topic
             for topic, route in self._whole.items()

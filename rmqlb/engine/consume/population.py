@@ -55,7 +55,6 @@ class Population:
         return client
 
     def _settle(self) -> None:
-        """Everybody has what everybody's strategy gives with the same view."""
         env = self._env
         members = env.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
         for client in self.clients:

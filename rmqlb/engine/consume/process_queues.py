@@ -23,19 +23,13 @@ from rmqlb.model.words import counted
 
 
 class ProcessQueue(Struct, eq=False):
-    """One queue that the member has taken (`ProcessQueue`).
-
-    Attributes:
-        dropped: it is given up, but may stay in the table until its listener lets go.
-        renewed_us: orderly: when the broker's lock was last renewed.
-        busy_until_us: orderly: until when the listener holds on to it once it is given up.
-    """
+    """One queue that the member has taken (`ProcessQueue`)."""
 
     queue: MessageQueue
     hold: Hold
-    renewed_us: int
-    dropped: bool = False
-    busy_until_us: int = 0
+    renewed_us: int  # orderly: when the broker's lock was last renewed
+    dropped: bool = False  # it is given up, but may stay in the table until its listener lets go
+    busy_until_us: int = 0  # orderly: until when the listener holds on to it once it is given up
 
 
 _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
@@ -321,7 +315,6 @@ class ProcessQueues:
         env.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[ProcessQueue]) -> None:
-        """The pull requests of the queues that one pass has taken, as far as they are still owned."""
         env = self._env
         env.log.waiting_pulls -= len(taken)
         self._pull(taken)
@@ -354,7 +347,6 @@ class ProcessQueues:
 
 
 def _queues(held: Sequence[ProcessQueue | Hold]) -> str:
-    """`broker-a:0, broker-a:1`, or a number of many."""
     if len(held) > 8:
         return f"{len(held)} queues"
     return ", ".join(f"{each.queue.broker_name}:{each.queue.queue_id}" for each in held)

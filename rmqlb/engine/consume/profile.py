@@ -1,8 +1,4 @@
-"""What changed in the Java consumer from version to version: one `ConsumerProfile` for each stretch of equal behaviour.
-
-Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
-`client`, `process_queues` and `env`.
-"""
+"""The Java consumer from version to version: one `ConsumerProfile` for each stretch of equal behaviour."""
 
 from __future__ import annotations
 
@@ -14,39 +10,34 @@ from rmqlb.engine.client_version import Version, parse_version
 
 
 class ConsumerProfile(Struct, frozen=True):
-    """How a stretch of client versions rebalances.
+    """How a stretch of client versions rebalances."""
 
-    Attributes:
-        since: the first version of the stretch.
-        min_interval: two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next
-            after that time (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
-        hears_channels: a new connection to a broker leads to a heartbeat and a rebalance
-            (`ChannelEventListener.onChannelActive` of `MQClientInstance`, 5.2.0).
-        loses_connections: a client that goes on after a freeze may open two connections to a broker, of which it then
-            forgets one (`NettyRemotingClient.closeChannel` removes the new one while it closes the old one, 5.2.0).
-        pull_delay_us: from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
-        retries_locks: a lock that was not got is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0).
-        release: how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock`
-            unlocks at once when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the
-            table when the listener lets go in time, and unlocks later when messages are still cached.
-        renews_dropped: `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too (until 4.9.8).
-        locks_broadcast: an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock
-            that nobody renews or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).
-        empty_ends_early: without queues of the topic a client does not ask for the members (5.5.0, CLUSTERING only);
-            else an empty list lets the strategy throw.
-    """
-
-    since: Version
+    since: Version  # the first version of the stretch
     name: str
+    # two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next after that time
+    # (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
     min_interval: bool = True
+    # a new connection to a broker leads to a heartbeat and a rebalance (`ChannelEventListener.onChannelActive` of
+    # `MQClientInstance`, 5.2.0).
     hears_channels: bool = True
+    # a client that goes on after a freeze may open two connections to a broker, of which it then forgets one
+    # (`NettyRemotingClient.closeChannel` removes the new one while it closes the old one, 5.2.0).
     loses_connections: bool = True
-    pull_delay_us: int = 500_000
+    pull_delay_us: int = 500_000  # from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
+    # a lock that was not got is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0).
     retries_locks: bool = True
+    # how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock` unlocks at once
+    # when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the table when the listener
+    # lets go in time, and unlocks later when messages are still cached.
     release: Literal["write-lock", "try-lock"] = "write-lock"
     release_wait_us: int = 500_000
+    # `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too (until 4.9.8).
     renews_dropped: bool = False
+    # an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock that nobody renews
+    # or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).
     locks_broadcast: bool = False
+    # without queues of the topic a client does not ask for the members (5.5.0, CLUSTERING only); else an empty list
+    # lets the strategy throw.
     empty_ends_early: bool = False
 
 
@@ -82,10 +73,6 @@ PROFILES = (
 
 
 def consumer_profile_of(version: str) -> ConsumerProfile:
-    """The rules of a client version.
-
-    Raises:
-        UsageError: it is no version, or older than 4.0.0.
-    """
+    """The rules of a client version; UsageError when it is no version, or older than 4.0.0."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)

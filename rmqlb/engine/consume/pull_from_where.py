@@ -10,27 +10,20 @@ _NOTHING = "nothing is stored"
 
 
 def pull_from_where(
-    consume_from: str,
+    consume_from: str,  # `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET
+    # what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an offset, −1
+    # when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
     stored: int | None,
     *,
     topic: str,
-    end: int | None = None,
-    begin: int | None = None,
-    found: int | None = None,
-    none: str = _NOTHING,
+    end: int | None = None,  # the queue's end (`maxOffset`), or None
+    begin: int | None = None,  # the queue's first message that is still there (`minOffset`), or None
+    found: int | None = None,  # what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None
+    none: str = _NOTHING,  # how the reason says that there is no offset
 ) -> StartOffset:
     """The offset that a push consumer begins with.
 
     Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
-
-    Args:
-        consume_from: `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET.
-        stored: what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an
-            offset, −1 when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
-        end: the queue's end (`maxOffset`), or None.
-        begin: the queue's first message that is still there (`minOffset`), or None.
-        found: what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None.
-        none: how the reason says that there is no offset.
 
     >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="T", end=70).offset
     70

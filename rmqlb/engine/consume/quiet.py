@@ -79,7 +79,6 @@ class QuietTime:
         env.clock.postpone({process: due for _, process, due in wakes})
 
     def _go_on(self, client: Client, idle: dict[Process, IdleTimer], until_us: int) -> _Wakes:
-        """One member goes through the time."""
         self._env.clock.count(sum(timer.most_times(until_us) for timer in idle.values()))
         # Its random numbers come in the order of time, of all timers together: where they stand at the end decides what
         # it draws at the next event, so that none may be left out, though most of them change nothing.

@@ -50,21 +50,13 @@ def _later_queues(route: TopicRouteData, events: Sequence[Event]) -> Iterable[Me
 def observed_rates(
     now: ConsumerGroup,
     then: ConsumerGroup,
-    taken: tuple[datetime | None, datetime | None],
+    taken: tuple[datetime | None, datetime | None],  # when the later and when the earlier one were taken
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    """What came into each queue between two snapshots of the same cluster, in messages a second.
+    """What came into each queue between two snapshots of the same cluster, in messages a second (raises DataError).
 
-    Args:
-        taken: when the later and when the earlier one were taken.
-        where: the earlier snapshot, as errors name it.
-
-    Returns:
-        The rates of the queues whose end both snapshots know.
-
-    Raises:
-        DataError: a time is missing, times or offsets run backwards, or no queue's end is known on both sides.
+    Returns the rates of the queues whose end both snapshots know.
     """
     later, earlier = taken
     if later is None or earlier is None:

@@ -16,8 +16,7 @@ from rmqlb.model.group_scenario import GroupScenario
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
     """The version whose rules a simulation follows, and what is worth a warning about it.
 
-    Returns:
-        The version that is said, else the one that most members report, of equals the older one, else the newest.
+    Returns the version that is said, else the one that most members report, of equals the older one, else the newest.
     """
     connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
     findings = _languages(connections)

@@ -22,18 +22,12 @@ _ViewKey = tuple[str, tuple[MessageQueue, ...], tuple[tuple[str, tuple[int, ...]
 
 
 class TopicView(Struct, frozen=True, eq=False):
-    """What a client knows of a topic after a route poll (`topicSubscribeInfoTable` and `topicRouteTable`).
-
-    Attributes:
-        queues: the read queues, sorted as clients sort them.
-        brokers: names of all brokers of the route, of which one is asked for the members.
-        addresses: broker name → the ids of its processes, sorted.
-    """
+    """What a client knows of a topic after a route poll (`topicSubscribeInfoTable` and `topicRouteTable`)."""
 
     topic: str
-    queues: tuple[MessageQueue, ...]
-    brokers: tuple[str, ...]
-    addresses: Mapping[str, tuple[int, ...]]
+    queues: tuple[MessageQueue, ...]  # the read queues, sorted as clients sort them
+    brokers: tuple[str, ...]  # names of all brokers of the route, of which one is asked for the members
+    addresses: Mapping[str, tuple[int, ...]]  # broker name → the ids of its processes, sorted
 
 
 def process_ids(broker: BrokerData) -> tuple[int, ...]:

@@ -41,12 +41,7 @@ class GroupSimulation:
         *,
         states: States | None = None,
     ) -> None:
-        """Check the scenario.
-
-        Raises:
-            UsageError: the events contradict each other or the group, the end is before the start, a timer or a rate
-                makes no sense, or a version is unknown.
-        """
+        """Check the scenario (raises UsageError)."""
         _check(scenario)
         require(members, Members, "Members")
         check_settings(members.settings)

@@ -84,7 +84,6 @@ def _questions(
 
 
 def _is_taken(plan: RebalancePlan, move: Move) -> bool:
-    """A consumer begins to read the queue that did not read it."""
     if plan.broadcasting:
         return not set(move.owners_after) <= set(move.owners_before)
     return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)

@@ -12,18 +12,12 @@ from rmqlb.engine.consume.event_log import Hold
 
 
 class Earlier(Struct, eq=False):
-    """What all owners before a moment have left behind; asked in the order of time.
+    """What all owners before a moment have left behind; asked in the order of time."""
 
-    Attributes:
-        way_us: how long a message takes to the broker.
-        persisted: one of them has stored a position by the moment last asked for.
-        read_until: when the last of them reads last; None when none ever does.
-    """
-
-    way_us: int
+    way_us: int  # how long a message takes to the broker
     end_us: int
-    persisted: bool = False
-    read_until: int | None = None
+    persisted: bool = False  # one of them has stored a position by the moment last asked for
+    read_until: int | None = None  # when the last of them reads last; None when none ever does
     _owning: list[Hold] = []
     _begun: int | None = None
     _left: int | None = None
@@ -50,7 +44,6 @@ class Earlier(Struct, eq=False):
         return known
 
     def _sum_up(self, at_us: int) -> None:
-        """Those whose last position has reached the broker by then."""
         gone = [hold for hold in self._owning if hold.to_us is not None and hold.to_us + self.way_us <= at_us]
         if not gone:
             return

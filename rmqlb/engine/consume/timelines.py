@@ -64,7 +64,6 @@ def figures(
 
     Args:
         first_us: when the first event was.
-        broadcasting: several owners are as it should be.
     """
     redelivered = [line.redelivered for line in lines]
     at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
@@ -166,7 +165,6 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
 
 
 def _add(intervals: list[Interval], from_us: int, to_us: int, owners: Sequence[str], state: OwnerState) -> None:
-    """One more stretch, which goes on with the last one when nothing differs."""
     ids = tuple(sort_client_ids(owners))
     if intervals and intervals[-1].state == state and intervals[-1].owners == ids:
         from_us = intervals.pop().from_us

@@ -1,7 +1,4 @@
-"""Conditions that a user asks to be told about: `idle>0`, `moved>50%`, `share[broker-a]>60%`.
-
-Each kind of result says which figures it has; the syntax is the same for all.
-"""
+"""Conditions that a user asks to be told about: `idle>0`, `moved>50%`, `share[broker-a]>60%`."""
 
 from __future__ import annotations
 
@@ -31,31 +28,21 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Figures(Struct, frozen=True):
-    """What a kind of result can be asked about.
-
-    Attributes:
-        of_subject: figures of one thing in it, such as a broker, whose name stands in brackets.
-        shares: those that also make sense as a percentage.
-    """
+    """What a kind of result can be asked about."""
 
     names: Collection[str]
-    of_subject: Collection[str] = ()
-    shares: Collection[str] = ()
+    of_subject: Collection[str] = ()  # figures of one thing in it, such as a broker, whose name stands in brackets
+    shares: Collection[str] = ()  # those that also make sense as a percentage
 
 
 class Condition(Struct, frozen=True):
-    """A parsed condition.
-
-    Attributes:
-        subject: of what, or None for the whole result.
-        limit: what it is compared with; a percentage when `percent`.
-    """
+    """A parsed condition."""
 
     text: str
     name: str
     subject: str | None
     compare: Callable[[float, float], bool]
-    limit: float
+    limit: float  # what it is compared with; a percentage when `percent`
     percent: bool
 
     def try_on(self, value: float | None, whole: float | None = None) -> TriedCondition:
@@ -71,8 +58,7 @@ class Condition(Struct, frozen=True):
 def parse_condition(text: str, figures: Figures) -> Condition:
     """A condition as typed: NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign.
 
-    Raises:
-        UsageError: it is not of that form, or there is no such figure.
+    UsageError when it is not of that form, or there is no such figure.
     """
     match = _CONDITION.fullmatch(text)
     if not match:

@@ -1,7 +1,4 @@
-"""The figures of a plan that `--fail-on` can ask about.
-
-Those of observed owners begin with `observed-`, but for `mismatches`; all others are predicted.
-"""
+"""The figures of a plan that `--fail-on` can ask about."""
 
 from __future__ import annotations
 
@@ -58,8 +55,7 @@ def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary
     Args:
         places: those of the orders that were tried.
 
-    Returns:
-        The largest figure of those that meet it; of all when none does; the unknown one when there is one.
+    Returns the largest figure of those that meet it; of all when none does; the unknown one when there is one.
     """
     tried = [_try(condition, each) for each in (summary, *places)]
     met = [each for each in tried if each.met]

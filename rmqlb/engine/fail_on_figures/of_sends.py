@@ -39,11 +39,7 @@ SEND_FIGURES = Figures(
 
 
 def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
-    """Whether the condition is there in a simulation.
-
-    Raises:
-        UsageError: it asks about a broker that the topic does not have.
-    """
+    """Whether the condition is there in a simulation (raises UsageError)."""
     totals, name = report.totals, condition.name
     if condition.subject is None:
         whole = totals.messages if name in _OF_MESSAGES else totals.attempts
@@ -69,8 +65,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
     Args:
         report: what came of the first, which knows the brokers.
 
-    Raises:
-        UsageError: it asks about a broker that the topic does not have.
+    UsageError when it asks about a broker that the topic does not have.
     """
     messages = trials.messages.mean
     attempts = fsum(each.mean for each in trials.attempts_at.values())

@@ -44,11 +44,7 @@ ROLLOUT_FIGURES = Figures(names=(*_FIELDS, *_OF_ROLLOUT), of_subject=tuple(_FIEL
 
 
 def try_on_group(condition: Condition, report: GroupReport) -> TriedCondition:
-    """Whether the condition is there in one simulation.
-
-    Raises:
-        UsageError: it asks about what only many trials have.
-    """
+    """Whether the condition is there in one simulation; UsageError when it asks about what only many trials have."""
     if condition.subject is not None:
         raise UsageError(
             f"--fail-on {condition.text!r}: [{condition.subject}] is of many trials", hint="give --trials N"
@@ -62,8 +58,7 @@ def try_on_group(condition: Condition, report: GroupReport) -> TriedCondition:
 def try_on_group_trials(condition: Condition, trials: GroupTrials) -> TriedCondition:
     """Whether the condition is there in what 95 of 100 trials do not exceed, or in what it names instead.
 
-    Raises:
-        UsageError: it names something else.
+    UsageError when it names something else.
     """
     of = condition.subject or "p95"
     if of not in _OF_SPREAD:
@@ -76,11 +71,7 @@ def try_on_group_trials(condition: Condition, trials: GroupTrials) -> TriedCondi
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
-    """Whether the condition is there in the best choice of a rollout.
-
-    Raises:
-        UsageError: it names something that trials do not have.
-    """
+    """Whether the condition is there in the best choice of a rollout (raises UsageError)."""
     if condition.name == "misassigned":
         return condition.try_on(rollout.misassigned)
     best = next(choice for choice in rollout.choices if choice.best)
@@ -90,7 +81,6 @@ def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
 
 
 def _is_open(condition: Condition, converged: bool, left: float) -> bool:
-    """What the figure measures is not over when the simulation ends."""
     return not converged if condition.name == "convergence-ms" else bool(left)
 
 

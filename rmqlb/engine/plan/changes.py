@@ -18,42 +18,26 @@ MADE_UP_PREFIX = "made-up-"
 
 
 class NewBroker(Struct, frozen=True):
-    """A broker to add.
-
-    Attributes:
-        read_queue_nums: None is as many as most of the topic's other brokers have.
-        write_queue_nums: None is as many as read queues were given, else as most other brokers have.
-    """
+    """A broker to add."""
 
     name: str
-    read_queue_nums: int | None = None
-    write_queue_nums: int | None = None
+    read_queue_nums: int | None = None  # None is as many as most of the topic's other brokers have
+    write_queue_nums: int | None = None  # None is as many as read queues were given, else as most other brokers have
 
 
 class QueueCount(Struct, frozen=True):
-    """A new number of queues.
+    """A new number of queues."""
 
-    Attributes:
-        number: how many each broker has.
-        broker_name: the broker; None is each of the topic's.
-    """
-
-    number: int
-    broker_name: str | None = None
+    number: int  # how many each broker has
+    broker_name: str | None = None  # the broker; None is each of the topic's
 
 
 class Changes(Struct, frozen=True):
-    """A change to a group and its topics; nothing by default.
+    """A change to a group and its topics; nothing by default."""
 
-    Attributes:
-        add: client ids to add, or how many made-up ones.
-        remove: client ids to remove, or how many, taken from the end of the sorted members.
-        replace: (old, new) client ids, as after a restart.
-    """
-
-    add: tuple[str | int, ...] = ()
-    remove: tuple[str | int, ...] = ()
-    replace: tuple[tuple[str, str], ...] = ()
+    add: tuple[str | int, ...] = ()  # client ids to add, or how many made-up ones
+    remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
+    replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart
     to_strategy: str | None = None
     add_brokers: tuple[NewBroker, ...] = ()
     remove_brokers: tuple[str, ...] = ()
@@ -84,11 +68,7 @@ def made_up(number: int, taken: Iterable[str] = ()) -> list[str]:
 
 
 def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
-    """The members after the change: replaced, then removed, then added.
-
-    Raises:
-        UsageError: a member to remove or replace is not there, or one to add is there already.
-    """
+    """The members after the change: replaced, then removed, then added (raises UsageError)."""
     members = sort_client_ids(client_ids)
     _no_contradiction(changes)
     for old, new in changes.replace:
@@ -118,8 +98,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
     """The routes of a group's topics after the change: a broker that is lost is lost to those topics that it has.
 
-    Raises:
-        UsageError: no topic has a broker that is to go; else as `change_route`.
+    UsageError when no topic has a broker that is to go; else as `change_route`.
     """
     has = [{data.broker_name for data in route.queue_datas} for route in routes]
     present = set[str]().union(*has)
@@ -143,12 +122,9 @@ def _have(routes: Sequence[TopicRouteData]) -> str:
 
 
 def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
-    """The topic's route after the change: brokers removed, then added, then queue counts set.
+    """The topic's route after the change: brokers removed, then added, then queue counts set (raises UsageError).
 
     An added broker is readable and writable and has a master; the NameServer would show it within 30 s.
-
-    Raises:
-        UsageError: a broker is not there, is there already, or the topic is a static one.
     """
     if changes.touches_route and route.is_static:
         raise UsageError(
@@ -187,7 +163,6 @@ def describe(changes: Changes) -> tuple[str, ...]:
 
 
 def _no_contradiction(changes: Changes) -> None:
-    """One member may be named in one change only."""
     named = [
         *((item, "--add") for item in changes.add if isinstance(item, str)),
         *((item, "--remove") for item in set(changes.remove) if isinstance(item, str)),

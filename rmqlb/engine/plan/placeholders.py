@@ -52,7 +52,6 @@ def _range(places: Sequence[Summary], complete: bool) -> MovedRange | None:
 def _summaries(
     before: Side, after: Side, placeholders: Sequence[str], states: States | None
 ) -> tuple[tuple[Summary, ...], bool]:
-    """What comes of each place, and whether that is all of them; none where no place decides."""
     if any(side.members.name not in BY_PLACE for side in (before, after)):
         return (), False
     new = set(placeholders)

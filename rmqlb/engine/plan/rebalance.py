@@ -43,7 +43,7 @@ class Side(Struct, frozen=True):
 
 def plan_rebalance(
     group: str | None,
-    before: Side,
+    before: Side,  # members and routes before; both sides hold the same topics in the same order
     after: Side,
     *,
     states: States | None = None,
@@ -53,11 +53,7 @@ def plan_rebalance(
 ) -> RebalancePlan:
     """What happens to each queue when the group goes from one side to the other and has settled.
 
-    Args:
-        before: members and routes before; both sides hold the same topics in the same order.
-
-    Raises:
-        AllocationError: every client throws on one of the sides.
+    AllocationError when every client throws on one of the sides.
     """
     states = states or {}
     was = [assign(route, before.members, explain=explain) for route in before.routes]
@@ -82,11 +78,7 @@ def plan_rebalance(
 
 
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
-    """The plan with the same change under other strategies beside it.
-
-    Raises:
-        AllocationError: every client throws under one of them.
-    """
+    """The plan with the same change under other strategies beside it (raises AllocationError)."""
     others = []
     for strategy in strategies:
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))

@@ -1,7 +1,4 @@
-"""A snapshot under new names.
-
-What is neither a name nor a number is dropped, unless it is one of RocketMQ's own words: texts may say anything.
-"""
+"""A snapshot under new names."""
 
 from __future__ import annotations
 

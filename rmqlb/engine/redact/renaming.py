@@ -34,19 +34,14 @@ topics are found by the renaming."""
 
 
 class Renaming(Struct, frozen=True, rename="camel"):
-    """Old name → new name, by `Kind`; what stays as it is stands there too.
-
-    Attributes:
-        hosts: what stands before the first `@` of client ids.
-        rooms: what stands before the `@` of broker names.
-    """
+    """Old name → new name, by `Kind`; what stays as it is stands there too."""
 
     topics: Mapping[str, str]
     groups: Mapping[str, str]
     client_ids: Mapping[str, str]
-    hosts: Mapping[str, str]
+    hosts: Mapping[str, str]  # what stands before the first `@` of client ids
     broker_names: Mapping[str, str]
-    rooms: Mapping[str, str]
+    rooms: Mapping[str, str]  # what stands before the `@` of broker names
     scopes: Mapping[str, str]
     clusters: Mapping[str, str]
     zones: Mapping[str, str]
@@ -85,7 +80,6 @@ def rename(found: Mapping[Kind, Set[str]]) -> Renaming:
 
 
 def _numbered(names: Iterable[str], word: str) -> dict[str, str]:
-    """The names in Java's order, with as many digits as the last of them needs."""
     ordered = sorted(set(names), key=sort_key)
     width = len(str(len(ordered)))
     return {name: f"{word}-{place:0{width}d}" for place, name in enumerate(ordered, 1)}

@@ -27,27 +27,20 @@ ALL_AT_ONCE = "all at once"
 
 
 class Candidate(Struct, frozen=True):
-    """A choice before it is tried.
+    """A choice before it is tried."""
 
-    Attributes:
-        order: client ids in the order in which they go down.
-        name: how the order came about.
-        pause_us: from one going down to the next.
-        asked: it may be the best; one that was not asked for is only there to be compared with.
-    """
-
-    order: tuple[str, ...]
-    name: str
+    order: tuple[str, ...]  # client ids in the order in which they go down
+    name: str  # how the order came about
     at_once: int
-    pause_us: int
-    asked: bool = True
+    pause_us: int  # from one going down to the next
+    asked: bool = True  # it may be the best; one that was not asked for is only there to be compared with
 
 
 def all_candidates(
     rollout: RolloutModel,
     routes: Sequence[TopicRouteData],
-    known: Overlaps | None,
-    least: Mapping[int, LeastOverlap],
+    known: Overlaps | None,  # the stages of a change of strategy; None of a mere restart
+    least: Mapping[int, LeastOverlap],  # number at once → the order with the least overlap, where one was found
     request: RolloutRequest,
 ) -> list[Candidate]:
     """What to try.
@@ -57,10 +50,6 @@ def all_candidates(
     which queues change owners least often, where orders differ in that. Where every choice of a change of strategy must
     pass through stages in which queues have two owners or none, a restart of all members at once is tried as well, to
     compare with.
-
-    Args:
-        known: the stages of a change of strategy; None of a mere restart.
-        least: number at once → the order with the least overlap, where one was found.
     """
     number = len(rollout.client_ids)
     found = []
@@ -99,12 +88,7 @@ def together_of(rollout: RolloutModel, at_once: Sequence[int]) -> list[int]:
 
 
 def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
-    """Refuse what cannot be tried.
-
-    Raises:
-        UsageError: a length of time or a number is out of its range, there are too many, or the order names others
-            than the members that restart.
-    """
+    """Refuse what cannot be tried (raises UsageError)."""
     pauses_us, at_once = request.pauses_us, request.at_once
     if request.down_us < 0:
         raise UsageError("a member cannot be away for less than no time")

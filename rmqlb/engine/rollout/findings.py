@@ -19,16 +19,11 @@ def rollout_findings(
     rollout: RolloutModel,
     scenario: GroupScenario,
     known: Overlaps | None,
+    # the order with the least overlap that was found, as many members at once as in the best choice
     least: LeastOverlap | None,
-    anyway: int,
+    anyway: int,  # queues that a mere restart finds and leaves with two owners or none
 ) -> Iterator[Finding]:
-    """The warnings of a plan.
-
-    Args:
-        known: the stages of a change of strategy; None of a mere restart.
-        least: the order with the least overlap that was found, as many members at once as in the best choice.
-        anyway: queues that a mere restart finds and leaves with two owners or none.
-    """
+    """The warnings of a plan."""
     best = plan.choices[0]
     if known is not None:
         yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)

@@ -1,8 +1,4 @@
-"""In which order members change, so that what their stages cost is least.
-
-Rule of this file: members are numbers from 0, a set of them is a bit mask, and a stage is the set of those that have
-changed. Nothing here knows what a stage costs for.
-"""
+"""In which order members change, so that what their stages cost is least."""
 
 from __future__ import annotations
 
@@ -16,17 +12,11 @@ _STEPS = 3_000_000
 
 
 class PairCosts(Struct, frozen=True):
-    """What each stage costs, when no more than two members at a time have to do with one another.
+    """What each stage costs, when no more than two members at a time have to do with one another."""
 
-    Attributes:
-        constant: in every stage.
-        single: member → in addition when it has changed.
-        pair: member → member → in addition when both have; symmetric.
-    """
-
-    constant: int
-    single: Sequence[int]
-    pair: Sequence[Sequence[int]]
+    constant: int  # in every stage
+    single: Sequence[int]  # member → in addition when it has changed
+    pair: Sequence[Sequence[int]]  # member → member → in addition when both have; symmetric
 
 
 def cost_of_each(costs: PairCosts) -> list[int]:
@@ -50,11 +40,11 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
 
     Of equal orders it is the one that keeps the members' numbers in order from the last on.
 
-    Args:
-        cost_of: what every stage costs, by its bit mask.
-
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]
+
+    Args:
+        cost_of: what every stage costs, by its bit mask.
     """
     full = len(cost_of) - 1
     least = [0] * len(cost_of)
@@ -118,7 +108,6 @@ def _gains(order: Sequence[int], costs: PairCosts) -> list[int]:
 
 
 def _greedy(costs: PairCosts) -> list[int]:
-    """Next is always the member that adds least."""
     gains = list(costs.single)
     left = list(range(len(gains)))
     order = []

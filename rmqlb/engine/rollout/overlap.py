@@ -24,17 +24,11 @@ EXACT_WORK = 60_000
 
 
 class Handover(Struct, frozen=True):
-    """How the owners of a queue change.
+    """How the owners of a queue change."""
 
-    Attributes:
-        kept: how many own it before and after, or are not restarted.
-        losers: bit mask of those that own it under the old strategy only.
-        gainers: bit mask of those that own it under the new one only.
-    """
-
-    kept: int
-    losers: int
-    gainers: int
+    kept: int  # how many own it before and after, or are not restarted
+    losers: int  # bit mask of those that own it under the old strategy only
+    gainers: int  # bit mask of those that own it under the new one only
 
     def owners(self, changed: int) -> int:
         """How many own the queue when those of the bit mask have changed."""
@@ -54,49 +48,35 @@ class Counts(Struct, frozen=True):
 
 
 class Overlaps(Struct, frozen=True):
-    """What is known of the stages of a change of strategy.
-
-    Attributes:
-        counts: bit mask → the stage.
-        pairs: what the stages cost by pairs of members; None when more than two have to do with one another.
-        work: queues or kinds of handover that one call of `counts` looks at.
-        anyway: queues with two owners or none in every stage, because no restarted member gains or loses them; 0 where
-            that is not known.
-        bound: no order, one member at a time, has less overlap than this in all.
-    """
+    """What is known of the stages of a change of strategy."""
 
     client_ids: tuple[str, ...]
-    counts: Callable[[int], Counts]
+    counts: Callable[[int], Counts]  # bit mask → the stage
+    # what the stages cost by pairs of members; None when more than two have to do with one another
     pairs: PairCosts | None
-    work: int
+    work: int  # queues or kinds of handover that one call of `counts` looks at
+    # queues with two owners or none in every stage, because no restarted member gains or loses them; 0 where that is
+    # not known
     anyway: int
-    bound: int
+    bound: int  # no order, one member at a time, has less overlap than this in all
 
 
 class LeastOverlap(Struct, frozen=True):
-    """The order with the least overlap that was found.
-
-    Attributes:
-        total: queues with two owners or none, summed over its mixed stages.
-    """
+    """The order with the least overlap that was found."""
 
     order: tuple[str, ...]
-    total: int
+    total: int  # queues with two owners or none, summed over its mixed stages
     is_least: bool
 
 
 def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> Overlaps:
-    """What is to know of the stages of this change of strategy.
-
-    Args:
-        routes: the topics; their queues add up.
-        orderly: the broker's lock keeps a second owner out, so that no queue has several.
-
-    Raises:
-        DataError: a member's client throws under the old or the new strategy.
+    """What is to know of the stages of this change of strategy (raises DataError).
 
     Without ids that change, the members' list is the same in each stage, and two assignments tell all: with a queue
     that goes from x to y, a stage in which only x has changed has no owner for it, one in which only y has, two.
+
+    Args:
+        orderly: the broker's lock keeps a second owner out, so that no queue has several.
     """
     if rollout.becomes:
         return _by_assigning(rollout, routes, orderly)
@@ -115,11 +95,7 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
 
 
 def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
-    """How queues change owners, of members whose ids stay → how many do so.
-
-    Raises:
-        DataError: a member's client throws.
-    """
+    """How queues change owners, of members whose ids stay → how many do so; DataError when a member's client throws."""
     bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
     before = assigned(routes, rollout.members)
     after = assigned(routes, members_when(rollout, bit.keys()))
@@ -138,8 +114,7 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
     All orders are searched up to 18 members when no more than two have to do with any queue, else as long as it takes
     half a second or so.
 
-    Returns:
-        What was found; None when there are too many orders to search and nothing to search them by.
+    Returns what was found; None when there are too many orders to search and nothing to search them by.
     """
     order, searched = _searched(known, at_once)
     if order is None:
@@ -182,7 +157,6 @@ def added_overlap(known: Overlaps, stages: Sequence[MixedStage]) -> int:
 
 
 def _searched(known: Overlaps, at_once: int) -> tuple[list[int] | None, bool]:
-    """The order, and whether all were searched."""
     number = len(known.client_ids)
     if number <= EXACT_MEMBERS:
         if known.pairs is not None:

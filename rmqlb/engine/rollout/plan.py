@@ -1,7 +1,4 @@
-"""Which order and pause of a rolling restart or a change of strategy keeps windows with two owners or none shortest.
-
-Rule of this file: each choice is simulated with the same seed and as many trials.
-"""
+"""Which order and pause of a rolling restart or a change of strategy keeps windows with two owners or none shortest."""
 
 from __future__ import annotations
 
@@ -30,26 +27,17 @@ def plan_rollout(
     group: str | None,
     members: Members,
     routes: Sequence[TopicRouteData],
-    scenario: GroupScenario,
+    scenario: GroupScenario,  # how clients and servers are configured; its events, end and beginning are the rollout's
     request: RolloutRequest,
     *,
     trials: int,
     states: States | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PlannedRollout:
-    """Try orders and pauses (`all_candidates`), and tell which hurts least (`ranked`).
+    """Try orders and pauses (`all_candidates`), and tell which hurts least (`ranked`) (raises DataError, UsageError).
 
     The stages and their overlap are those of a group in which each member is back before the next goes down; shorter
     pauses are only simulated.
-
-    Args:
-        scenario: how clients and servers are configured; its events, end and beginning are the rollout's.
-        progress: is told how many simulations are done, and of how many.
-
-    Raises:
-        DataError: the group has no members, does not rebalance, has restarted processes that share an id, or a
-            member's client throws.
-        UsageError: a member is not there, or the pauses, numbers or the order cannot be done.
     """
     if scenario.broadcasting:
         raise DataError(
@@ -78,16 +66,12 @@ def plan_rollout(
 def _planned(
     group: str | None,
     rollout: RolloutModel,
+    # the choices, each with whether it was asked for; the others come last, and are never the best
     tried: Sequence[tuple[bool, RolloutChoice]],
     known: Overlaps | None,
     least: Mapping[int, LeastOverlap],
     down_us: int,
 ) -> PlannedRollout:
-    """The plan without its findings.
-
-    Args:
-        tried: the choices, each with whether it was asked for; the others come last, and are never the best.
-    """
     choices = ranked([choice for asked, choice in tried if asked])
     best = choices[0]
     stages = () if known is None else stages_of(known, best, down_us)

@@ -26,8 +26,7 @@ def fewest_moves(
 ) -> tuple[tuple[str, ...], int] | None:
     """The order of all in which queues change owners least often, and how often; None when there are too many orders.
 
-    Raises:
-        DataError: a member's client throws.
+    DataError when a member's client throws.
     """
     number = len(rollout.client_ids)
     if _work(number, at_once, sum(len(route.subscribe_queues()) for route in routes)) > EXACT_WORK:
@@ -64,14 +63,11 @@ class Moves:
         self._owners = owners
 
     def of(self, changed: frozenset[str], away: frozenset[str]) -> int:
-        """How many queues change owners from all there to some away, and on to all back.
+        """How many queues change owners from all there to some away, and on to all back (raises DataError).
 
         Args:
             changed: those that are back already, by their ids of before.
             away: those that go down now.
-
-        Raises:
-            DataError: a member's client throws.
         """
         nobody: frozenset[str] = frozenset()
         without = self._owners(changed, away)

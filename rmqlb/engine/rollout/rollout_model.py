@@ -20,19 +20,12 @@ from rmqlb.model.snapshot import suggestion
 
 
 class RolloutModel(Struct, frozen=True):
-    """What a rollout does to a group.
+    """What a rollout does to a group."""
 
-    Attributes:
-        members: the group before; what is known of the ids to come is in it as well.
-        client_ids: the members that are restarted, sorted as clients sort them.
-        becomes: client id → the id after the restart, of those whose id changes.
-        to_strategy: what they run afterwards; None leaves each its own.
-    """
-
-    members: Members
-    client_ids: tuple[str, ...]
-    becomes: Mapping[str, str]
-    to_strategy: str | None
+    members: Members  # the group before; what is known of the ids to come is in it as well
+    client_ids: tuple[str, ...]  # the members that are restarted, sorted as clients sort them
+    becomes: Mapping[str, str]  # client id → the id after the restart, of those whose id changes
+    to_strategy: str | None  # what they run afterwards; None leaves each its own
 
     @property
     def name_after(self) -> str:
@@ -45,14 +38,10 @@ class RolloutModel(Struct, frozen=True):
 def rollout_model(
     members: Members, restart: Sequence[str] | None, to_strategy: str | None, becomes: Mapping[str, str] | None
 ) -> RolloutModel:
-    """The rollout, when it can be done.
+    """The rollout, when it can be done (raises DataError, UsageError).
 
     Args:
         restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
-
-    Raises:
-        DataError: the group has no members, or processes that cannot be told apart.
-        UsageError: a member is not there or named twice, there is nothing to restart, or an id is taken.
     """
     if not members.client_ids:
         raise DataError("the group has no members: there is nothing to restart")
@@ -86,11 +75,7 @@ def members_when(rollout: RolloutModel, changed: Set[str], away: Set[str] = froz
 
 
 def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignment]:
-    """Who owns what at rest.
-
-    Raises:
-        DataError: a member's client throws; what it then keeps depends on what it had.
-    """
+    """Who owns what at rest; DataError when a member's client throws; what it then keeps depends on what it had."""
     assignments = [assign(route, members) for route in routes]
     for assignment in assignments:
         for client_id, failure in assignment.failures.items():
@@ -106,11 +91,9 @@ def badly_owned(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orde
     """Queues with two owners or none before a mere restart and after it: it is not the restart that does that.
 
     Args:
-        routes: the topics; their queues add up.
         orderly: the broker's lock keeps a second owner out, so that no queue has several.
 
-    Raises:
-        DataError: a member's client throws.
+    DataError when a member's client throws.
     """
     before = assigned(routes, rollout.members)
     after = assigned(routes, members_when(rollout, set(rollout.client_ids)))

@@ -28,16 +28,11 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """How to talk to an endpoint.
+    """How to talk to an endpoint."""
 
-    Attributes:
-        timeout: seconds that one attempt may take from connecting to the last byte.
-        ca_file: the only CA certificates to trust, or None for the system's.
-    """
-
-    timeout: float = 5.0
+    timeout: float = 5.0  # seconds that one attempt may take from connecting to the last byte
     retries: int = 2
-    ca_file: str | None = None
+    ca_file: str | None = None  # the only CA certificates to trust, or None for the system's
     max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
@@ -45,28 +40,16 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, whole.
-
-    Attributes:
-        where: method and URL, for messages.
-        headers: names in lower case.
-    """
+    """An HTTP answer, whole."""
 
     where: str
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # names in lower case
     body: bytes = field(repr=False)
 
 
 class HttpClient:
-    """A client of one endpoint; may be used by several threads.
-
-    Args:
-        base_url: scheme, host, port and path that every request starts with.
-
-    Raises:
-        UsageError: the CA file cannot be read.
-    """
+    """A client of one endpoint; may be used by several threads (raises UsageError)."""
 
     def __init__(self, base_url: str, settings: HttpSettings) -> None:
         self._settings = settings
@@ -83,12 +66,7 @@ class HttpClient:
         self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
-        """Read, and after a passing fault read again.
-
-        Raises:
-            EndpointError: no answer, or not in time.
-            ProtocolError: the answer is damaged or too large.
-        """
+        """Read, and after a passing fault read again (raises EndpointError, ProtocolError)."""
         for attempt in range(self._settings.retries + 1):
             last = attempt == self._settings.retries
             try:

@@ -16,23 +16,17 @@ _CSRF = "/rocketmq-dashboard/csrf-token"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs in.
-
-    Attributes:
-        password: gives the password when it is needed (from a file, the environment or a prompt).
-    """
+    """Who logs in."""
 
     user: str
+    # gives the password when it is needed (from a file, the environment or a prompt)
     password: Callable[[], str] = field(repr=False)
 
 
 def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
-    """Log in; the session's cookie stays in the client.
+    """Log in; the session's cookie stays in the client (raises EndpointError).
 
     Dashboards after 2.1.0 take JSON and want a CSRF token, older ones take a form.
-
-    Raises:
-        EndpointError: the Dashboard does not accept the user or the password.
     """
     fields = {"username": credentials.user, "password": credentials.password()}
     headers = _csrf_header(http)

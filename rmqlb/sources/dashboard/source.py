@@ -38,21 +38,16 @@ _NO_ROUTE = "CODE: 17 "
 
 
 class DashboardReads:
-    """The reads of a cluster through its Dashboard (`AdminReads`).
-
-    Args:
-        url: scheme, host, port and context path, without user or password.
-        credentials: used when the Dashboard asks for a login; None when there are none.
-    """
+    """The reads of a cluster through its Dashboard (`AdminReads`)."""
 
     kind = "dashboard"
     offsets_at_once = True
 
     def __init__(
         self,
-        url: str,
+        url: str,  # scheme, host, port and context path, without user or password
         settings: HttpSettings,
-        credentials: Credentials | None = None,
+        credentials: Credentials | None = None,  # used when the Dashboard asks for a login; None when there are none
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.endpoint = url.rstrip("/")

@@ -44,18 +44,15 @@ class Pieces:
     """What the documents of one dump have said so far.
 
     Args:
-        where: the dump, as errors name it.
-        wanted: the parts of a snapshot that are read; all by default.
-        topic: of a route that does not name its own.
         group: of an answer that does not name its own.
     """
 
     def __init__(
         self, where: str, wanted: Wanted | None = None, topic: str | None = None, group: str | None = None
     ) -> None:
-        self._where = where
-        self._wanted = wanted or Wanted()
-        self._topic = topic
+        self._where = where  # the dump, as errors name it
+        self._wanted = wanted or Wanted()  # the parts of a snapshot that are read; all by default
+        self._topic = topic  # of a route that does not name its own
         self._group_told = group
         self._routes: dict[str, RouteSighting] = {}
         self._groups: dict[str, _GroupPieces] = {}
@@ -63,11 +60,7 @@ class Pieces:
         self.notes: list[str] = []
 
     def add(self, document: object, where: str) -> None:
-        """One document.
-
-        Raises:
-            DocumentError: it is none of the known kinds, or carries an error instead of an answer.
-        """
+        """One document; DocumentError when it is none of the known kinds, or carries an error instead of an answer."""
         if isinstance(document, dict) and {"status", "data"} <= document.keys():
             document = docs.open_envelope(document, where)
         if isinstance(document, list):
@@ -78,11 +71,7 @@ class Pieces:
             raise _unknown(where)
 
     def add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
-        """A route whose document does not say of which topic it is.
-
-        Raises:
-            DocumentError: nothing else says it either, or another such route has taken the name.
-        """
+        """A route whose document does not say of which topic it is (raises DocumentError)."""
         topic = from_documents.route_topic(document)
         if topic is None:
             topic = self._topic
@@ -147,7 +136,6 @@ class Pieces:
             self._add_mapping(value, where)
 
     def _add_mapping(self, value: dict[object, object], where: str) -> None:
-        """Topic → route, or group → progress."""
         if value and all(docs.is_route(item) for item in value.values()):
             for topic, item in value.items():
                 place = f"{where}, {topic}"

@@ -32,47 +32,28 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 @dataclass(frozen=True)
 class Document:
-    """What a document says.
+    """What a document says."""
 
-    Attributes:
-        kind: `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say.
-        snapshot: all of it.
-        snapshots: how many whole snapshots it holds.
-        cluster: the names of the RocketMQ clusters that its brokers are in, sorted; None when none is named.
-        taken_at: of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells.
-        pieces: its routes and answers, for `merge`; None when it is one snapshot in strict JSON.
-    """
-
+    # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say
     kind: Literal["snapshot", "pieces"]
-    snapshot: ClusterSnapshot
-    snapshots: int
-    cluster: str | None
+    snapshot: ClusterSnapshot  # all of it
+    snapshots: int  # how many whole snapshots it holds
+    cluster: str | None  # the names of the RocketMQ clusters that its brokers are in, sorted; None when none is named
+    # of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells
     taken_at: datetime | None
-    pieces: Pieces | None
+    pieces: Pieces | None  # its routes and answers, for `merge`; None when it is one snapshot in strict JSON
 
 
 def read_document(
-    body: bytes,
+    body: bytes,  # unpacked
     where: str,
-    wanted: Wanted | None = None,
+    wanted: Wanted | None = None,  # the parts of a snapshot that are read; all by default
     *,
-    topic: str | None = None,
-    group: str | None = None,
-    limit: int = DEFAULT_LIMIT,
+    topic: str | None = None,  # of a route that does not name its own
+    group: str | None = None,  # of an answer that does not name its own
+    limit: int = DEFAULT_LIMIT,  # bytes; what is not one snapshot in strict JSON may have half of it
 ) -> Document:
-    """What one document says, whatever its kind: its content tells, never its name.
-
-    Args:
-        body: unpacked.
-        where: how errors name it.
-        wanted: the parts of a snapshot that are read; all by default.
-        topic: of a route that does not name its own.
-        group: of an answer that does not name its own.
-        limit: bytes; what is not one snapshot in strict JSON may have half of it.
-
-    Raises:
-        DataError: it cannot be understood, or holds an error instead of an answer; the message says where in it.
-    """
+    """What one document says, whatever its kind: its content tells, never its name (raises DataError)."""
     wanted = wanted or Wanted()
     if len(body) > limit:
         raise too_large(where, limit)
@@ -108,8 +89,7 @@ def split_documents(content: bytes, where: str) -> list[bytes]:
     >>> split_documents(b'{"a": 1}\n{"b": \n{"c": 3}\n', "x")
     [b'{"a": 1}', b'{"b":', b'{"c": 3}']
 
-    Raises:
-        DocumentError: the gzip is damaged or cut short, or the content larger than `LARGEST_FILE`.
+    DocumentError when the gzip is damaged or cut short, or the content larger than `LARGEST_FILE`.
     """
     if len(content) > LARGEST_FILE:
         raise too_large(where, LARGEST_FILE)

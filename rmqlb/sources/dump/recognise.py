@@ -1,9 +1,4 @@
-"""What a dump is, its content tells, never its name.
-
-Recognised are rmqlb's own snapshot (JSON or YAML), what `mqadmin topicRoute` prints (JSON or the table of `-l`), saved
-Dashboard responses, NameServer and broker bodies, and a mapping of topics to routes. Several JSON documents may follow
-one another in one file; together they make one snapshot.
-"""
+"""What a dump is, its content tells, never its name."""
 
 from __future__ import annotations
 
@@ -23,11 +18,7 @@ _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[
 
 
 def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = None, group: str | None = None) -> Pieces:
-    """A dump of any kind; the arguments are those of `read_document`.
-
-    Raises:
-        DocumentError: the dump cannot be understood; the message says where in it.
-    """
+    """A dump of any kind; the arguments are those of `read_document` (raises DocumentError)."""
     pieces = Pieces(where, wanted, topic, group)
     first = _FIRST_LINE.match(body)
     if first and not is_noise(first[1].decode("latin-1")):

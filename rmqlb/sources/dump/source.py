@@ -19,25 +19,16 @@ _CHUNK = 1 << 20
 
 
 class DumpSource:
-    """A dump in a file or on stdin.
-
-    Args:
-        path: the file, or `-` for stdin.
-        stdin: where `-` reads from; the process's own by default.
-    """
+    """A dump in a file or on stdin."""
 
     def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
-        self._path = path
+        self._path = path  # the file, or `-` for stdin
         self._max_bytes = max_bytes
-        self._stdin = stdin
+        self._stdin = stdin  # where `-` reads from; the process's own by default
         self._where = "stdin" if path == STDIN else path
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the dump.
-
-        Raises:
-            DocumentError: the dump cannot be read or understood; the message says where in it.
-        """
+        """The wanted parts of the dump (raises DocumentError)."""
         progress(self._where, 0, 0)
         topic = wanted.topics[0] if wanted.topics is not None and len(wanted.topics) == 1 else None
         body = self._body()

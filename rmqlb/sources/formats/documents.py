@@ -1,8 +1,4 @@
-"""What RocketMQ's JSON may hold: a struct for each document, and bytes read into them.
-
-Unknown fields are passed over, because newer servers add some. Fields that Java leaves out when they are null have
-defaults here.
-"""
+"""What RocketMQ's JSON may hold: a struct for each document, and bytes read into them."""
 
 from __future__ import annotations
 
@@ -212,7 +208,6 @@ class TopicListDocument(CamelStruct, frozen=True):
 
 
 def _claimed_queues(document: RouteDocument) -> int:
-    """How long the longest of the route's queue lists would be."""
     datas = document.queue_datas or ()
     scopes: dict[str | None, int] = {}
     for info in (document.topic_queue_mapping_by_broker or {}).values():
@@ -235,11 +230,7 @@ def _ordered_counts(conf: str) -> Iterator[int]:
 
 
 def convert(value: object, kind: type[Document], where: str) -> Document:
-    """A parsed document as its struct.
-
-    Raises:
-        DocumentError: a field is missing or of another type; the message names its path.
-    """
+    """A parsed document as its struct (raises DocumentError)."""
     try:
         return decoding.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -247,11 +238,7 @@ def convert(value: object, kind: type[Document], where: str) -> Document:
 
 
 def decode(body: bytes, kind: type[Document], where: str) -> Document:
-    """A strict JSON body as its struct.
-
-    Raises:
-        DocumentError: it is not JSON, nested too deeply, or a field is missing or of another type.
-    """
+    """A strict JSON body as its struct (raises DocumentError)."""
     try:
         document = decoding.decode(body, kind)
     except msgspec.DecodeError as error:
@@ -286,11 +273,7 @@ def _deeper_than(document: object, depth: int) -> bool:
 
 
 def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
-    """The JSON documents of a body, strict or in RocketMQ's dialect, and the leniencies used.
-
-    Raises:
-        DocumentError: it is neither.
-    """
+    """The JSON documents of a body, strict or in RocketMQ's dialect, and the leniencies used (raises DocumentError)."""
     try:
         return [decode(body, object, where)], []
     except DocumentError:
@@ -312,11 +295,7 @@ def parse_document(body: bytes, where: str) -> object:
 
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
-    """The data inside a Dashboard's envelope.
-
-    Raises:
-        DocumentError: the envelope carries an error; the message is the Dashboard's first line.
-    """
+    """The data inside a Dashboard's envelope (raises DocumentError)."""
     if value.get("status") != 0:
         raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
     return value["data"]

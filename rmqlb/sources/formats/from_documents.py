@@ -117,11 +117,7 @@ def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, Q
 
 
 def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQueue, QueueState]:
-    """Offsets by queue, as one broker knows them; it does not know who owns a queue.
-
-    Raises:
-        DocumentError: a key of the table is not a MessageQueue.
-    """
+    """Offsets by queue, as one broker knows them; it does not know who owns a queue (raises DocumentError)."""
     return {
         queue_key(key, where): QueueState(None, item.broker_offset, item.consumer_offset, item.last_timestamp)
         for key, item in document.offset_table.items()
@@ -158,7 +154,6 @@ def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:
 
 
 def _live_topics(table: Mapping[object, Mapping[str, object]], where: str) -> Iterator[str]:
-    """The topics of a table of queues, without those that the client has dropped."""
     return (queue_key(key, where).topic for key, state in table.items() if not state.get("droped"))
 
 
@@ -174,8 +169,7 @@ def client_id(properties: Mapping[str, str | None]) -> str | None:
 def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
     """The queues that a member holds now; those it has dropped but not yet let go are left out.
 
-    Raises:
-        DocumentError: a key of the table is not a MessageQueue.
+    DocumentError when a key of the table is not a MessageQueue.
     """
     table = document.mq_table or {}
     return frozenset(queue_key(key, where) for key, state in table.items() if not state.get("droped"))
@@ -184,8 +178,7 @@ def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQ
 def queue_key(key: object, where: str) -> MessageQueue:
     """A MessageQueue that stood as a map key: an object in RocketMQ's dialect, a text in the Dashboard's JSON.
 
-    Raises:
-        DocumentError: it is neither.
+    DocumentError when it is neither.
     """
     if isinstance(key, tuple):  # an ObjectKey
         fields = dict(key)

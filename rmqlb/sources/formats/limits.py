@@ -29,11 +29,7 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def collect(chunks: Iterable[bytes], limit: int, where: str) -> bytes:
-    """The chunks in one piece.
-
-    Raises:
-        DocumentError: together they are larger than the limit, in bytes.
-    """
+    """The chunks in one piece; DocumentError when together they are larger than the limit, in bytes."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -45,11 +41,7 @@ def collect(chunks: Iterable[bytes], limit: int, where: str) -> bytes:
 
 
 def inflate(body: bytes, limit: int, where: str) -> bytes:
-    """A gzip, zlib or raw deflate body, unpacked.
-
-    Raises:
-        DocumentError: it is damaged, cut short or not all there is, or unpacks to more bytes than the limit.
-    """
+    """A gzip, zlib or raw deflate body, unpacked (raises DocumentError)."""
     bits = _GZIP_OR_ZLIB if body[:1] in (b"\x1f", b"\x78") else _RAW_DEFLATE
     stream = zlib.decompressobj(bits)
     try:
@@ -85,11 +77,7 @@ def _is_larger(body: bytes, bits: int, limit: int) -> bool:
 
 
 def text_of(body: bytes, where: str) -> str:
-    """The text of a UTF-8 body, without a byte order mark.
-
-    Raises:
-        DocumentError: it is not UTF-8, or would take four times its size, which one character is enough for.
-    """
+    """The text of a UTF-8 body, without a byte order mark (raises DocumentError)."""
     if len(body) > _LARGE and _WIDE.search(body):
         raise DocumentError(f"{where}: characters beyond U+FFFF in a text of more than 16 MB that is not strict JSON")
     try:
@@ -99,13 +87,10 @@ def text_of(body: bytes, where: str) -> str:
 
 
 def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> None:
-    """Refuse a document that would fill the memory once it is built, before anything of it is.
+    """Refuse a document that would fill the memory once it is built, before anything of it is (raises DocumentError).
 
     Args:
         body: JSON or what is like it; commas and opening brackets are counted, those in texts too.
-
-    Raises:
-        DocumentError: it holds too many values.
     """
     most = max(limit // _BYTES_A_VALUE, _ALWAYS)
     if len(body) > most and sum(map(body.count, (b",", b"[", b"{"))) > most:

@@ -41,23 +41,18 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 
 
 class LooseReader:
-    """Reads the documents of one text, one after another.
-
-    Attributes:
-        notes: the leniencies used so far, each once.
-    """
+    """Reads the documents of one text, one after another."""
 
     def __init__(self, text: str, where: str) -> None:
         self._text = text
         self._where = where
         self._at = 0
-        self.notes: list[str] = []
+        self.notes: list[str] = []  # the leniencies used so far, each once
 
     def documents(self) -> list[object]:
         """All documents of the text, which may follow one another with or without space between them.
 
-        Raises:
-            DocumentError: the text is not JSON, even in the dialect.
+        DocumentError when the text is not JSON, even in the dialect.
         """
         found: list[object] = []
         if self._text.count("\\") > _MOST_ESCAPES:
@@ -252,10 +247,6 @@ class LooseReader:
 
 
 def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:
-    """The documents in a text, and the leniencies used to read them.
-
-    Raises:
-        DocumentError: the text is not JSON, even in the dialect.
-    """
+    """The documents in a text, and the leniencies used to read them (raises DocumentError)."""
     reader = LooseReader(text, where)
     return reader.documents(), reader.notes

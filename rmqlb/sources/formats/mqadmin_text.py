@@ -51,8 +51,7 @@ def failed_command(text: str) -> str | None:
 def read_table(text: str, where: str) -> RouteDocument:
     """The route in the table of `mqadmin topicRoute -l` (columns as `TopicRouteSubCommand` prints them).
 
-    Raises:
-        DocumentError: a row is not like the others, or the table is cut short.
+    DocumentError when a row is not like the others, or the table is cut short.
     """
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueData] = []
@@ -91,7 +90,6 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _addrs(text: str, where: str) -> dict[int, str]:
-    """`0=host:port, 1=host:port`, the text of a Java map."""
     addrs: dict[int, str] = {}
     for item in filter(None, text.split(", ")):
         broker_id, equals, addr = item.partition("=")

@@ -50,11 +50,7 @@ def heading(body: bytes) -> Heading | None:
 
 
 def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot in strict JSON.
-
-    Raises:
-        DocumentError: a field is missing or wrong, or the format is newer than this program.
-    """
+    """The wanted parts of a snapshot in strict JSON (raises DocumentError)."""
     _check_version(found.format_version, where)
     return _snapshot(decode(body, SnapshotDocument, where), where, wanted)
 
@@ -181,7 +177,6 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 def _plain(value: object) -> Any:
-    """Keys in camelCase, sets and mappings sorted."""
     return msgspec.to_builtins(value, str_keys=True, order="deterministic")
 
 

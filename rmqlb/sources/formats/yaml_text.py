@@ -41,11 +41,7 @@ class AliasError(DocumentError):
 
 
 def read_yaml(text: str, where: str) -> object:
-    """The one document of a YAML text.
-
-    Raises:
-        DocumentError: it is not YAML, holds aliases or tags, is nested too deeply, has a key twice, or is too large.
-    """
+    """The one document of a YAML text (raises DocumentError)."""
     if len(text) > _MAX_CHARACTERS:
         raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
@@ -64,14 +60,11 @@ def read_yaml(text: str, where: str) -> object:
 
 
 class _Values:
-    """What the events so far make: the document's value, and the lists and mappings that are still open.
-
-    Attributes:
-        bad_key: the first error in a key that is no plain value, to be raised when nothing worse is found.
-    """
+    """What the events so far make: the document's value, and the lists and mappings that are still open."""
 
     def __init__(self) -> None:
         self.value: object = None
+        # the first error in a key that is no plain value, to be raised when nothing worse is found
         self.bad_key: yaml.YAMLError | None = None
         self._open: list[Any] = []
         self._keys: list[Any] = []
@@ -95,13 +88,11 @@ class _Values:
             self._keys[-1] = _NO_KEY
 
     def enter(self, value: list[Any] | dict[Any, Any], event: Any) -> None:
-        """A list or mapping, whose own values follow."""
         self.add(value, event)
         self._open.append(value)
         self._keys.append(_NO_KEY)
 
     def leave(self) -> None:
-        """The innermost list or mapping is complete."""
         self._open.pop()
         self._keys.pop()
 

@@ -20,15 +20,10 @@ _HINT = "write --map-address '10.0.0.*:*=gateway.example:*', the address in the 
 
 
 class AddressRule(Struct, frozen=True):
-    """One FROM=TO.
+    """One FROM=TO."""
 
-    Attributes:
-        source: the texts around the stars of FROM, one more than there are stars.
-        target: those of TO, which has no more stars than FROM.
-    """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    source: tuple[str, ...]  # the texts around the stars of FROM, one more than there are stars
+    target: tuple[str, ...]  # those of TO, which has no more stars than FROM
 
     def apply(self, address: str) -> str | None:
         """What the address becomes, or None if it does not match."""
@@ -50,12 +45,9 @@ class AddressMap(Struct, frozen=True):
     'gw.example:10912'
     >>> addresses.apply("192.0.2.1:9876")
     '192.0.2.1:9876'
-
-    Attributes:
-        rules: the first one that matches counts.
     """
 
-    rules: tuple[AddressRule, ...] = ()
+    rules: tuple[AddressRule, ...] = ()  # the first one that matches counts
 
     def apply(self, address: str) -> str:
         """Where to connect for an address; itself if no rule matches."""
@@ -63,12 +55,7 @@ class AddressMap(Struct, frozen=True):
 
 
 def parse_address_map(texts: Iterable[str]) -> AddressMap:
-    """The rules that were typed.
-
-    Raises:
-        UsageError: a text is not FROM=TO, a side is not an address, TO has more stars than FROM, or an address is to be
-            reached at two others.
-    """
+    """The rules that were typed (raises UsageError)."""
     rules = tuple(_rule(text) for text in texts)
     target: dict[tuple[str, ...], AddressRule] = {}
     for rule in rules:

@@ -45,15 +45,7 @@ class Deadline:
 
 
 class TimedSocket:
-    """A connection.
-
-    Args:
-        server_name: the name that the server's certificate must bear.
-
-    Raises:
-        OSError: nobody is reached, not in time (TimeoutError), or TLS fails.
-        ValueError: no host can have this name.
-    """
+    """A connection (raises OSError, ValueError)."""
 
     __slots__ = ("_socket",)
 
@@ -131,7 +123,6 @@ def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
 
 
 def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:
-    """A connection to the first address that takes one; each gets its share of the time that is left."""
     failed: OSError = TimeoutError("there is no address")
     for at, (family, kind, protocol, _, address) in enumerate(found):
         trying = socket.socket(family, kind, protocol)

@@ -200,7 +200,6 @@ class NameServerReads:
         )
 
     def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
-        """The answer of the first NameServer that gives one."""
         refused: Refused | None = None
         for server in self._living():
             try:
@@ -304,7 +303,6 @@ class NameServerReads:
         return docs.convert(docs.parse_document(body, where), kind, where)
 
     def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand) -> int:
-        """The one number of an answer."""
         where = f"{address} {RequestCode(request.code).name}"
         if response.code != ResponseCode.SUCCESS:
             raise self._refused(where, response)

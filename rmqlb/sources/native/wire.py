@@ -50,25 +50,17 @@ _PORTS = range(1, 65536)
 
 
 class WireSettings(Struct, frozen=True):
-    """How to talk to NameServers and brokers.
+    """How to talk to NameServers and brokers."""
 
-    Attributes:
-        timeout: seconds for one whole call: connecting, sending, receiving, and trying again.
-        retries: how often a request is sent again after a passing fault.
-        server_name: the name that every certificate must bear, or None for the host's own, before it is mapped.
-        credentials: who signs every request, or None.
-        max_frame: bytes of the longest answer, its header included.
-        max_bytes: bounds how many values an answer may hold, as the size of a dump bounds its.
-    """
-
-    timeout: float = 5.0
-    retries: int = 2
+    timeout: float = 5.0  # seconds for one whole call: connecting, sending, receiving, and trying again
+    retries: int = 2  # how often a request is sent again after a passing fault
     tls: ssl.SSLContext | None = None
+    # the name that every certificate must bear, or None for the host's own, before it is mapped
     server_name: str | None = None
-    credentials: Credentials | None = None
+    credentials: Credentials | None = None  # who signs every request, or None
     addresses: AddressMap = AddressMap()
-    max_frame: int = MAX_FRAME
-    max_bytes: int = DEFAULT_LIMIT
+    max_frame: int = MAX_FRAME  # bytes of the longest answer, its header included
+    max_bytes: int = DEFAULT_LIMIT  # bounds how many values an answer may hold, as the size of a dump bounds its
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
 
@@ -78,13 +70,10 @@ class RemotingClient:
 
     There is at most one connection to an address and at most one call under way on it; a second call waits for its
     turn, and its time begins then. Calls to different addresses run side by side.
-
-    Attributes:
-        most_open: the largest number of calls that were under way at once.
     """
 
     def __init__(self, settings: WireSettings) -> None:
-        self.most_open = 0
+        self.most_open = 0  # the largest number of calls that were under way at once
         self._settings = settings
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
@@ -97,15 +86,11 @@ class RemotingClient:
         return sum(line.sent for line in list(self._lines.values()))
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        """The response to a request, whatever its code.
+        """The response to a request, whatever its code (raises EndpointError, ProtocolError).
 
         Args:
             address: `host:port` of a NameServer or broker, before it is mapped.
             request: one of `rmqlb.remoting.requests`; it is signed here if there are credentials.
-
-        Raises:
-            EndpointError: the address is none, or there is no answer, not in time, or GO_AWAY.
-            ProtocolError: the answer is not RocketMQ's protocol.
         """
         line = self._line(address)
         credentials = self._settings.credentials
@@ -197,13 +182,11 @@ class _Line:
         return response
 
     def drop(self) -> None:
-        """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection[0].close()
             self._connection = None
 
     def hang_up(self) -> None:
-        """End the call that is under way in another thread."""
         connection = self._connection
         if connection is not None:
             connection[0].hang_up()
@@ -239,13 +222,10 @@ class _Line:
 
 
 def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]:
-    """Host and port of `host:port` or `[IPv6]:port`; the host is without brackets.
+    """Host and port of `host:port` or `[IPv6]:port`; the host is without brackets (raises UsageError).
 
     >>> parse_address("[::1]", 9876)
     ('::1', 9876)
-
-    Raises:
-        UsageError: it is something else.
     """
     match = _ADDRESS.fullmatch(text)
     port = int(match[3] or default_port or 0) if match else 0
@@ -258,15 +238,11 @@ def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]
 def tls_context(
     ca_file: str | None = None, client_cert: str | None = None, client_key: str | None = None
 ) -> ssl.SSLContext:
-    """What every TLS connection needs; certificates and their names are always verified.
+    """What every TLS connection needs; certificates and their names are always verified (raises UsageError).
 
     Args:
         ca_file: PEM file with the only CA certificates to trust, or None for the system's.
         client_cert: PEM file with the certificate to show, or None.
-        client_key: PEM file with its key, or None when it is in the same file.
-
-    Raises:
-        UsageError: a file cannot be read or is something else, or a key comes without its certificate.
     """
     import ssl
 

@@ -86,7 +86,6 @@ def reason(error: Exception) -> str:
 
 
 def _tls_error(where: str, error: Exception) -> EndpointError | None:
-    """The message for a TLS error, or None if it is another one."""
     import ssl
 
     if not isinstance(error, ssl.SSLError):

@@ -1,7 +1,4 @@
-"""Configuration files, read: every key known, every type right, and each value with the line it stands on.
-
-No message repeats a value: it may be a secret that somebody wrote down by mistake.
-"""
+"""Configuration files, read: keys known, types right, each value with its line; no message repeats one, perhaps a secret."""
 
 from __future__ import annotations
 
@@ -58,12 +55,7 @@ def _errors_of_configuration() -> Iterator[None]:
 
 @_errors_of_configuration()
 def read_user_file(path: str) -> ConfigFile:
-    """What the user's file says; nothing when it is not there.
-
-    Raises:
-        UsageError: it cannot be read, other users can change it (or open it, when it says where a secret is), or
-            something in it is wrong; the message has file, line and key.
-    """
+    """What the user's file says; nothing when it is not there (raises UsageError)."""
     text, mode = _read(path)
     if text is None:
         return ConfigFile()
@@ -84,11 +76,7 @@ def read_user_file(path: str) -> ConfigFile:
 
 @_errors_of_configuration()
 def read_project_file(path: str) -> ConfigFile:
-    """What a project file says.
-
-    Raises:
-        UsageError: it cannot be read, or sets what a project file must not.
-    """
+    """What a project file says; UsageError when it cannot be read, or sets what a project file must not."""
     text, _ = _read(path)
     if text is None:
         return ConfigFile()
@@ -104,11 +92,7 @@ def read_project_file(path: str) -> ConfigFile:
 
 
 def require_text(text: str, where: str) -> str:
-    """The text, if it may stand in a file.
-
-    Raises:
-        UsageError: it is empty, or has a character that cannot be printed.
-    """
+    """The text, if it may stand in a file; UsageError when it is empty, or has a character that cannot be printed."""
     if not text.strip():
         raise UsageError(f"{where}: it is empty")
     if not text.isprintable():
@@ -185,7 +169,6 @@ def _values(
     *,
     extra: tuple[str, ...] = (),
 ) -> dict[str, Written]:
-    """The values of the known keys; those of `extra` are read by others."""
     known = {key.name: key for key in keys}
     values: dict[str, Written] = {}
     for name, value in document.items():
@@ -205,7 +188,6 @@ def _unknown_hint(name: str, known: tuple[str, ...]) -> str:
 
 
 def _typed(value: object, key: Key, place: Place) -> Value:
-    """The value, if it is of the key's kind."""
     if key.kind == "texts":
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
             raise UsageError(f"{place}: expected a list of texts, not {_word(value)}")

@@ -15,16 +15,7 @@ _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
 def read_config_lists(path: str, topics: Iterable[str]) -> dict[str, list[MessageQueue]]:
-    """Client id → its configured queues.
-
-    Args:
-        path: YAML or JSON, a mapping of client ids to lists; an entry is `BROKER:QUEUE`, which stands for that queue
-            of each topic, or an object with topic, brokerName and queueId.
-
-    Raises:
-        UsageError: the file cannot be read.
-        DocumentError: an entry is malformed.
-    """
+    """Client id → its configured queues (raises UsageError, DocumentError)."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)

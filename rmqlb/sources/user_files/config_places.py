@@ -44,7 +44,6 @@ def project_file(environment: Mapping[str, str]) -> str | None:
 
 
 def _folders(here: str, home: str | None) -> Iterator[str]:
-    """The working directory, and those above it that belong to the same project."""
     folders: list[str] = []
     folder = here
     while True:

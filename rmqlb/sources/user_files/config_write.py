@@ -1,8 +1,4 @@
-"""The user's configuration file, changed: one writer at a time, and a reader sees the file of before or of after.
-
-The file is written anew from what was read, so comments in it do not last. Its folder gets mode 700 and it 600: it says
-where secrets are.
-"""
+"""The user's configuration file, changed: one writer at a time, and a reader sees the file of before or of after."""
 
 from __future__ import annotations
 
@@ -24,14 +20,10 @@ _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` writes it anew; comme
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
-    """Read the file, change what it says, and put the new one in its place.
+    """Read the file, change what it says, and put the new one in its place (raises UsageError).
 
     Args:
-        path: the file, there or not; what a symbolic link leads to is changed.
         change: gives the new content; errors that it raises leave the file as it is.
-
-    Raises:
-        UsageError: the file is wrong already, or cannot be written.
     """
     folder = os.path.dirname(path)
     try:
@@ -64,7 +56,6 @@ def with_context(config: ConfigFile, name: str, values: Mapping[str, Value] | No
 
 
 def _text(config: ConfigFile) -> str:
-    """The file as YAML, keys in their documented order."""
     import yaml
 
     document: dict[str, object] = {

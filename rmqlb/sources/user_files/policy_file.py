@@ -31,14 +31,10 @@ Name = TypeVar("Name", bound=str)
 
 
 def read_policy(path: str, strategies: Collection[str]) -> Policy:
-    """The policy in a file, or on stdin for `-`.
+    """The policy in a file, or on stdin for `-` (raises UsageError).
 
     Args:
-        path: the file, YAML or JSON, at most 1 MB.
         strategies: names of the strategies that a rule may assume.
-
-    Raises:
-        UsageError: the file cannot be read, or what is in it is no policy.
     """
     text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
@@ -177,7 +173,6 @@ class _PolicyReader:
         return found
 
     def _texts(self, value: object, path: Path) -> tuple[str, ...]:
-        """One text or a list of them."""
         if isinstance(value, str):
             return (self._name(value, path),)
         return tuple(self._name(item, (*path, i)) for i, item in enumerate(self._list(value, path)))
@@ -215,7 +210,6 @@ class _PolicyReader:
 
 
 def _path_text(path: Path) -> str:
-    """`rules[0].limits.idle`."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{str(step)[:80]}" for step in path)
     return "".join(parts).removeprefix(".")
 
@@ -230,7 +224,6 @@ def _singular(kind: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value in an error, as short as can be."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     return "nothing" if value is None else repr(value)[:80]

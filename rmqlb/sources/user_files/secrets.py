@@ -1,7 +1,4 @@
-"""Secrets, read from where they are: a private file, the environment, a keyring.
-
-No message and no repr holds one.
-"""
+"""Secrets, read from where they are: a private file, the environment, a keyring; no message and no repr holds one."""
 
 from __future__ import annotations
 
@@ -17,11 +14,7 @@ _LONGEST = 10_000
 
 
 def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
-    """The secret at a place.
-
-    Raises:
-        UsageError: it is not there, other users can open its file, or the package `keyring` is not installed.
-    """
+    """The secret at a place (raises UsageError)."""
     if place.kind == "file":
         return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
     if place.kind == "env":
@@ -32,14 +25,7 @@ def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) 
 
 
 def secret_in_file(path: str, what: str) -> str:
-    """The first line of a file.
-
-    Args:
-        what: who names it, path included, for messages.
-
-    Raises:
-        UsageError: it cannot be read, other users can open it, or its line is empty or longer than any secret.
-    """
+    """The first line of a file (raises UsageError)."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             _require_private(file.fileno(), path, what)

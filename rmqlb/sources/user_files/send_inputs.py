@@ -19,11 +19,7 @@ _SHOWN = 5
 
 
 def response_code(text: str, option: str) -> tuple[str, int] | None:
-    """A broker's response code by RocketMQ's name or by number: its name and number, or None.
-
-    Raises:
-        UsageError: the code is SUCCESS, which is no failure.
-    """
+    """A broker's response code by RocketMQ's name or by number: its name and number, or None (raises UsageError)."""
     name = text.upper()
     if text.isdecimal() and len(text) < 9:
         known = {code.value: code.name for code in ResponseCode}
@@ -44,11 +40,7 @@ def code_names() -> list[str]:
 
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
-    """A text file, or stdin for `-`.
-
-    Raises:
-        UsageError: it cannot be read, is too large, or is not UTF-8.
-    """
+    """A text file, or stdin for `-`; UsageError when it cannot be read, is too large, or is not UTF-8."""
     prefix = f"{option} "
     try:
         if path == "-":
@@ -72,11 +64,9 @@ def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, l
 
     A first row without numbers names the columns (`brokerName`, `latencyMs`). Empty lines count for nothing.
 
-    Returns:
-        Broker name → microseconds; None is the name where no column names brokers.
+    Returns broker name → microseconds; None is the name where no column names brokers.
 
-    Raises:
-        DataError: rows are not of that form; the message has their numbers.
+    DataError when rows are not of that form; the message has their numbers.
     """
     where = f"{option} {path}"
     samples: dict[str | None, list[int]] = {}
@@ -115,7 +105,6 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(row: list[str], where: str) -> tuple[tuple[int | None, int], bool]:
-    """Where broker and latency stand, and whether this first row only says so."""
     names = [cell.strip().lower() for cell in row]
     if _latency_us(row[-1]) is not None:
         return (0 if len(row) > 1 else None, len(row) - 1), False

@@ -31,16 +31,10 @@ _AT_ONCE = 8192  # texts whose digests stand in the processor's cache until they
 
 @dataclass(frozen=True, slots=True)
 class Rings:
-    """The ring of each member list.
+    """The ring of each member list."""
 
-    Attributes:
-        keys: list × 2^32 + position, ascending; shape (n,).
-        owners: the place of the member that gets what falls to the entry, or −1; shape (n,).
-        sizes: how many entries each ring has; shape (groups,).
-    """
-
-    keys: Bits
-    owners: Ints
+    keys: Bits  # list × 2^32 + position, ascending; shape (n,)
+    owners: Ints  # the place of the member that gets what falls to the entry, or −1; shape (n,)
     sizes: Ints
 
 
@@ -83,8 +77,7 @@ def entry_hashes(client_ids: Sequence[bytes], processes: Ints, virtual_nodes: in
         processes: how many members with the same id stand before it in its group, whose entries come first, as by
             `first_processes`; shape (n,).
 
-    Returns:
-        Shape (n, virtual_nodes).
+    Returns shape (n, virtual_nodes).
     """
     replicas = range(virtual_nodes)
     ends = [
@@ -100,7 +93,6 @@ def build_rings(pairs: Pairs, entries: Hashes, client_id: Callable[[int], bytes]
     """The rings of all member lists (`ConsistentHashRouter.addNode`); of two entries with one hash the later wins.
 
     Args:
-        pairs: the member lists.
         entries: the positions of each member's entries, as by `entry_hashes`; shape (members of the batch,
             virtual_nodes).
         client_id: place → client id as UTF-8; asked only where entries of an id that several processes share meet
@@ -128,8 +120,7 @@ def exact_ring(client_ids: Sequence[bytes], virtual_nodes: int) -> tuple[Hashes,
     Args:
         client_ids: a group's members as UTF-8, in the clients' order.
 
-    Returns:
-        The positions, ascending, and the index of each entry's id, that of its first process; both of shape (n,).
+    Returns the positions, ascending, and the index of each entry's id, that of its first process; both of shape (n,).
     """
     ring: dict[int, bytes] = {}
     entries: Counter[bytes] = Counter()
@@ -155,8 +146,7 @@ def owners_on(rings: Rings, groups: Ints, queues: Ints, hashes: Hashes) -> Ints:
         queues: how many queues each pair has; shape (pairs,).
         hashes: of the queues; shape (sum(queues),).
 
-    Returns:
-        The owners' places, −1 on a ring without entries; shape (sum(queues),).
+    Returns the owners' places, −1 on a ring without entries; shape (sum(queues),).
     """
     begins = starts(rings.sizes)
     firsts = np.where(rings.sizes > 0, begins[:-1], len(rings.keys))
@@ -178,7 +168,6 @@ def _owners(pairs: Pairs, places: Ints) -> Ints:
 
 
 def _shared_ids(pairs: Pairs) -> Bools:
-    """Which member lists have an id that stands twice, or an empty one."""
     if pairs.owners is None:
         return np.zeros(len(pairs.members), np.bool_)
     second = numbers(pairs.members)[pairs.owners[pairs.places] != pairs.places]
@@ -186,7 +175,6 @@ def _shared_ids(pairs: Pairs) -> Bools:
 
 
 def _redone(rings: Rings, pairs: Pairs, which: Ints, virtual_nodes: int, client_id: Callable[[int], bytes]) -> Rings:
-    """The same rings, with some made entry by entry."""
     others = np.flatnonzero(~np.isin(rings.keys >> _UPPER, which.astype(np.uint64)))
     keys, owners, sizes = [rings.keys[others]], [rings.owners[others]], rings.sizes.copy()
     for group in which:

@@ -24,22 +24,15 @@ class Pairs:
 
     A part of a batch has fewer or other pairs and member lists, and still names queues by their rows and members by
     their places in the batch.
-
-    Attributes:
-        queues: how many queues each pair has; shape (pairs,).
-        groups: the number of each pair's member list; shape (pairs,).
-        members: how long each member list is; shape (groups,).
-        rows: the queues, pair by pair; shape (sum(queues),).
-        places: the members, list by list, ascending within a list; shape (sum(members),).
-        owners: for each member of the batch the place of the one that gets what falls to its id, as by
-            `first_processes`; None when every id of a list is different.
     """
 
-    queues: Ints
-    groups: Ints
-    members: Ints
-    rows: Ints
-    places: Ints
+    queues: Ints  # how many queues each pair has; shape (pairs,)
+    groups: Ints  # the number of each pair's member list; shape (pairs,)
+    members: Ints  # how long each member list is; shape (groups,)
+    rows: Ints  # the queues, pair by pair; shape (sum(queues),)
+    places: Ints  # the members, list by list, ascending within a list; shape (sum(members),)
+    # for each member of the batch the place of the one that gets what falls to its id, as by `first_processes`; None
+    # when every id of a list is different
     owners: Ints | None
 
     @classmethod
@@ -56,9 +49,8 @@ def first_processes(codes: Ints, members: Ints) -> tuple[Ints, Ints]:
         codes: a number for each distinct client id, −1 for the empty one; shape (sum(members),).
         members: how many members each group has; shape (groups,).
 
-    Returns:
-        Per member the place of the first one of its group with that id (`List.indexOf`), −1 for the empty id, whose
-        client throws; and how many members with that id stand before it in its group.
+    Returns per member the place of the first one of its group with that id (`List.indexOf`), −1 for the empty id, whose
+    client throws; and how many members with that id stand before it in its group.
     """
     groups = numbers(members)
     order = np.lexsort((codes, groups))
@@ -86,8 +78,7 @@ def by_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> tuple[Pairs,
     The zone's own members share them, or, when there are none, all members of the pair. A pair `without_zone` is left
     out.
 
-    Returns:
-        The parts, and where each of their rows stands in `pairs.rows`.
+    Returns the parts, and where each of their rows stands in `pairs.rows`.
     """
     width = 1 + max(queue_zones.max(initial=0), member_zones.max(initial=0))
     failing = without_zone(pairs, queue_zones, member_zones)

@@ -109,7 +109,6 @@ def pin_over_all(pairs: Pairs, chosen: Bools, inner: Allocate) -> Ints:
 
 
 def _divisors(pairs: Pairs) -> Ints:
-    """How many members each pair has, at least 1."""
     return np.maximum(pairs.members[pairs.groups], 1)
 
 
