@@ -1,4 +1,4 @@
-"""Configuration files, read: keys known, types right, each value with its line; no message repeats one, perhaps a secret."""
+"""Configuration files, read: keys known, types right, each value with its line; no message repeats a value."""
 
 from __future__ import annotations
 
