@@ -1,4 +1,4 @@
-"""A large made-up cluster as a snapshot file: `python -m benchmarks.cluster FILE`.
+"""A large synthetic cluster as a snapshot file: `python -m benchmarks.cluster FILE`.
 
 Equal arguments give equal bytes. The shape is that of a shared production cluster: three clusters of eight brokers,
 topics on two to eight of them with mostly few and seldom many queues, some brokers out of step with the others; groups

@@ -50,7 +50,7 @@ def _group(random: Random, number: int, queues: int, members: int) -> dict[str, 
     return {
         "cluster": "fleet",
         "date": None,
-        "snapshot": "made-up",
+        "snapshot": "synthetic",
         "group": f"order-svc-{number}",
         "members": sort_client_ids(ids),
         "topics": [{**topic, "absent": None, "lags": None, "owners": None}],

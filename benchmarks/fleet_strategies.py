@@ -1,6 +1,6 @@
 """The six strategies over a generated fleet: what their objects are constructed with.
 
-Zones are made up so that the brokers' are a few of the members': some zones have members, others share everybody.
+Zones are chosen so that the brokers' are a few of the members': some zones have members, others share everybody.
 """
 
 from __future__ import annotations

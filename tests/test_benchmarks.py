@@ -1,4 +1,4 @@
-"""The parts of the benchmarks that need no clock: the made-up cluster, the made-up groups, and the arithmetic."""
+"""The parts of the benchmarks that need no clock: the synthetic cluster, the synthetic groups, and the arithmetic."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_json_and_yaml_hold_the_same(name: str) -> None:
     assert as_json.exit_code == as_yaml.exit_code == 0
     value = json.loads(as_json.stdout)
     assert yaml.safe_load(as_yaml.stdout) == value
-    assert list(value) == ["schema", "formatVersion", "command", "source", "data", "warnings"]
+    assert list(value) == ["schema", "formatVersion", "command", "source", "data", "findings"]
     assert value["command"] == name
     assert as_json.stderr == as_yaml.stderr == ""
 
@@ -136,11 +136,11 @@ def test_equal_input_gives_equal_bytes(name: str) -> None:
         assert once == again
 
 
-def test_warnings_are_part_of_json_and_elsewhere_on_stderr() -> None:
+def test_findings_are_part_of_json_and_elsewhere_on_stderr() -> None:
     arguments = ["plan-rebalance", "-s", "-", "--consumers", "a,a"]
     text = snapshot("T", "b", "g", ["a"])
     as_json, plain = (run(*arguments, "-o", fmt, stdin=text) for fmt in ("json", "plain"))
-    codes = [warning["code"] for warning in json.loads(as_json.stdout)["warnings"]]
+    codes = [finding["code"] for finding in json.loads(as_json.stdout)["findings"]]
     assert codes == ["shared-client-id", "assumed-strategy"]
     assert [line.rpartition("[")[2].rstrip("]") for line in plain.stderr.splitlines()] == codes
     assert run(*arguments, "-q", stdin=text).stderr == ""

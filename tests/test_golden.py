@@ -50,7 +50,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",
-    "plan-made-up": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",
+    "plan-placeholders": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",
     "plan-pinned": f"plan-rebalance {MQADMIN} --consumers 10.0.0.1@1,10.0.0.2@1 --to-strategy PIN --host 10.0.0.1 --section consumers",
     "plan-narrow": f"plan-rebalance {EXAMPLE} --group bill-svc --remove 1 -o table",
     **{

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rmqlb.cli.common.options import OutputOptions
@@ -31,15 +32,15 @@ NAMES = [
     if result.name == "rmqlb/pipeline"
     for command in result.commands
 ]
-OF_A_STAGE = {"ingest": ("quarantined",), "report": ("note",)}
-"""Stage → the codes of its warnings."""
+OF_A_STAGE = {"ingest": ("quarantined",), "report": ("info",)}
+"""Stage → the codes of its findings."""
 
 
 def recorded() -> list[StageReport]:
     """The stages as Spark did them."""
     _, _, rest = RECORDED.read_text(encoding="utf-8").partition("\n")
     value = json.loads(rest.partition("\n--- stderr\n")[0])
-    findings = [Finding(each["code"], each["message"]) for each in value["warnings"]]
+    findings = msgspec.convert(value["findings"], list[Finding])
     return [
         stage_report(
             stage["stage"],
@@ -94,8 +95,8 @@ def test_every_recorded_transcript_is_still_checked() -> None:
     assert {path.name for path in GOLDEN.iterdir()} == {f"{name}.{fmt}.txt" for name in NAMES for fmt in FORMATS}
 
 
-def test_no_warning_of_a_stage_is_lost() -> None:
+def test_no_finding_of_a_stage_is_lost() -> None:
     _, _, rest = RECORDED.read_text(encoding="utf-8").partition("\n")
-    warnings = json.loads(rest.partition("\n--- stderr\n")[0])["warnings"]
-    assert [finding.code for stage in recorded() for finding in stage.findings] == [each["code"] for each in warnings]
-    assert len(warnings) == 2
+    findings = json.loads(rest.partition("\n--- stderr\n")[0])["findings"]
+    assert [finding.code for stage in recorded() for finding in stage.findings] == [each["code"] for each in findings]
+    assert len(findings) == 2

@@ -22,11 +22,11 @@ from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, Severity
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan, TriedCondition
-from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport, TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting

@@ -27,7 +27,7 @@ Check = Callable[[Case, Ran], Iterator[str]]
 
 _ERROR = re.compile(r"error: [^\n]* \[([a-z-]+)\]\n(?:hint: [^\n]*\n)?\Z")
 _TALK = re.compile(
-    r"(warning|note|violated|incomplete|condition met|context [^:]*|reading|made|simulating|(.* )?written to)\b"
+    r"(warning|info|violated|incomplete|condition met|context [^:]*|reading|made|simulating|(.* )?written to)\b"
 )
 _FORMULA = re.compile(r" *[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?%?|-?(inf|nan)")
@@ -71,7 +71,7 @@ def stderr_is_talk(case: Case, ran: Ran) -> Iterator[str]:
     for line in ran.stderr.splitlines():
         if not _TALK.match(line):
             yield f"stderr says {line[:300]!r}"
-        elif case.has("--quiet") and line.startswith(("warning", "note")):
+        elif case.has("--quiet") and line.startswith(("warning", "info")):
             yield f"stderr says in spite of --quiet: {line[:300]!r}"
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec import Struct
 
-from fuzz.command_lines.options import MADE_UP, NEEDS, Setting, maker_of
+from fuzz.command_lines.options import NEEDS, PLACEHOLDER, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 from tools.manual.values import value_of
@@ -150,7 +150,7 @@ def _about_a_group(at: Setting) -> Iterator[Piece]:
         yield "--group", at.group
     elif at.topic is not None:
         yield "--topic", at.topic
-        yield "--consumers", at.one("a,b,c", "3", MADE_UP)
+        yield "--consumers", at.one("a,b,c", "3", PLACEHOLDER)
 
 
 def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Iterator[Piece]:

@@ -17,7 +17,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 
-MADE_UP = "10.9.8.7@new"
+PLACEHOLDER = "10.9.8.7@new"
 """A client id that no cluster has."""
 _TIMES = ("100ms", "1s", "5s", "15s", "30s", "1m30s", "1h")
 _SHORT = ("1s", "30s", "90s", "5m")
@@ -108,7 +108,7 @@ Maker = Callable[[Setting], str]
 
 
 def _member(at: Setting) -> str:
-    return at.mostly(at.members, MADE_UP)
+    return at.mostly(at.members, PLACEHOLDER)
 
 
 def _broker(at: Setting) -> str:
@@ -124,11 +124,11 @@ def _queue_number(at: Setting) -> str:
 
 
 def _number_or_id(at: Setting) -> str:
-    return at.one("1", "2", "1", "3", "0", MADE_UP, _member(at), _member(at))
+    return at.one("1", "2", "1", "3", "0", PLACEHOLDER, _member(at), _member(at))
 
 
 def _consumers(at: Setting) -> str:
-    ids = [MADE_UP, *dict.fromkeys(at.members)]
+    ids = [PLACEHOLDER, *dict.fromkeys(at.members)]
     text = at.one("3", "1", "12", ",".join(dict.fromkeys(each for each in ids if "," not in each)), "a,b,c", "a,a,b")
     return "@" + at.file("members.txt", "\n".join(ids) + "\n") if at.dice.random() < 0.2 else text
 
@@ -139,8 +139,8 @@ def _event(at: Setting) -> str:
     strategy = at.one("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
     return at.seldom(
         "explode everything@5s",
-        f"join {at.one('1', '2', MADE_UP)}@{when}",
-        f"join {MADE_UP}2@{when}, strategy {strategy}",
+        f"join {at.one('1', '2', PLACEHOLDER)}@{when}",
+        f"join {PLACEHOLDER}2@{when}, strategy {strategy}",
         f"leave {who}@{when}",
         f"crash #{at.dice.randrange(3)}@{when}",
         f"freeze #{at.dice.randrange(2)}@{when}-{at.one('40s', '3m')}",
@@ -154,7 +154,7 @@ def _event(at: Setting) -> str:
         f"broker-up broker-new@{when}",
         f"route-change {_queue_number(at)}@{when}",
         f"route-change {topic}:{broker}={_queue_number(at)}/{_queue_number(at)}@{when}",
-        f"restart {who}@{when}, down 15s{at.one('', ', by crash', ', new ids', f', as {MADE_UP}3')}",
+        f"restart {who}@{when}, down 15s{at.one('', ', by crash', ', new ids', f', as {PLACEHOLDER}3')}",
         f"rolling-restart *@{when}, every {every}, down 15s{at.one('', ', at once 2')}",
         f"strategy-change {strategy}@{when}, every {every}, down 5s",
     )
@@ -283,7 +283,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "ROOM": lambda at: at.one("room1", "broker", "z1"),
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
     "N|ID": _number_or_id,
-    "OLD=NEW": lambda at: f"{_member(at)}={MADE_UP}",
+    "OLD=NEW": lambda at: f"{_member(at)}={PLACEHOLDER}",
     "ID|all": lambda at: at.one("all", _member(at), "*", "*1"),
     "ID,ID,…": lambda at: ",".join(dict.fromkeys(at.members)) or "a,b",
     "IDS|@FILE|N": _consumers,

@@ -23,7 +23,7 @@ from fuzz.command_lines.alone import (
 )
 from fuzz.command_lines.figures import FIGURES, figure_places
 from fuzz.command_lines.lines import Case, Piece
-from fuzz.command_lines.options import MADE_UP
+from fuzz.command_lines.options import PLACEHOLDER
 from fuzz.command_lines.running import Ran
 from fuzz.command_lines.sums import SUMS
 from rmqlb.views.formats.text import safe_cell, visible
@@ -229,8 +229,8 @@ def adding_and_removing_is_nothing(case: Case, ran: Ran, runs: Runs) -> Iterator
     if base is None:
         return
     ids, common = base
-    there = runs.json(case, (*common, ("--consumers", ",".join(ids)), ("--add", MADE_UP)))
-    back = runs.json(case, (*common, ("--consumers", ",".join([*ids, MADE_UP])), ("--remove", MADE_UP)))
+    there = runs.json(case, (*common, ("--consumers", ",".join(ids)), ("--add", PLACEHOLDER)))
+    back = runs.json(case, (*common, ("--consumers", ",".join([*ids, PLACEHOLDER])), ("--remove", PLACEHOLDER)))
     if there is None or back is None:
         if (there is None) != (back is None):
             yield "one of adding and removing a consumer is refused"
@@ -250,8 +250,8 @@ def a_simulation_ends_where_its_plan_does(case: Case, ran: Ran, runs: Runs) -> I
         return
     ids, common = base
     common = (*common, ("--consumers", ",".join(ids)))
-    change = ("--remove", ids[0]) if len(case.words) % 2 and len(ids) > 1 else ("--add", MADE_UP)
-    event = f"leave {ids[0]}@5s" if change[0] == "--remove" else f"join {MADE_UP}@5s"
+    change = ("--remove", ids[0]) if len(case.words) % 2 and len(ids) > 1 else ("--add", PLACEHOLDER)
+    event = f"leave {ids[0]}@5s" if change[0] == "--remove" else f"join {PLACEHOLDER}@5s"
     plan = runs.json(case, (*common, change))
     words = ("simulate-rebalance", *_flat(common), "--event", event, "--output", "json")
     simulated = result(replace(case, command="simulate-rebalance", pieces=(("--output", "json"),)), runs(words))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rmqlb.model.checking import CheckReport
-    from rmqlb.model.policy import Severity
+    from rmqlb.model.finding import Severity
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _FORMATS = ("junit", "sarif")
@@ -81,7 +81,7 @@ def check(
 
 def _severity(text: str) -> "Severity":
     """`--fail-from`."""
-    from rmqlb.model.policy import SEVERITIES
+    from rmqlb.model.finding import SEVERITIES
     from rmqlb.model.snapshot import suggestion
 
     for each in SEVERITIES:

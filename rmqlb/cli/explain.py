@@ -15,13 +15,13 @@ def explain(
     *,
     code: Annotated[
         str | None,
-        Argument(metavar="[CODE]", help="Of a warning or an error, or an exit code; without it all are listed."),
+        Argument(metavar="[CODE]", help="Of a finding or an error, or an exit code; without it all are listed."),
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Explain a warning, an error or an exit code: what it means, why it is so, and what to do.
+    """Explain a finding, an error or an exit code: what it means, why it is so, and what to do.
 
-    The code of a warning or an error stands in brackets at the end of its line. Nothing is asked of any server.
+    The code of a finding or an error stands in brackets at the end of its line. Nothing is asked of any server.
 
     Examples:
       rmqlb explain shared-client-id

@@ -95,7 +95,7 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
 
 
 def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> tuple[ClusterSnapshot, list[Finding]]:
-    """What was asked for of the snapshot, and a warning for each pattern in vain."""
+    """What was asked for of the snapshot, and a finding for each pattern in vain."""
     for name in _missing(everything.topics, snapshot.routes):
         hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
         raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")
@@ -147,7 +147,7 @@ def _missing(globs: Collection[str], names: Collection[str]) -> list[str]:
 def _fits_nothing(
     kind: str, globs: Collection[str], names: Collection[str], present: Collection[str], *, told: bool
 ) -> list[Finding]:
-    """A warning for each pattern in vain, which is told or not; what is present besides the names was left out."""
+    """A finding for each pattern in vain, which is told or not; what is present besides the names was left out."""
     is_own = {"topics": is_system_topic, "groups": is_system_group}[kind]
     findings = []
     for glob in globs:

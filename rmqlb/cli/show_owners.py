@@ -103,7 +103,7 @@ def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", exp
 def _findings(
     found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
 ) -> "Iterator[Finding]":
-    """What is worth a warning.
+    """The findings.
 
     Args:
         is_named: the strategies are those of `--strategy`.

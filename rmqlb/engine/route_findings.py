@@ -11,7 +11,7 @@ from rmqlb.model.snapshot import RouteSighting
 
 
 def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
-    """A warning when NameServers do not agree: clients that ask different ones share the queues differently."""
+    """A finding when NameServers do not agree: clients that ask different ones share the queues differently."""
     if sighting.others:
         views = ", ".join(
             f"{one.seen.where}: {len(one.route.subscribe_queues())} read queues" for one in (sighting, *sighting.others)
@@ -20,13 +20,13 @@ def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
 
 
 def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """A warning when consumers of the topic have nothing to share out."""
+    """A finding when consumers of the topic have nothing to share out."""
     if not route.subscribe_queues():
         yield Finding("no-read-queues", f"topic {route.topic} has no readable queue: consumers get nothing")
 
 
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """Warnings about one topic's route, the gravest first; DataError when the order config is malformed."""
+    """Findings about one topic's route, the gravest first; DataError when the order config is malformed."""
     topic = route.topic
     yield from unreadable_findings(route)
     ordered, brokers = _ordered(route), route.brokers_by_name()

@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.policy import ERROR, Bound, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.finding import ERROR, Finding, Severity
+from rmqlb.model.policy import Bound, Limit, Policy, Rule, Waiver
 
 Verdict = Literal["holds", "violated", "incomplete", "notApplicable"]
 HOLDS: Verdict = "holds"

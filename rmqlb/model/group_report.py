@@ -116,7 +116,7 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     Attributes:
         total_gap_ms: in all without owner.
         longest_gap_ms: the longest stretch of it.
-        total_overlap_ms: in all with several owners; 0 with BROADCASTING, where several are the rule.
+        total_overlap_ms: in all with duplicate owners; 0 with BROADCASTING, where several are the rule.
         longest_overlap_ms: the longest stretch of it.
         total_outage_ms: in all with a broker that cannot be read, until an owner pulls again.
         longest_outage_ms: the longest stretch of it.
@@ -178,7 +178,7 @@ class GroupFigures(Struct, frozen=True, rename="camel"):
             when nothing changed.
         longest_gap_ms: the longest time that a queue had no owner.
         total_gap_ms: queue-time without owner: the sum over all queues.
-        longest_overlap_ms: the longest time that a queue had several owners.
+        longest_overlap_ms: the longest time that a queue had duplicate owners.
         total_overlap_ms: the sum of it over all queues.
         longest_outage_ms: the longest time that a queue's broker could not be read.
         total_outage_ms: the sum of it over all queues.
@@ -247,7 +247,7 @@ class GroupReport(Struct, frozen=True):
         timelines: one a queue, in the clients' order.
         steps: what happened in the order of time; empty unless asked for.
         figures: it in numbers.
-        findings: what is worth a warning.
+        findings: what is odd about it.
     """
 
     group: str | None

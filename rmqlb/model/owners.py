@@ -79,5 +79,5 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
 
     @property
     def broadcasting(self) -> bool:
-        """Each consumer reads every queue, so that several owners are as it should be."""
+        """Each consumer reads every queue, so that duplicate owners are as it should be."""
         return any(each.strategy == BROADCASTING for each in self.strategies)

@@ -178,7 +178,7 @@ class ObservedOwners(Struct, frozen=True, rename="camel"):
     Attributes:
         queues: queues before the change whose owners it saw.
         unassigned: those of them that nobody owned.
-        duplicate_owners: those with several owners.
+        duplicate_owners: those with duplicate owners.
         mismatches: those whose owners are not the predicted ones.
         moved: those that had an owner and get another one afterwards.
     """
@@ -206,7 +206,7 @@ class Summary(Struct, frozen=True, rename="camel"):
         writable_queues_after: likewise afterwards.
         idle: consumers without a queue afterwards.
         unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with several owners afterwards.
+        duplicate_owners: queues with duplicate owners afterwards.
         imbalance: of the queues per consumer afterwards.
         before: the spread before.
         after: the spread afterwards.
@@ -261,7 +261,7 @@ class Convergence(Struct, frozen=True, rename="camel"):
             none did.
         max_convergence_ms: the longest; null when one did not converge.
         longest_gap_ms: the longest time that a queue had no owner; null when one has none at either end of the plan.
-        longest_overlap_ms: likewise with several owners.
+        longest_overlap_ms: likewise with duplicate owners.
         unread_ms: the longest time until a new owner's first pull.
     """
 

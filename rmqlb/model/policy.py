@@ -9,17 +9,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rmqlb.model.finding import ERROR, SEVERITIES, Severity
 from rmqlb.model.snapshot import Everything, Wanted
 
 About = Literal["group", "topic"]
 GROUP: About = "group"
 TOPIC: About = "topic"
-Severity = Literal["error", "warning", "info"]
-ERROR: Severity = "error"
-WARNING: Severity = "warning"
-INFO: Severity = "info"
-SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)
-"""The gravest first."""
 
 Unit = Literal["count", "ratio", "share", "least", "names"]
 Bound = float | tuple[str, ...]

@@ -80,6 +80,6 @@ class Rollout(Struct, frozen=True, rename="camel"):
 
 
 class PlannedRollout(Rollout, frozen=True, kw_only=True):
-    """A rollout, and what is worth a warning about it."""
+    """A rollout, and the findings about it."""
 
     findings: tuple[Finding, ...] = ()

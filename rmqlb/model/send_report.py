@@ -337,7 +337,7 @@ class SendReport(Struct, frozen=True):
         exceptions: what the application gets of lost messages, the most frequent first.
         attempts: each attempt where they were kept, else None.
         lost_messages: each lost message where attempts were kept, else None.
-        findings: what is worth a warning.
+        findings: what is odd about it.
     """
 
     topic: str

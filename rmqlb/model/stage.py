@@ -43,7 +43,7 @@ class StageResult(Struct, frozen=True):
 
 
 class StageReport(StageResult, frozen=True, kw_only=True):
-    """A stage that ran, and what is worth a warning about it."""
+    """A stage that ran, and the findings about it."""
 
     findings: tuple[Finding, ...] = ()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, info
 from rmqlb.model.stage import StageReport, stage_report
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
@@ -163,7 +163,7 @@ def report(run: StageRun) -> StageReport:
     folder = run.plan.report_to or os.path.join(run.warehouse.folder, "report")
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
     rows = {exported.name: exported.rows for exported in summary.tables}
-    written = Finding("note", f"the report is {summary.page}")
+    written = info(f"the report is {summary.page}")
     counts = {camel_case(words): number for words, number in summary.facts.items()}
     return stage_report("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
 

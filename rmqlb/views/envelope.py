@@ -34,7 +34,7 @@ class Envelope(Struct, frozen=True, rename="camel"):
         command: that made it.
         source: where it comes from.
         data: the result.
-        warnings: what is worth telling about it.
+        findings: what is worth telling about it.
     """
 
     schema: str
@@ -42,7 +42,7 @@ class Envelope(Struct, frozen=True, rename="camel"):
     command: str
     source: Source
     data: Any
-    warnings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 class Error(Struct, frozen=True, rename="camel"):

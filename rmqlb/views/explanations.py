@@ -1,4 +1,4 @@
-"""The catalogue of codes: what each warning, error and exit code means, why it is so, and what to do.
+"""The catalogue of codes: what each finding, error and exit code means, why it is so, and what to do.
 
 `explanations.toml` beside this file is the catalogue itself.
 """
@@ -16,23 +16,23 @@ from rmqlb.decoding import convert
 from rmqlb.views.report import Column, Report, Section
 
 _CATALOGUE = "explanations.toml"
-_KINDS = {"warning": "a warning", "error": "an error", "exit": "an exit code"}
+_KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
 
 
 class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a code means.
 
     Attributes:
-        code: of a warning or an error, or an exit code as text.
-        kind: warning, error, or exit for an exit code.
-        exit_code: what the command ends with; null for a warning.
+        code: of a finding or an error, or an exit code as text.
+        kind: finding, error, or exit for an exit code.
+        exit_code: what the command ends with; null for a finding.
         means: what it says.
         why: why it is so.
         todo: what to do.
     """
 
     code: str
-    kind: Literal["warning", "error", "exit"]
+    kind: Literal["finding", "error", "exit"]
     exit_code: int | None = None
     means: str
     why: str

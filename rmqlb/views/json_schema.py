@@ -58,7 +58,7 @@ def json_schema(result: Result) -> Schema:
     properties: Schema = top["properties"]
     if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
         around, more = _components(Envelope)
-        properties |= {key: around["properties"][key] for key in ("command", "warnings")}
+        properties |= {key: around["properties"][key] for key in ("command", "findings")}
         defs |= {"Finding": more["Finding"]}
     if "schema" in properties:
         properties["schema"] = {"const": result.name, "description": properties["schema"]["description"]}

@@ -56,11 +56,13 @@ def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
         parts.append("does not always converge")
     if changes and rollout.misassigned:
         summed = f" (summed over {len(rollout.stages)} stages)" if len(rollout.stages) > 1 else ""
-        parts.append(
-            f"mixed strategies leave {counted(rollout.misassigned, 'queue')} with several owners or none{summed}"
-        )
+        parts.append(f"mixed strategies leave {_queues(rollout)}{summed}")
     parts += [f"longest {what} {duration(spread.max)}" for what, spread in _longest(best) if spread.max]
     return "; ".join(parts) or "every queue has one owner all the time"
+
+
+def _queues(rollout: Rollout) -> str:
+    return f"{counted(rollout.misassigned, 'queue')} unassigned or with duplicate owners"
 
 
 def _best(rollout: Rollout) -> RolloutChoice | None:
@@ -102,14 +104,13 @@ def _within(spread: FigureSpread) -> str:
 
 def _misassigned(rollout: Rollout, best: RolloutChoice) -> str:
     if not rollout.misassigned:
-        return "mixed strategies do no harm: in no stage has a queue several owners or none"
+        return "mixed strategies do no harm: in no stage is a queue unassigned or has duplicate owners"
     number = len(rollout.stages)
-    queues = f"{counted(rollout.misassigned, 'queue')} with several owners or none"
     stages = f"summed over {number} stages at rest" if number > 1 else "in the stage at rest"
     how = "one at a time" if best.at_once == 1 else f"{best.at_once} at a time"
     if rollout.misassigned_is_minimum:
-        return f"mixed strategies must overlap: {queues}, {stages}; no order has fewer, {how}"
-    return f"mixed strategies overlap: {queues}, {stages}; not every order was tried, another may have fewer"
+        return f"mixed strategies must overlap: {_queues(rollout)}, {stages}; no order has fewer, {how}"
+    return f"mixed strategies overlap: {_queues(rollout)}, {stages}; not every order was tried, another may have fewer"
 
 
 def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
@@ -121,7 +122,7 @@ def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
         lasts = f"at least the {duration(best.down_ms)} that they are away"
     else:
         lasts = f"{duration(whole.figures.longest_gap_ms.p95)} (95 % of trials)"
-    return [f"only all at once avoids it; then nobody reads for {lasts}"]
+    return [f"only all at once avoids it; then all queues have a gap of {lasts}"]
 
 
 def _choices(choices: Sequence[RolloutChoice]) -> Section:

@@ -145,7 +145,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def must_be_told(stderr: str, code: int | None, *names: str) -> None:
     """The error is the last line or the last but one; a warning may stand before it."""
-    lines = [line for line in stderr.splitlines(keepends=True) if not line.startswith(("warning: ", "note: "))]
+    lines = [line for line in stderr.splitlines(keepends=True) if not line.startswith(("warning: ", "info: "))]
     error = error_of("".join(lines))
     assert explanations()[error.code].exit_code == code
     assert any(name.lower() in error.message.lower() for name in names), error.message

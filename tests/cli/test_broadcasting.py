@@ -39,18 +39,18 @@ def told(*args: str, **group: object) -> tuple[Any, dict[str, str]]:
     ran = run(*args, "-s", "-", "-g", "g", "-o", "json", stdin=snapshot(**group))
     assert ran.code == ExitCode.OK, ran.stderr
     document = json.loads(ran.stdout)
-    return document["data"], {each["code"]: each["message"] for each in document["warnings"]}
+    return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 
 def test_show_owners_gives_every_queue_to_every_consumer() -> None:
-    data, warnings = told("show-owners")
+    data, findings = told("show-owners")
     assert [queue["owners"] for queue in data["queues"]] == [{"BROADCASTING": IDS}] * 3
     (only,) = data["strategies"]
     assert [(each["clientId"], each["queues"]) for each in only["consumers"]] == [(client_id, 3) for client_id in IDS]
     assert (only["duplicateOwners"], only["unassigned"], only["idle"]) == (0, 0, 0)
     assert only["queuesOfDuplicateClientIds"] == 0
-    assert "broadcasting" in warnings
-    assert "strategy-differs" not in warnings
+    assert "broadcasting" in findings
+    assert "strategy-differs" not in findings
 
 
 def test_its_lag_is_unknown_for_brokers_store_no_offset_of_it() -> None:
@@ -78,7 +78,7 @@ def test_observed_owners_are_no_duplicates_and_one_that_lacks_a_queue_is_a_misma
     [("CONSUME_FROM_LAST_OFFSET", "end", [100, 101, 102]), ("CONSUME_FROM_FIRST_OFFSET", "beginning", [7, 7, 7])],
 )
 def test_a_plan_says_what_a_new_consumer_starts_with(consume_from: str, rule: str, offsets: list[int]) -> None:
-    data, warnings = told("plan-rebalance", "--add", "10.0.0.3@DEFAULT", consumeFromWhere=consume_from)
+    data, findings = told("plan-rebalance", "--add", "10.0.0.3@DEFAULT", consumeFromWhere=consume_from)
     queues = data["topics"][0]["queues"]
     assert [(each["startRule"], each["startOffset"]) for each in queues] == [(rule, offset) for offset in offsets]
     assert [each["change"] for each in queues] == ["same"] * 3
@@ -89,19 +89,19 @@ def test_a_plan_says_what_a_new_consumer_starts_with(consume_from: str, rule: st
         0,
         3,
     )
-    assert warnings["own-offset-file"] == (
+    assert findings["own-offset-file"] == (
         "1 new consumer taken to have no offset file (~/.rocketmq_offsets/10.0.0.3@DEFAULT/g/offsets.json): without one a "
         f"BROADCASTING consumer starts by {consume_from}"
     )
 
 
 def test_a_plan_in_which_nobody_comes_starts_nowhere_and_moves_nothing() -> None:
-    data, warnings = told("plan-rebalance", "--remove", IDS[0])
+    data, findings = told("plan-rebalance", "--remove", IDS[0])
     queues = data["topics"][0]["queues"]
     assert [(each["change"], each["startRule"], each["ownersAfter"]) for each in queues] == [
         ("same", None, IDS[1:])
     ] * 3
-    assert not {"own-offset-file", "made-up-ids"} & warnings.keys()
+    assert not {"own-offset-file", "placeholder-ids"} & findings.keys()
     ran = run(
         "plan-rebalance", "-s", "-", "-g", "g", "--remove", IDS[0], "--fail-on", "duplicate-owners>0", stdin=snapshot()
     )

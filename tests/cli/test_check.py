@@ -103,7 +103,7 @@ def test_json_and_yaml_hold_the_same_and_every_key() -> None:
     as_json, as_yaml = run(*BASE, "-o", "json"), run(*BASE, "-o", "yaml")
     value = json.loads(as_json.stdout)
     assert yaml.safe_load(as_yaml.stdout) == value
-    assert (value["schema"], value["command"], value["warnings"]) == ("rmqlb/check", "check", [])
+    assert (value["schema"], value["command"], value["findings"]) == ("rmqlb/check", "check", [])
     data = value["data"]
     assert list(data) == [
         "policy", "today", "failFrom", "outcome", "violations", "waived", "incomplete", "notApplicable", "rules",
@@ -117,7 +117,7 @@ def test_json_and_yaml_hold_the_same_and_every_key() -> None:
 def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     ran = run(*BASE[:-1], "2027-01-01", "-o", "json")
     value = json.loads(ran.stdout)
-    assert [warning["code"] for warning in value["warnings"]] == ["expired-waiver"]
+    assert [finding["code"] for finding in value["findings"]] == ["expired-waiver"]
     assert len(value["data"]["violations"]) == 2
     assert value["data"]["waivers"][0]["state"] == "expired"
     plain = run(*BASE[:-1], "2027-01-01", "-o", "junit")

@@ -110,7 +110,7 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
                 must_run(each, example, tmp_path)
 
 
-SAID = {"warning", "note", "condition met", "violated"}
+SAID = {"warning", "info", "condition met", "violated"}
 """What an example may say on stderr."""
 
 

@@ -152,7 +152,7 @@ def test_a_choice_that_goes_before_the_users_is_told(desk: Desk) -> None:
     desk.user("contexts:\n  a: {source: http://h}\n  b: {source: http://i}\n")
     desk.in_project("context: b\n")
     ran = run("context", "use", "a")
-    assert ran.stderr == f"note: here {desk.project_file}, line 1, context chooses context b\n"
+    assert ran.stderr == f"info: here {desk.project_file}, line 1, context chooses context b\n"
     assert "*   b" in ran.stdout
     ran = run("context", "list", env={"RMQLB_CONTEXT": "c"})
     assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"

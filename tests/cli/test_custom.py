@@ -87,11 +87,11 @@ def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
     data = json.loads(ran.stdout)["data"]
     assert (data["strategy"], data["strategyAfter"]) == ("circle (my-rules.py)", "half (my-rules.py)")
     assert data["summary"]["newlyUnassigned"] == 4
-    warnings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["warnings"]}
-    assert warnings["custom-unassigned"].startswith(
+    findings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["findings"]}
+    assert findings["custom-unassigned"].startswith(
         "strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of Skewed)"
     )
-    assert "custom-order" in warnings
+    assert "custom-order" in findings
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_a_strategy_that_stands_for_a_class_of_the_application_contradicts_nobod
     unknown = failed("plan-rebalance", *on)
     assert unknown.code == "unknown-strategy-class"
     assert "--strategy FILE.py:FUNCTION" in (unknown.hint or "")
-    warnings = json.loads(run("plan-rebalance", *on, "--strategy", f"{file}:circle", "-o", "json").stdout)["warnings"]
-    assert "strategy-differs" not in {each["code"] for each in warnings}
+    findings = json.loads(run("plan-rebalance", *on, "--strategy", f"{file}:circle", "-o", "json").stdout)["findings"]
+    assert "strategy-differs" not in {each["code"] for each in findings}
 
 
 def totals(*args: str) -> dict[str, int | dict[str, int]]:

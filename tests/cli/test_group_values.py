@@ -39,7 +39,7 @@ def one(text: str) -> Event:
     return event
 
 
-def warnings(*texts: str) -> list[str]:
+def findings(*texts: str) -> list[str]:
     return [finding.code for finding in events(texts, IDS, [ORDERS])[1]]
 
 
@@ -71,11 +71,11 @@ def test_a_pattern_is_each_of_those_that_are_there_then() -> None:
         ("crash", 30, C),
         ("crash", 30, V6),
     ]
-    assert read("leave made-up-*@60s", "join 2@30s") == [
-        ("leave", 60, "made-up-01"),
-        ("leave", 60, "made-up-02"),
-        ("join", 30, "made-up-01"),
-        ("join", 30, "made-up-02"),
+    assert read("leave placeholder-*@60s", "join 2@30s") == [
+        ("leave", 60, "placeholder-01"),
+        ("leave", 60, "placeholder-02"),
+        ("join", 30, "placeholder-01"),
+        ("join", 30, "placeholder-02"),
     ]
     assert read("leave s@*@1s", ids=("s@x", "s@x")) == [("leave", 1, "s@x")] * 2
 
@@ -85,14 +85,14 @@ def test_a_label_is_only_one_when_nobody_is_called_so() -> None:
     assert read("leave #1@1s", ids=("y", "z")) == [("leave", 1, "z")]
 
 
-def test_made_up_ids_are_new_ones() -> None:
-    assert read("join 1@1s", "join 2@2s", "join made-up-02@3s") == [
-        ("join", 1, "made-up-01"),
-        ("join", 2, "made-up-03"),
-        ("join", 2, "made-up-04"),
-        ("join", 3, "made-up-02"),
+def test_placeholder_ids_are_new_ones() -> None:
+    assert read("join 1@1s", "join 2@2s", "join placeholder-02@3s") == [
+        ("join", 1, "placeholder-01"),
+        ("join", 2, "placeholder-03"),
+        ("join", 2, "placeholder-04"),
+        ("join", 3, "placeholder-02"),
     ]
-    assert warnings("join 1@1s", "join 2@2s") == ["made-up-ids"]
+    assert findings("join 1@1s", "join 2@2s") == ["placeholder-ids"]
 
 
 def test_a_joiner_may_have_a_strategy_of_its_own() -> None:
@@ -112,7 +112,7 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
         for event in events(["broker-up c@1s", "broker-up d:8@1s", "broker-up e:8:4@1s"], IDS, [ORDERS])[0]
     ]
     assert counts == [("c", None, None), ("d", 8, 8), ("e", 8, 4)]
-    assert warnings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
+    assert findings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
 
 
 def test_a_freeze_is_of_members_that_are_there_and_may_end() -> None:
@@ -186,9 +186,9 @@ def test_a_restart_is_an_end_and_a_beginning() -> None:
     assert read(f"restart {B}@30s, down 15s, by crash, as new@1") == [("crash", 30, B), ("join", 45, "new@1")]
     assert read(f"restart {A}@30s, down 15s") == [("leave", 30, A), ("join", 45, "10.0.0.5@7#101")]
     assert read(f"restart {A}@30s, down 15s, same id") == [("leave", 30, A), ("join", 45, A)]
-    assert warnings(f"restart {A}@30s, down 15s") == ["new-ids"]
-    assert warnings(f"restart {A}@30s, down 15s, same ids") == []
-    assert warnings(f"restart {A}@30s, down 15s, new id") == []
+    assert findings(f"restart {A}@30s, down 15s") == ["new-ids"]
+    assert findings(f"restart {A}@30s, down 15s, same ids") == []
+    assert findings(f"restart {A}@30s, down 15s, new id") == []
 
 
 def test_a_new_id_is_nobody_elses() -> None:
@@ -299,7 +299,7 @@ def test_nobody_restarts_where_nobody_is() -> None:
 
 
 names = st.sampled_from(
-    [*IDS, "*", "#0", "#9", "x", "made-up-01", "192.0.2.*", "[a", "broker-a", "7", "", "a b", "é\n"]
+    [*IDS, "*", "#0", "#9", "x", "placeholder-01", "192.0.2.*", "[a", "broker-a", "7", "", "a b", "é\n"]
 )
 times = st.sampled_from(["0s", "30s", "-1s", "30s-90s", "1m30s", "x", "", "99999999999h", "5-", "@", "30s@3s"])
 tails = st.sampled_from(

@@ -40,7 +40,7 @@ def shown(command: tuple[str, ...], text: str, *more: str) -> tuple[Ran, list[st
 
 
 def codes(ran: Ran) -> list[str]:
-    return [warning["code"] for warning in json.loads(ran.stdout)["warnings"]]
+    return [finding["code"] for finding in json.loads(ran.stdout)["findings"]]
 
 
 @each_command
@@ -74,7 +74,7 @@ def test_a_group_that_does_not_read_it_is_told_apart(kind: dict[str, str], why: 
     command = ("simulate-rebalance", "--event", "join z@10s")
     ran, found = shown(command, snapshot(("%RETRY%g", "T"), topics=["T"], **kind))
     assert found == ["T"]
-    (told,) = [w["message"] for w in json.loads(ran.stdout)["warnings"] if w["code"] == "not-subscribed"]
+    (told,) = [w["message"] for w in json.loads(ran.stdout)["findings"] if w["code"] == "not-subscribed"]
     assert "--include-retry" in told
     assert why in told
 

@@ -48,7 +48,7 @@ def test_the_lines_of_a_plan_are_its_queues_with_their_topic() -> None:
     assert lines(*PLAN, "--changed") == [queue for queue in queues if queue["change"] != "same"]
 
 
-def test_warnings_are_on_stderr_as_with_every_table() -> None:
+def test_findings_are_on_stderr_as_with_every_table() -> None:
     arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
     assert run(*arguments, "-o", "jsonl").stderr == run(*arguments, "-o", "csv").stderr != ""
 

@@ -118,12 +118,12 @@ def test_a_pager_that_is_closed_early_has_shown_enough(tmp_path: Path) -> None:
     assert terminal.lines == ["group g, 1 consumer, 5000 queues of T"]
 
 
-def test_warnings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
+def test_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
     arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1", "--fail-on", "moved>0")
     with OnTerminal(*arguments, env={"RMQLB_PAGER": keeping(kept)}) as terminal:
         assert terminal.end() == 3
     shown = "\n".join(terminal.lines)
-    assert "warning: made-up client ids" in shown
+    assert "warning: placeholder client IDs" in shown
     assert "condition met: moved>0" in shown
 
 

@@ -19,25 +19,25 @@ def told(*args: str) -> tuple[Any, dict[str, str]]:
     ran = run(*args, "-o", "json")
     assert ran.code == ExitCode.OK, ran.stderr
     document = json.loads(ran.stdout)
-    return document["data"], {each["code"]: each["message"] for each in document["warnings"]}
+    return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
-    data, warnings = told(
+    data, findings = told(
         "show-owners", *GROUP, "--strategy", "PIN", "--strategy", "AVG", "--pin", "Skewed=10.0.0.2,10.0.0.3"
     )
     for queue in data["queues"]:
         pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
         assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
-    assert not {"pin-over-all", "pin-nobody"} & warnings.keys()
+    assert not {"pin-over-all", "pin-nobody"} & findings.keys()
 
 
 def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
-    data, warnings = told(
+    data, findings = told(
         "plan-rebalance", *GROUP, "--strategy", "AVG", "--to-strategy", "PIN_OVER_ALL", "--pin", "Skewed=10.0.0.1"
     )
     assert data["summary"]["newlyUnassigned"] == 6
-    assert warnings["pin-over-all"] == (
+    assert findings["pin-over-all"] == (
         "strategy PIN_OVER_ALL-AVG leaves 6 queues (first broker-a:3 of Skewed) unassigned: they fall to consumers that "
         "are not on the chosen machines and take nothing; PIN shares them among those that are"
     )
@@ -49,16 +49,16 @@ def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
 
 def test_machines_without_a_consumer_are_named() -> None:
     for strategy in ("PIN", "PIN_OVER_ALL"):
-        _, warnings = told("show-owners", *SKEWED_ON, "--strategy", strategy, "--pin", "Skewed=10.0.0.8,10.0.0.9")
+        _, findings = told("show-owners", *SKEWED_ON, "--strategy", strategy, "--pin", "Skewed=10.0.0.8,10.0.0.9")
         assert (
-            warnings["pin-nobody"]
+            findings["pin-nobody"]
             == "no consumer runs on a machine that topic Skewed is pinned to (10.0.0.8, 10.0.0.9)"
         )
-        assert "pin-over-all" not in warnings
+        assert "pin-over-all" not in findings
 
 
 def test_a_group_over_time_is_pinned_too() -> None:
-    data, warnings = told(
+    data, findings = told(
         "simulate-rebalance",
         *SKEWED_ON,
         "--strategy",
@@ -69,7 +69,7 @@ def test_a_group_over_time_is_pinned_too() -> None:
         "leave 10.0.0.2@1@5s",
     )
     assert data["strategy"] == "PIN_OVER_ALL-AVG"
-    assert "pin-over-all" in warnings
+    assert "pin-over-all" in findings
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_ids_of_processes_change_with_the_restart_unless_told_otherwise() -> Non
     text = snapshot(clientIds=["h@7#100", "h@8#100"])
     args = ("plan-rollout", "-s", "-", "--trials", "2", *SHORT, "-o", "json")
     codes = [
-        [warning["code"] for warning in json.loads(run(*args, *more, stdin=text).stdout)["warnings"]]
+        [finding["code"] for finding in json.loads(run(*args, *more, stdin=text).stdout)["findings"]]
         for more in ((), ("--ids", "new"), ("--ids", "same"))
     ]
     assert ["new-ids" in each for each in codes] == [True, False, False]

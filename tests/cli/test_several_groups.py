@@ -109,7 +109,7 @@ def test_what_is_true_of_one_group_only_is_said_with_its_name() -> None:
     told = [line for line in ran.stderr.splitlines() if "not-subscribed" in line]
     assert told
     assert all("bill-svc" in line for line in told)
-    named = [line for line in run(*PLAN, *SOURCE, *BOTH).stderr.splitlines() if "made-up-ids" in line]
+    named = [line for line in run(*PLAN, *SOURCE, *BOTH).stderr.splitlines() if "placeholder-ids" in line]
     assert [line.split(":")[1] for line in named] == [" group order-svc", " group bill-svc"]
 
 
@@ -117,7 +117,7 @@ def test_a_group_whose_name_a_sentence_has_by_chance_is_named_all_the_same() -> 
     with open(EXAMPLE, encoding="utf-8") as file:
         text = file.read().replace("bill-svc", "up")
     ran = run(*PLAN, "-s", "-", "-g", "order-svc", "-g", "up", stdin=text)
-    named = [line for line in ran.stderr.splitlines() if "made-up-ids" in line]
+    named = [line for line in ran.stderr.splitlines() if "placeholder-ids" in line]
     assert [line.split(":")[1] for line in named] == [" group order-svc", " group up"]
 
 

@@ -202,7 +202,7 @@ def test_a_broadcasting_group_is_simulated_and_a_pop_group_is_not() -> None:
     assert code == 0
     assert value["data"]["scenario"]["broadcasting"] is True
     assert all(queue["intervals"][0]["owners"] == ["x@1", "y@1"] for queue in value["data"]["queues"])
-    assert "broadcasting" in [warning["code"] for warning in value["warnings"]]
+    assert "broadcasting" in [finding["code"] for finding in value["findings"]]
     code, _, stderr = piped(snapshot(consumeType="CONSUME_POP"), "--event", "crash x@1@10s")
     assert (code, "consumes by POP" in stderr) == (ExitCode.DATA, True)
     code, _, stderr = piped(snapshot(clientIds=["h@1@0@2z"]), "--event", "join x@10s")
@@ -219,8 +219,8 @@ def test_a_retry_topic_that_was_not_seen_is_not_invented() -> None:
 def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
     code, value, _ = piped(snapshot(clientIds=[]), "--event", "join 2@0s")
     assert code == 0
-    assert [consumer["clientId"] for consumer in value["data"]["consumers"]] == ["made-up-01", "made-up-02"]
-    assert "made-up-ids" in [warning["code"] for warning in value["warnings"]]
+    assert [consumer["clientId"] for consumer in value["data"]["consumers"]] == ["placeholder-01", "placeholder-02"]
+    assert "placeholder-ids" in [finding["code"] for finding in value["findings"]]
     code, _, stderr = piped(snapshot(clientIds=[]), "--event", "broker-down a@0s")
     assert code == ExitCode.DATA
     assert "has no consumer online, and none joins" in stderr
@@ -231,7 +231,7 @@ def test_a_topic_that_nobody_can_read_is_told() -> None:
     unreadable = snapshot().replace('"perm": 6', '"perm": 2')
     code, value, _ = piped(unreadable, "--event", "join z@1@10s")
     assert (code, value["data"]["queues"]) == (0, [])
-    assert "no-read-queues" in [warning["code"] for warning in value["warnings"]]
+    assert "no-read-queues" in [finding["code"] for finding in value["findings"]]
     shown = run("simulate-rebalance", "-s", "-", "--event", "join z@1@10s", stdin=unreadable).stdout
     assert "\n3 consumers, no queue; strategy AVG; " in shown
     assert "[no-read-queues]" in run("plan-rollout", "-s", "-", stdin=unreadable).stderr

@@ -246,7 +246,7 @@ def test_a_topic_that_does_not_exist_takes_the_template() -> None:
     ran = run("simulate-send", "-s", "-", "--topic", "New", "-o", "json", stdin=template)
     value = json.loads(ran.stdout)
     assert [queue["queueId"] for queue in value["data"]["queues"]] == [0, 1, 2, 3]
-    assert "new-topic" in [warning["code"] for warning in value["warnings"]]
+    assert "new-topic" in [finding["code"] for finding in value["findings"]]
 
 
 MISTAKES = [

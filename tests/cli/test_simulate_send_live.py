@@ -44,8 +44,8 @@ def test_a_new_topic_takes_the_templates_queues_and_says_so() -> None:
     assert [(queue["brokerName"], queue["queueId"]) for queue in value["data"]["queues"]] == [
         ("broker-a", i) for i in range(4)
     ]
-    (warning,) = [warning["message"] for warning in value["warnings"] if warning["code"] == "new-topic"]
-    assert "topic OrderEvent does not exist (did you mean OrderEvents?)" in warning
+    (finding,) = [finding["message"] for finding in value["findings"] if finding["code"] == "new-topic"]
+    assert "topic OrderEvent does not exist (did you mean OrderEvents?)" in finding
 
 
 def test_without_the_template_the_topic_is_missing() -> None:

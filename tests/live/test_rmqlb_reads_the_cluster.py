@@ -60,7 +60,7 @@ def through_join_and_leave(cluster: RocketMQCluster, group: str, strategy: str) 
         assert (plan["data"]["strategy"], plan["data"]["strategyOrigin"]) == (strategy, "reported")
         assert plan["source"]["kind"] == "nameserver"
         assert planned(plan, "ownersBefore") == planned(plan, "ownersObserved") == before
-        assert [w for w in plan["warnings"] if w["code"] != "one-broker"] == []
+        assert [w for w in plan["findings"] if w["code"] != "one-broker"] == []
         members.join(JOINER)
         assert planned(plan, "ownersAfter") == settled(members, group, cluster)
         leave = rmqlb("plan-rebalance", *source, "--remove", f"127.0.0.1@{LEAVER}")

@@ -1,4 +1,4 @@
-"""The commands as a user types them: the whole program, on a small made-up fleet."""
+"""The commands as a user types them: the whole program, on a small synthetic fleet."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     assert stands_out["documentsQuarantined"] == FLEET.bad_files
     idle = query(warehouse, "SELECT sum(idle), sum(unowned), count(*) FROM {t} WHERE runs", t="scores")
     assert [(stands_out["idleConsumers"], stands_out["queuesWithoutReader"], stands_out["groups"])] == idle
-    assert [warning["code"] for warning in printed["warnings"]] == ["quarantined", "note"]
+    assert [finding["code"] for finding in printed["findings"]] == ["quarantined", "info"]
     assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [line for line in talk.splitlines() if not line.startswith("running ")] == []
     assert (warehouse / "spark.log").stat().st_size > 0

@@ -37,7 +37,7 @@ def error_classes() -> dict[str, type[RmqlbError]]:
 
 
 def used_codes() -> Iterator[Used]:
-    """The code of every warning and error."""
+    """The code of every finding and error."""
     yield Used("error", OUTPUT_LOST, ExitCode.UNEXPECTED, "cli/error_boundary.py")
     for each in error_classes().values():
         if "code" not in vars(each):
@@ -53,7 +53,7 @@ def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     keyword = next((each.value for each in node.keywords if each.arg == "code"), None)
     if name == "Finding":
         for code in _literals(keyword or node.args[0], where):
-            yield Used("warning", code, None, where)
+            yield Used("finding", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):
         for code in _literals(keyword, where):
             yield Used("error", code, _exit(error_classes()[name]), where)

@@ -73,7 +73,7 @@ def test_nothing_that_changes_is_said_too() -> None:
     assert group_report(report).facts[:3] == (
         "group g: join b@3s; no queue changes its owner",
         "every queue has an owner all the time",
-        "no queue ever has several owners",
+        "no queue ever has duplicate owners",
     )
 
 

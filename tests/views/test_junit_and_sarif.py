@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.finding import Severity
+from rmqlb.model.policy import Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.formats.junit import as_junit
 from rmqlb.views.formats.sarif import as_sarif

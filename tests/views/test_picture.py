@@ -269,7 +269,7 @@ def test_a_simulation_of_nothing_is_drawn_too() -> None:
     assert found[:3] == [
         "group g: no event; converged 1s after the start",
         "every queue has an owner all the time",
-        "no queue ever has several owners",
+        "no queue ever has duplicate owners",
     ]
     page = Page(html_page(simulated({}, events=())))
     assert page.texts["h1"] == found[:1]

@@ -15,8 +15,8 @@ from rmqlb.views.plan.view import plan_report
 from tests.support.builders import queues, route, side
 
 
-def line(before: Side, after: Side, *made_up: str, states: States | None = None) -> str:
-    plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, made_up)
+def line(before: Side, after: Side, *placeholders: str, states: States | None = None) -> str:
+    plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, placeholders)
     assert plan_report(plan).facts[0] == headline(plan)
     return headline(plan).removeprefix("group g, ")
 
@@ -76,7 +76,7 @@ def test_the_moves_over_unknown_ids_are_a_range_and_the_summary_has_the_same() -
 
 def test_where_ids_themselves_decide_the_number_is_called_one_of_many() -> None:
     before, after = (side(ids, route(x=6), strategy="CONSISTENT_HASH") for ids in ("a c", "a c j"))
-    assert line(before, after, "j").endswith(" of 6 queues move with made-up client ids, which other ids change")
+    assert line(before, after, "j").endswith(" of 6 queues move with placeholder client IDs, which other ids change")
 
 
 def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() -> None:

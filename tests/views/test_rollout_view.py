@@ -100,11 +100,11 @@ def test_the_best_is_the_one_that_is_marked() -> None:
     [
         (
             True,
-            "mixed strategies must overlap: 4 queues with several owners or none, summed over 2 stages at rest; no order has fewer, one at a time",
+            "mixed strategies must overlap: 4 queues unassigned or with duplicate owners, summed over 2 stages at rest; no order has fewer, one at a time",
         ),
         (
             False,
-            "mixed strategies overlap: 4 queues with several owners or none, summed over 2 stages at rest; not every order was tried, another may have fewer",
+            "mixed strategies overlap: 4 queues unassigned or with duplicate owners, summed over 2 stages at rest; not every order was tried, another may have fewer",
         ),
     ],
 )
@@ -112,10 +112,12 @@ def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, 
     shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, least=least, stages=2))
     assert shown.facts[0].startswith(
         "group g: AVG to AVG_BY_CIRCLE, 3 consumers: "
-        "mixed strategies leave 4 queues with several owners or none (summed over 2 stages); "
+        "mixed strategies leave 4 queues unassigned or with duplicate owners (summed over 2 stages); "
     )
     assert told in shown.facts
-    assert "only all at once avoids it; then nobody reads for at least the 15s that they are away" in shown.facts
+    assert (
+        "only all at once avoids it; then all queues have a gap of at least the 15s that they are away" in shown.facts
+    )
     assert [
         (row["changed"], row["nextId"], row["duplicateOwners"], row["unassigned"]) for row in rows(shown, "stages")
     ] == [
@@ -127,7 +129,7 @@ def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, 
 def test_what_all_at_once_costs_is_told_when_it_was_tried() -> None:
     whole = choice(name="all at once", at_once=3, spread=trials(longest_gap_ms=(1000, 16_000, 17_000)))
     shown = rollout_report(rollout(choice(best=True), whole, after="AVG_BY_CIRCLE", overlap=4, stages=1))
-    assert "only all at once avoids it; then nobody reads for 16s (95 % of trials)" in shown.facts
+    assert "only all at once avoids it; then all queues have a gap of 16s (95 % of trials)" in shown.facts
 
 
 def test_all_at_once_as_the_best_has_no_pause_and_no_order() -> None:
@@ -138,7 +140,7 @@ def test_all_at_once_as_the_best_has_no_pause_and_no_order() -> None:
 
 def test_a_change_without_overlap_says_so() -> None:
     shown = rollout_report(rollout(after="AVG_BY_CIRCLE", stages=2))
-    assert "mixed strategies do no harm: in no stage has a queue several owners or none" in shown.facts
+    assert "mixed strategies do no harm: in no stage is a queue unassigned or has duplicate owners" in shown.facts
 
 
 def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:

@@ -77,7 +77,7 @@ def snapshot_page() -> Page:
         f"The format's version is {FORMAT_VERSION}; files of 1.x are read too. A newer minor version only adds keys, "
         "which are passed over; a "
         "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
-        "name may be left out: what is absent, or null, is unknown, and is never made up. A list of members may name "
+        "name may be left out: what is absent, or null, is unknown, and stays unknown. A list of members may name "
         "an id twice: two processes share it."
     )
     page.heading("Examples")

@@ -130,7 +130,7 @@ def strategies_page() -> Page:
         "with a method `allocate` does as well."
     )
     page.paragraph(
-        "Warnings say when it leaves queues unassigned, gives a queue to several members, answers differently when it "
+        "Findings say when it leaves queues unassigned, gives a queue to several members, answers differently when it "
         "is asked again, or when its lists come in another order."
     )
     page.heading("Which one does a group run?")

@@ -21,8 +21,8 @@ from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.send.profile import PROFILES
+from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.model.policy import SEVERITIES
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
 from tools.manual.tree import CommandPage, OptionPage

@@ -21,7 +21,7 @@ from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, r
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, info
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.plan import MovedRange
 from rmqlb.model.route import TopicRouteData
@@ -45,7 +45,7 @@ class GroupOnTopics(Struct, frozen=True):
     group: ConsumerGroup | None
     routes: tuple[TopicRouteData, ...]
     client_ids: tuple[str, ...]
-    made_up: tuple[str, ...]
+    placeholders: tuple[str, ...]
     assumed: bool
     findings: tuple[Finding, ...]
 
@@ -189,7 +189,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     if consumers is not None:
         client_ids, invented = values.members(consumers)
         findings += list(shared_id_findings(client_ids))
-        made_up = client_ids if invented else ()
+        placeholders = client_ids if invented else ()
     elif seen is None:
         raise DataError(
             "the source tells no group's members",
@@ -197,10 +197,12 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
             code="members-unknown",
         )
     else:
-        client_ids, made_up = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
+        client_ids, placeholders = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
         findings += list(member_findings(seen))
-    if made_up:
-        findings.append(Finding("made-up-ids", "the members are made up: real ones have other ids, and sort by them"))
+    if placeholders:
+        findings.append(
+            Finding("placeholder-ids", "the members are placeholders: real ones have other IDs, and sort by them")
+        )
     sightings = (snapshot.routes[route.topic] for route in routes)
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
@@ -210,35 +212,35 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         group=seen,
         routes=routes,
         client_ids=client_ids,
-        made_up=made_up,
+        placeholders=placeholders,
         assumed=consumers is not None,
         findings=tuple(findings),
     )
 
 
-def made_up_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
-    """The warning that goes with invented ids.
+def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
+    """The finding that goes with invented ids.
 
     Args:
         moved: of a plan, how many queues move with the ids in its tables, and with any.
     """
-    text = "made-up client ids sort behind IP addresses"
+    text = "placeholder client IDs sort behind IP addresses"
     if moved is None:
-        return Finding("made-up-ids", f"{text}; a real process has another id, and other queues may move")
+        return Finding("placeholder-ids", f"{text}; a real process has another ID, and other queues may move")
     shown, over_places = moved
     if over_places is None:
         text = "not the order of client ids decides, but their text"
     elif over_places.fewest == over_places.most and over_places.complete:
-        return Finding("made-up-ids", f"{text}; wherever the real ones sort, {counted(shown, 'queue')} move")
+        return Finding("placeholder-ids", f"{text}; wherever the real ones sort, {counted(shown, 'queue')} move")
     moves = counted(shown, "move")
     return Finding(
-        "made-up-ids", f"{text}: the tables show {moves} with made-up ones; name the real ones with --add ID"
+        "placeholder-ids", f"{text}: the tables show {moves} with placeholders; name the real ones with --add ID"
     )
 
 
 def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
     """How the source was read, and what of it could not be: one line for all parts of a kind."""
-    findings = [Finding("note", note) for note in snapshot.notes]
+    findings = [info(note) for note in snapshot.notes]
     kinds: dict[tuple[str, str], list[Unread]] = {}
     for part in snapshot.unread:
         is_of_group = part.detail is not None or part.kind == "other"
@@ -277,7 +279,7 @@ def settings(
 
 def broadcasting_finding(found: GroupOnTopics) -> Finding:
     """What it means that a group broadcasts."""
-    text = f"{found.title} is BROADCASTING: each consumer reads every queue, and several owners are as it should be"
+    text = f"{found.title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
     return Finding("broadcasting", text, found.name)
 
 

@@ -224,7 +224,7 @@ class OutputOptions(Struct, frozen=True):
     no_pager: Annotated[
         bool, output_option("--no-pager", help="Long tables on a terminal at once, without a pager.")
     ] = False
-    quiet: Annotated[bool, output_option("-q", "--quiet", help="No warnings and no progress.")] = False
+    quiet: Annotated[bool, output_option("-q", "--quiet", help="No findings and no progress.")] = False
     debug: Annotated[bool, output_option("--debug", help="Show where an unexpected error comes from.")] = False
 
 

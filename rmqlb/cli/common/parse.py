@@ -8,22 +8,22 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from fnmatch import fnmatchcase
 
-from rmqlb.engine.plan.changes import NewBroker, QueueCount, made_up
+from rmqlb.engine.plan.changes import NewBroker, QueueCount, placeholders
 from rmqlb.errors import UsageError
 
 _NUMBER = re.compile(r"[+-]?\d+")
-_MOST_MADE_UP = 100_000
+_MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
 def count_or_id(text: str, option: str) -> int | str:
     """`--add` and `--remove`: digits are a number of consumers, anything else is a client id."""
     if _NUMBER.fullmatch(text):
-        number = int(text) if len(text) < 9 else _MOST_MADE_UP + 1
+        number = int(text) if len(text) < 9 else _MOST_PLACEHOLDERS + 1
         if number < 0:
             raise UsageError(f"{option} {text}: a number of consumers cannot be negative")
-        if number > _MOST_MADE_UP:
-            raise UsageError(f"{option} {text}: more than {_MOST_MADE_UP} consumers")
+        if number > _MOST_PLACEHOLDERS:
+            raise UsageError(f"{option} {text}: more than {_MOST_PLACEHOLDERS} consumers")
         return number
     if not text.strip():
         raise UsageError(f"{option}: a client id cannot be empty")
@@ -37,7 +37,7 @@ def members(text: str) -> tuple[tuple[str, ...], bool]:
         return tuple(line for line in lines if line and not line.startswith("#")), False
     value = count_or_id(text, "--consumers")
     if isinstance(value, int):
-        return tuple(made_up(value)), True
+        return tuple(placeholders(value)), True
     ids = tuple(part.strip() for part in value.split(","))
     if not all(ids):
         raise UsageError(f"--consumers {text}: a client id is empty")

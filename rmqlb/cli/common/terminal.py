@@ -27,7 +27,7 @@ _MANY_ROWS = 500
 
 
 class Terminal:
-    """Where a command's result, warnings and progress go.
+    """Where a command's result, findings and progress go.
 
     Args:
         more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
@@ -54,7 +54,7 @@ class Terminal:
             check_sections(command, options.section)
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
-        """Write the result to stdout, and its warnings to stderr unless they are part of the format."""
+        """Write the result to stdout, and its findings to stderr unless they are part of the format."""
         findings = tuple(findings)
         chosen = self.chosen(report)
         with self.progress(verb="writing") as progress:
@@ -82,21 +82,18 @@ class Terminal:
         return report.only(wanted)
 
     def warn(self, findings: Iterable[Finding]) -> None:
-        """Warnings on stderr, one line each."""
-        lines = self.warnings(findings)
+        """Findings on stderr, one line each."""
+        lines = self.finding_lines(findings)
         if lines:
             sys.stdout.flush()
             for line in lines:
                 self.say(line)
 
-    def warnings(self, findings: Iterable[Finding]) -> list[str]:
+    def finding_lines(self, findings: Iterable[Finding]) -> list[str]:
         """What is said of findings, if anything is."""
         if self._options.quiet:
             return []
-        return [
-            f"note: {finding.message}" if finding.code == "note" else f"warning: {finding.message} [{finding.code}]"
-            for finding in findings
-        ]
+        return [finding.line for finding in findings]
 
     def head(self, line: str) -> None:
         """Where the result comes from, on stderr; JSON and YAML say it themselves."""

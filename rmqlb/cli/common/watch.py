@@ -124,7 +124,7 @@ def _display(terminal: Terminal, every_s: float) -> Iterator[_Display]:
 
 
 class _Lines:
-    """Changes, a line each; warnings on stderr when they are new."""
+    """Changes, a line each; findings on stderr when they are new."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -183,7 +183,7 @@ class _Frames:
                 )
                 console.print(Text(visible(text), style="bold red"))
             print_tables(self._terminal.chosen(look.report), console)
-            for line in self._terminal.warnings(look.findings):
+            for line in self._terminal.finding_lines(look.findings):
                 console.print(Text(visible(line)))
         return capture.get().splitlines()
 

@@ -11,7 +11,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings.configuration import check_value
 from rmqlb.cli.settings.layers import ResolvedOptions, resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _SECRETS = {"password": "RMQLB_PASSWORD", "secret-key": "RMQLB_SECRET_KEY", "security-token": "RMQLB_SECURITY_TOKEN"}
@@ -84,4 +84,4 @@ def _secrets(context: ActiveContext | None) -> list[Setting]:
 
 
 def _findings(settled: ResolvedOptions) -> list[Finding]:
-    return [] if settled.ignored_context_note is None else [Finding("note", settled.ignored_context_note)]
+    return [] if settled.ignored_context_note is None else [info(settled.ignored_context_note)]

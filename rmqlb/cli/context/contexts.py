@@ -12,7 +12,7 @@ from rmqlb.cli.settings.configuration import MOST_RETRIES, check_file, check_val
 from rmqlb.cli.settings.layers import chosen_context
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Value
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
 
 endpoint_option = panel("Endpoint")
@@ -137,4 +137,4 @@ def active_context(configuration: Configuration) -> tuple[str | None, list[Findi
     own = config.values.get("context")
     if chosen.layer == "user file" or (own is not None and own.value == name):
         return name, []
-    return name, [Finding("note", f"here {chosen.origin} chooses context {name}")]
+    return name, [info(f"here {chosen.origin} chooses context {name}")]

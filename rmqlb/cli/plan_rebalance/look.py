@@ -12,8 +12,8 @@ from rmqlb.cli.common.inputs import (
     Reader,
     broadcasting_finding,
     group_on_topics,
-    made_up_finding,
     no_strategy,
+    placeholder_finding,
     settings,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
@@ -82,7 +82,7 @@ def look_at_group(
 def _plan(
     found: GroupOnTopics, changes: Changes, given: str | None, own: Settings, explain: bool
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
-    """The plan, the summary of each place where the new members may sort, and what is worth a warning."""
+    """The plan, the summary of each place where the new members may sort, and the findings."""
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     real = replace(members, client_ids=(group.client_ids if group else None) or ())
@@ -97,21 +97,21 @@ def _plan(
         raise nobody_online(found.name, found.group, "plan with --add N or --consumers")
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
-    invented = {*found.made_up, *(set(after_ids) - set(found.client_ids) - _named(changes))}
+    invented = {*found.placeholders, *(set(after_ids) - set(found.client_ids) - _named(changes))}
     states = group.queues if group else {}
     plan = plan_rebalance(
         found.name, before, after, states=states, changes=describe(changes), placeholders=invented, explain=explain
     )
     if given == ALL:
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
-    joiners = sorted(invented - set(found.made_up))
+    joiners = sorted(invented - set(found.placeholders))
     plan, places = over_places(plan, before, after, joiners, states)
     plan = replace(plan, convergence=_over_time(plan, found, before, after, changes), strategy_origin=detected.origin)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += drift(found.routes, members, states)
     if joiners and not found.broadcasting:
-        findings.append(made_up_finding((plan.summary.moved, plan.summary.moved_range)))
+        findings.append(placeholder_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
         queues = [queue for route in side.routes for queue in route.subscribe_queues()]
         asked = [side.members.name], queues, side.members.client_ids, side.members.settings

@@ -59,7 +59,7 @@ def order(text: str | None) -> tuple[str, ...] | None:
 def becomes(
     members: Sequence[str], client_ids: Sequence[str], ids: str | None
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """Client id → its id after the restart, of those that change; and what is worth a warning about that.
+    """Client id → its id after the restart, of those that change; and the findings about that.
 
     Args:
         ids: `--ids` as typed: new, same, or None.

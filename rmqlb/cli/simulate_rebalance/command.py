@@ -39,7 +39,7 @@ def simulate_rebalance(
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
 
     An event is VERB WHO@TIME, times counting from the start:
-      join ID@T\[, strategy S], join N@T with made-up ids
+      join ID@T\[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
       broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss likewise

@@ -122,7 +122,7 @@ def _assumed(failing: FailureOptions) -> list[Finding]:
 
 
 def _not_in_version(scenario: SendScenario) -> list[Finding]:
-    """A warning for each setting that clients of that version do not have."""
+    """A finding for each setting that clients of that version do not have."""
     profile, missing = rules(scenario), []
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
         missing.append("sendMsgMaxTimeoutPerRequest")

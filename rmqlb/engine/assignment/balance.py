@@ -21,7 +21,7 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
     """How evenly the queues lie on the members.
 
     Args:
-        broadcasting: several owners are as it should be, and counted as none.
+        broadcasting: duplicate owners are as it should be, and counted as none.
     """
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())

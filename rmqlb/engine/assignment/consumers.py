@@ -31,7 +31,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
     if ids is None:
         raise DataError(
             f"the members of group {group.group} are not in {group.seen.where}",
-            hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of made-up ones",
+            hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders",
             group=group.group,
             code="members-unknown",
         )
@@ -132,7 +132,7 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
 
 
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
-    """A warning when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
+    """A finding when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
     unique = sorted(set(names), key=sort_key)
     for first, second in pairwise(unique):
         if _natural(first) > _natural(second):

@@ -64,7 +64,7 @@ def detect_strategy(
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A warning when what the members say they run is none of the strategies that are shown, each as if all ran it."""
+    """A finding when what the members say they run is none of the strategies that are shown, each as if all ran it."""
     names = Counter(reported_strategies(group).values())
     shown = {_outer(name) for name in strategies}
     if len(names) > 1:
@@ -93,7 +93,7 @@ def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
 
 
 def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:
-    """A warning when queues are owned by others than predicted: the group has not settled, or runs something else."""
+    """A finding when queues are owned by others than predicted: the group has not settled, or runs something else."""
     observed = _observed(states)
     predicted = owners_at_rest(routes, members)
     differ = [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]

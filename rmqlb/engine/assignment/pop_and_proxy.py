@@ -33,7 +33,7 @@ def popped_topics(group: ConsumerGroup) -> frozenset[str]:
 def pulled_routes(
     group: ConsumerGroup, routes: tuple[TopicRouteData, ...]
 ) -> tuple[tuple[TopicRouteData, ...], list[Finding]]:
-    """The routes of the topics that the group pulls, and a warning about the others (raises DataError)."""
+    """The routes of the topics that the group pulls, and a finding about the others (raises DataError)."""
     popped = popped_topics(group)
     pulled = tuple(route for route in routes if route.topic not in popped)
     left_out = [route.topic for route in routes if route.topic in popped]
@@ -96,7 +96,7 @@ def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
 
 
 def proxy_findings(group: ConsumerGroup) -> list[Finding]:
-    """The warning where other consumers than those behind a Proxy are looked at."""
+    """The finding where other consumers than those behind a Proxy are looked at."""
     evidence = behind_proxy(group)
     return (
         []

@@ -13,7 +13,8 @@ from rmqlb.engine.check.subjects import Gaps, gaps, subjects
 from rmqlb.engine.check.waivers import waive, waiver_findings
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement
-from rmqlb.model.policy import ERROR, GROUP, Limit, Policy, Rule, Severity
+from rmqlb.model.finding import ERROR, Severity
+from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.snapshot import ClusterSnapshot
 
 Told = Callable[[str, int, int], None]

@@ -28,7 +28,7 @@ def waive(
 
 
 def waiver_findings(uses: Sequence[WaiverUse]) -> Iterator[Finding]:
-    """A warning for each waiver that has expired or lets nothing pass."""
+    """A finding for each waiver that has expired or lets nothing pass."""
     for use in uses:
         waiver = use.waiver
         if use.state == "expired":

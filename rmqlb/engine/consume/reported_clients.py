@@ -14,7 +14,7 @@ from rmqlb.model.group_scenario import GroupScenario
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
-    """The version whose rules a simulation follows, and what is worth a warning about it.
+    """The version whose rules a simulation follows, and the findings about it.
 
     Returns the version that is said, else the one that most members report, of equals the older one, else the newest.
     """
@@ -55,7 +55,7 @@ def _dotted(version: str) -> str:
 def consumer_types(
     group: ConsumerGroup | None, given: ConsumerType | None = None, given_of: Mapping[str, ConsumerType] | None = None
 ) -> tuple[ConsumerType, dict[str, ConsumerType], tuple[Finding, ...]]:
-    """The type of most members, that of each member that is known, and what is worth a warning about them.
+    """The type of most members, that of each member that is known, and the findings about them.
 
     Brokers tell push from pull only (`consumeType`), and of the group as a whole: the last heartbeat counts. A member
     tells which it is.

@@ -14,7 +14,7 @@ from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, Topi
 from rmqlb.model.snapshot import suggestion
 from rmqlb.model.words import counted
 
-MADE_UP_PREFIX = "made-up-"
+PLACEHOLDER_PREFIX = "placeholder-"
 
 
 class NewBroker(Struct, frozen=True):
@@ -35,7 +35,7 @@ class QueueCount(Struct, frozen=True):
 class Changes(Struct, frozen=True):
     """A change to a group and its topics; nothing by default."""
 
-    add: tuple[str | int, ...] = ()  # client ids to add, or how many made-up ones
+    add: tuple[str | int, ...] = ()  # client ids to add, or how many placeholders
     remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
     replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart
     to_strategy: str | None = None
@@ -50,17 +50,17 @@ class Changes(Struct, frozen=True):
         return bool(self.add_brokers or self.remove_brokers or self.read_queues or self.write_queues)
 
 
-def made_up(number: int, taken: Iterable[str] = ()) -> list[str]:
+def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
     """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order.
 
-    >>> made_up(2, ["made-up-01"])
-    ['made-up-02', 'made-up-03']
+    >>> placeholders(2, ["placeholder-01"])
+    ['placeholder-02', 'placeholder-03']
     """
     present = set(taken)
     names: list[str] = []
     index = 1
     while len(names) < number:
-        name = f"{MADE_UP_PREFIX}{index:02d}"
+        name = f"{PLACEHOLDER_PREFIX}{index:02d}"
         if name not in present:
             names.append(name)
         index += 1
@@ -91,7 +91,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
                 hint="to see what two processes with one id do, name the id twice in --consumers",
                 code="already-in-group",
             )
-        members += [item] if isinstance(item, str) else made_up(item, members)
+        members += [item] if isinstance(item, str) else placeholders(item, members)
     return tuple(sort_client_ids(members))
 
 
@@ -152,7 +152,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
     """The change in words, one line a part."""
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
     lines += [f"remove {item if isinstance(item, str) else counted(item, 'last consumer')}" for item in changes.remove]
-    lines += [f"add {item if isinstance(item, str) else counted(item, 'made-up consumer')}" for item in changes.add]
+    lines += [f"add {item if isinstance(item, str) else counted(item, 'placeholder consumer')}" for item in changes.add]
     lines += [f"remove broker {name}" for name in changes.remove_brokers]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
     lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]

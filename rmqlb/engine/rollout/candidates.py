@@ -46,9 +46,9 @@ def all_candidates(
     """What to try.
 
     Orders are: sorted, reversed, the given one; of a change of strategy the one with the least overlap at rest, and
-    its reverse, which has as much but swaps queues with two owners for queues with none; of a mere restart the one in
+    its reverse, which has as much but swaps duplicate owners for unassigned queues; of a mere restart the one in
     which queues change owners least often, where orders differ in that. Where every choice of a change of strategy must
-    pass through stages in which queues have two owners or none, a restart of all members at once is tried as well, to
+    pass through stages with gaps or overlaps at rest, a restart of all members at once is tried as well, to
     compare with.
     """
     number = len(rollout.client_ids)

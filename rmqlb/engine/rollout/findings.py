@@ -1,4 +1,4 @@
-"""What is worth a warning before a group is restarted or gets another strategy."""
+"""Findings before a group is restarted or gets another strategy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def rollout_findings(
     known: Overlaps | None,
     # the order with the least overlap that was found, as many members at once as in the best choice
     least: LeastOverlap | None,
-    anyway: int,  # queues that a mere restart finds and leaves with two owners or none
+    anyway: int,  # queues that a mere restart finds and leaves with duplicate owners or none
 ) -> Iterator[Finding]:
-    """The warnings of a plan."""
+    """The findings of a plan."""
     best = plan.choices[0]
     if known is not None:
         yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)
@@ -31,8 +31,8 @@ def rollout_findings(
     elif anyway:
         yield Finding(
             "badly-owned-anyway",
-            f"{counted(anyway, 'queue')} {'has' if anyway == 1 else 'have'} two owners or none before and after the "
-            "restart; the times of each choice count them",
+            f"{counted(anyway, 'queue')} {'is' if anyway == 1 else 'are'} unassigned or with duplicate owners "
+            "before and after the restart; the times of each choice count them",
         )
     if scenario.orderly:
         yield Finding(
@@ -56,8 +56,8 @@ def _overlap_findings(
     if known.anyway and plan.stages:
         yield Finding(
             "badly-owned-anyway",
-            f"{counted(known.anyway, 'queue')} {'has' if known.anyway == 1 else 'have'} two owners or none before, "
-            "during and after the change; each stage counts them",
+            f"{counted(known.anyway, 'queue')} {'is' if known.anyway == 1 else 'are'} unassigned or with duplicate "
+            "owners before, during and after the change; each stage counts them",
         )
     added, anyway = added_overlap(known, plan.stages), known.anyway * len(plan.stages)
     if not added:
@@ -72,7 +72,7 @@ def _overlap_findings(
     proven = f"no order with {together}, each back before the next goes down, avoids it: " if smallest > 0 else ""
     message = (
         f"{proven}while some members run {plan.strategy_before} and "
-        f"others {plan.strategy_after}, queues have {'no owner' if orderly else 'two owners or none'}; "
+        f"others {plan.strategy_after}, queues are unassigned{'' if orderly else ' or have duplicate owners'}; "
         f"the best choice has {added} over its {counted(len(plan.stages), 'mixed stage')} at rest, {claim}"
     )
     yield Finding("mixed-strategies", message)
@@ -86,9 +86,9 @@ def _all_at_once(plan: Rollout) -> Iterator[Finding]:
             longest = choice.figures.longest_gap_ms.p95
             yield Finding(
                 "all-at-once",
-                f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have no owner for "
-                f"{_seconds(longest)}; summed over the queues {_seconds(hurt_ms(choice))} without owner or with "
-                f"several, against {_seconds(hurt_ms(best))} of the best choice",
+                f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have a gap of "
+                f"{_seconds(longest)}; gaps and overlaps summed over the queues: {_seconds(hurt_ms(choice))}, "
+                f"against {_seconds(hurt_ms(best))} of the best choice",
             )
 
 
@@ -99,7 +99,7 @@ def _mixed_end(rollout: RolloutModel, known: Overlaps) -> Iterator[Finding]:
         yield Finding(
             "stays-mixed",
             f"members that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
-            f"with two owners, {counted(end.none, 'queue')} without",
+            f"with duplicate owners, {counted(end.none, 'queue')} unassigned",
         )
 
 

@@ -1,4 +1,4 @@
-"""A change of strategy, member by member: which queues have two owners or none while some run the new one already.
+"""A change of strategy, member by member: the overlaps and gaps while some run the new one already.
 
 Rule of this file: everything is at rest. The members that are restarted are numbered as clients sort them, and a stage
 is the bit mask of those that run the new strategy. Every member allocates by itself, so a queue then belongs to those
@@ -55,8 +55,8 @@ class Overlaps(Struct, frozen=True):
     # what the stages cost by pairs of members; None when more than two have to do with one another
     pairs: PairCosts | None
     work: int  # queues or kinds of handover that one call of `counts` looks at
-    # queues with two owners or none in every stage, because no restarted member gains or loses them; 0 where that is
-    # not known
+    # queues unassigned or with duplicate owners in every stage, because no restarted member gains or loses them; 0
+    # where that is not known
     anyway: int
     bound: int  # no order, one member at a time, has less overlap than this in all
 
@@ -65,7 +65,7 @@ class LeastOverlap(Struct, frozen=True):
     """The order with the least overlap that was found."""
 
     order: tuple[str, ...]
-    total: int  # queues with two owners or none, summed over its mixed stages
+    total: int  # queues unassigned or with duplicate owners, summed over its mixed stages
     is_least: bool
 
 
@@ -109,7 +109,7 @@ def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mappin
 
 
 def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
-    """The order whose mixed stages have the fewest queues with two owners or none in all.
+    """The order whose mixed stages have the fewest gaps and overlaps in all.
 
     All orders are searched up to 18 members when no more than two have to do with any queue, else as long as it takes
     half a second or so.
@@ -147,12 +147,12 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
 
 
 def total_overlap(stages: Sequence[MixedStage]) -> int:
-    """Queues with two owners or none, summed over the stages."""
+    """Queues unassigned or with duplicate owners, summed over the stages."""
     return sum(stage.duplicate_owners + stage.unassigned for stage in stages)
 
 
 def added_overlap(known: Overlaps, stages: Sequence[MixedStage]) -> int:
-    """The same without the queues that have two owners or none anyway."""
+    """The same without the queues that are so anyway."""
     return total_overlap(stages) - known.anyway * len(stages)
 
 

@@ -1,4 +1,4 @@
-"""Which order and pause of a rolling restart or a change of strategy keeps windows with two owners or none shortest."""
+"""Which order and pause of a rolling restart or a change of strategy keeps gaps and overlaps shortest."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which way to restart a group is the best of those that were tried.
 
-Rule of this file: a choice hurts as much as the time that its queues are without owner or with several, summed over
+Rule of this file: a choice hurts as much as the time that its queues have a gap or an overlap, summed over
 the queues: the 95th percentiles of both, added.
 """
 
@@ -37,7 +37,7 @@ def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
 
 
 def hurt_ms(choice: RolloutChoice) -> float:
-    """Queue-time without owner or with several: the 95th percentiles of both, added."""
+    """Queue-time in gaps and in overlaps: the 95th percentiles of both, added."""
     found = choice.figures
     return round(found.total_gap_ms.p95 + found.total_overlap_ms.p95, 3)
 

@@ -88,7 +88,7 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
 
 
 def badly_owned(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> int:
-    """Queues with two owners or none before a mere restart and after it: it is not the restart that does that.
+    """Queues with duplicate owners or none before a mere restart and after it: it is not the restart that does that.
 
     Args:
         orderly: the broker's lock keeps a second owner out, so that no queue has several.

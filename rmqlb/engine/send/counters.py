@@ -32,7 +32,7 @@ class Total(IntEnum):
     LOST = 3
     ATTEMPTS = 4
     FAILED = 5
-    EXTRA = 6
+    RETRIES = 6
     RETRIED = 7
     FAILING = 8
     DUPLICATED = 9
@@ -47,7 +47,7 @@ class Counts(Struct):
         by_failure: per failure, attempts that failed of it.
         lost_by: reason → messages.
         exceptions: kind of exception → messages.
-        avoided: broker name → ticks it was avoided so far.
+        isolated_ticks: broker name → ticks it was isolated so far.
         isolations: broker name → how often it was isolated.
     """
 
@@ -56,7 +56,7 @@ class Counts(Struct):
     by_failure: list[int]
     lost_by: dict[str, int]
     exceptions: dict[Kind, int]
-    avoided: dict[str, int]
+    isolated_ticks: dict[str, int]
     isolations: dict[str, int]
 
     def copy(self) -> Counts:
@@ -67,7 +67,7 @@ class Counts(Struct):
             self.by_failure.copy(),
             self.lost_by.copy(),
             self.exceptions.copy(),
-            self.avoided.copy(),
+            self.isolated_ticks.copy(),
             self.isolations.copy(),
         )
 
@@ -84,7 +84,7 @@ class Counts(Struct):
             self.exceptions[name] += times * (number - since.exceptions.get(name, 0))
         for by_name, then_by_name, after_by_name in (
             (self.lost_by, since.lost_by, until.lost_by),
-            (self.avoided, since.avoided, until.avoided),
+            (self.isolated_ticks, since.isolated_ticks, until.isolated_ticks),
             (self.isolations, since.isolations, until.isolations),
         ):
             for key, number in after_by_name.items():
@@ -133,12 +133,12 @@ class Counters:
         self.first_lost.setdefault(kind, lost)
 
 
-class Avoidance:
-    """For how long each broker was avoided: isolated by latency fault, or not in the client's list."""
+class IsolationTimes:
+    """For how long each broker was isolated: isolated by latency fault, or not in the client's list."""
 
-    def __init__(self, avoided: dict[str, int]) -> None:
-        self._avoided = avoided
-        self._until = dict.fromkeys(avoided, 0)
+    def __init__(self, isolated_ticks: dict[str, int]) -> None:
+        self._isolated_ticks = isolated_ticks
+        self._until = dict.fromkeys(isolated_ticks, 0)
         self._unlisted: frozenset[str] = frozenset()
         self._counted = 0
 
@@ -148,7 +148,7 @@ class Avoidance:
         for name, until in self._until.items():
             end = now if name in self._unlisted else min(until, now)
             if end > since:
-                self._avoided[name] += end - since
+                self._isolated_ticks[name] += end - since
         self._counted = now
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
@@ -201,7 +201,7 @@ class Timeline:
         (since, before), (until, after) = then, now
 
         def by_broker(field: int) -> dict[str, int]:
-            counts = dict.fromkeys(after.avoided, 0)
+            counts = dict.fromkeys(after.isolated_ticks, 0)
             for queue, row in self._counters.row_of.items():
                 grown = _at(after.rows, row + field) - _at(before.rows, row + field)
                 counts[queue.broker_name] = counts.get(queue.broker_name, 0) + grown
@@ -217,7 +217,7 @@ class Timeline:
                     broker_name=name,
                     attempts=attempts[name],
                     failed=failed[name],
-                    isolated_ms=(after.avoided.get(name, 0) - before.avoided.get(name, 0)) / ticks_per_ms,
+                    isolated_ms=(after.isolated_ticks.get(name, 0) - before.isolated_ticks.get(name, 0)) / ticks_per_ms,
                 )
                 for name in sorted(attempts, key=sort_key)
             ),

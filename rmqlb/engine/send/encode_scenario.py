@@ -98,7 +98,7 @@ class _Numbers:
     """Gives queues, brokers, queue lists, outcomes and reasons their numbers."""
 
     def __init__(self, simulation: SendSimulation) -> None:
-        self.brokers = {name: number for number, name in enumerate(simulation.recorder.counts.avoided)}
+        self.brokers = {name: number for number, name in enumerate(simulation.recorder.counts.isolated_ticks)}
         self.rows: dict[MessageQueue, int] = {}
         self.lists: dict[int, tuple[int, ...]] = {}
         outcomes = simulation.outcomes

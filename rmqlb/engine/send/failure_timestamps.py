@@ -1,4 +1,4 @@
-"""When each failure was first felt, first avoided, and when its broker was first used again."""
+"""When each failure was first felt, first isolated, and when its broker was first used again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class FailureTimestamps:
 
     Attributes:
         first_failed: when the first attempt began that failed of it.
-        avoided_at: when its broker was first isolated or unlisted while it lasted.
-        avoided_by: which of the two.
+        isolated_at: when its broker was first isolated or unlisted while it lasted.
+        isolated_by: which of the two.
         used_again: when the first attempt began after its end that succeeds.
     """
 
@@ -23,8 +23,8 @@ class FailureTimestamps:
         self._cluster = cluster
         self._unused: dict[str, list[int]] = {}
         self.first_failed: list[int | None] = [None] * len(failures)
-        self.avoided_at: list[int | None] = [None] * len(failures)
-        self.avoided_by: list[str | None] = [None] * len(failures)
+        self.isolated_at: list[int | None] = [None] * len(failures)
+        self.isolated_by: list[str | None] = [None] * len(failures)
         self.used_again: list[int | None] = [None] * len(failures)
 
     def look(self, now: int) -> None:
@@ -32,7 +32,7 @@ class FailureTimestamps:
         cluster, self._unused = self._cluster, {}
         for index, failure in enumerate(self._failures):
             if failure.broker_name in cluster.unlisted and self._lasts(index):
-                self._avoided(index, now, "route")
+                self._mark_isolated(index, now, "route")
             if cluster.ended[index] is not None and self.used_again[index] is None:
                 self._unused.setdefault(failure.broker_name, []).append(index)
 
@@ -45,7 +45,7 @@ class FailureTimestamps:
         """The fault strategy isolates a broker."""
         for index, failure in enumerate(self._failures):
             if failure.broker_name == broker_name and self._lasts(index):
-                self._avoided(index, now, "isolation")
+                self._mark_isolated(index, now, "isolation")
 
     def used(self, broker_name: str, started: int) -> None:
         """An attempt begins that will succeed."""
@@ -56,6 +56,6 @@ class FailureTimestamps:
     def _lasts(self, index: int) -> bool:
         return self._cluster.began[index] is not None and self._cluster.ended[index] is None
 
-    def _avoided(self, index: int, now: int, why: str) -> None:
-        if self.avoided_at[index] is None:
-            self.avoided_at[index], self.avoided_by[index] = now, why
+    def _mark_isolated(self, index: int, now: int, why: str) -> None:
+        if self.isolated_at[index] is None:
+            self.isolated_at[index], self.isolated_by[index] = now, why

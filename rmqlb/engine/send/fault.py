@@ -1,4 +1,4 @@
-"""Latency fault tolerance: which brokers a producer avoids after slow or failed attempts, and what it picks then.
+"""Latency fault tolerance: which brokers a producer isolates after slow or failed attempts, and what it picks then.
 
 Rules of this file:
 - Times are integers on the caller's clock; `per_ms` says how many of its units make a millisecond.
@@ -211,7 +211,7 @@ class MQFaultStrategy:
     """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
 
     Args:
-        send_latency_fault_enable: off, brokers are never avoided and updates do nothing.
+        send_latency_fault_enable: off, brokers are never isolated and updates do nothing.
         clock: gives the time in whole milliseconds.
         client_version: whose rules, such as "4.9.7"; default the newest known.
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).

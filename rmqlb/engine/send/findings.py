@@ -1,4 +1,4 @@
-"""What is worth a warning about a simulation."""
+"""Findings about a simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rmqlb.model.send_scenario import Failure
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
-    """Warnings, the gravest first."""
+    """Findings, the gravest first."""
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rmqlb.engine.send.cluster_state import ClusterState
-from rmqlb.engine.send.counters import ATTEMPTS, FAILED, PICKS, STORED, Avoidance, Counters, Counts, Timeline, Total
+from rmqlb.engine.send.counters import (
+    ATTEMPTS,
+    FAILED,
+    PICKS,
+    STORED,
+    Counters,
+    Counts,
+    IsolationTimes,
+    Timeline,
+    Total,
+)
 from rmqlb.engine.send.failure_timestamps import FailureTimestamps
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.thread import Thread
@@ -42,7 +52,7 @@ class Recorder:
             cluster.queues, (name for name in names if name not in scenario.exclude), len(scenario.failures)
         )
         self.counts = self.counters.counts
-        self.avoidance = Avoidance(self.counts.avoided)
+        self.isolation = IsolationTimes(self.counts.isolated_ticks)
         self.timeline = Timeline(self.counters, _slice_width_us(scenario) * ticks_per_us)
         self.failures = FailureTimestamps(scenario.failures, cluster)
         self.last_done = 0
@@ -54,14 +64,14 @@ class Recorder:
 
     def end_slice(self, now: int) -> None:
         """A slice of the time line is over."""
-        self.avoidance.count(now)
+        self.isolation.count(now)
         self.timeline.mark()
 
     def look_around(self, now: int) -> None:
         """Something may have happened outside: note what it means for the failures under way."""
         if self._cluster.changes != self._seen_changes:
             self._seen_changes = self._cluster.changes
-            self.avoidance.unlist(self._cluster.unlisted, now)
+            self.isolation.unlist(self._cluster.unlisted, now)
             self.failures.look(now)
 
     def begin(self) -> None:
@@ -80,7 +90,7 @@ class Recorder:
         totals = self.counts.totals
         totals[Total.ATTEMPTS] += 1
         if thread.attempt > 1:
-            totals[Total.EXTRA] += 1
+            totals[Total.RETRIES] += 1
             if thread.attempt == 2:
                 totals[Total.RETRIED] += 1
 
@@ -115,7 +125,7 @@ class Recorder:
         """The fault strategy isolates a broker."""
         isolations = self.counts.isolations
         isolations[broker_name] = isolations.get(broker_name, 0) + 1
-        self.avoidance.isolate(broker_name, now, until)
+        self.isolation.isolate(broker_name, now, until)
         self.failures.isolated(broker_name, now)
 
     def add(self, total: Total) -> None:
@@ -137,7 +147,7 @@ class Recorder:
     def repeat(self, since: Counts, until: Counts, times: int, ticks: int, *, isolations: bool) -> None:
         """What was counted between two moments came so many times more, in so many ticks; isolations may have moved."""
         self.counts.repeat(since, until, times)
-        self.avoidance.jump(ticks, isolations=isolations)
+        self.isolation.jump(ticks, isolations=isolations)
 
 
 def _slice_width_us(scenario: SendScenario) -> int:

@@ -78,7 +78,7 @@ def _tally(simulation: SendSimulation, queue: MessageQueue, stored: int) -> Queu
 
 
 def _brokers(simulation: SendSimulation, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
-    by_broker: dict[str, list[QueueTally]] = {name: [] for name in simulation.recorder.counts.avoided}
+    by_broker: dict[str, list[QueueTally]] = {name: [] for name in simulation.recorder.counts.isolated_ticks}
     for tally in queues:
         by_broker.setdefault(tally.broker_name, []).append(tally)
     listed = Counter(queue.broker_name for queue in simulation.publish_queues)
@@ -96,7 +96,7 @@ def _brokers(simulation: SendSimulation, queues: tuple[QueueTally, ...]) -> tupl
                 stored=stored,
                 share=stored / whole if whole else None,
                 isolations=simulation.recorder.counts.isolations.get(name, 0),
-                isolated_ms=simulation.recorder.counts.avoided.get(name, 0) / simulation.per_ms,
+                isolated_ms=simulation.recorder.counts.isolated_ticks.get(name, 0) / simulation.per_ms,
             )
         )
     return tuple(brokers)
@@ -114,7 +114,7 @@ def _totals(simulation: SendSimulation, failures: Sequence[FailureReport]) -> Se
         retried=totals[Total.RETRIED],
         attempts=totals[Total.ATTEMPTS],
         failed_attempts=totals[Total.FAILED],
-        retries=totals[Total.EXTRA],
+        retries=totals[Total.RETRIES],
         failing_ms=totals[Total.FAILING] / simulation.per_ms,
         longest_send_ms=simulation.recorder.counters.longest / simulation.per_ms if totals[Total.ATTEMPTS] else None,
         lasted_ms=simulation.recorder.last_done / simulation.per_ms,
@@ -162,7 +162,7 @@ def _failure(simulation: SendSimulation, place: int, failure: Failure) -> Failur
 
     cluster, times = simulation.cluster, simulation.recorder.failures
     began, ended = ms(cluster.began[place]), ms(cluster.ended[place])
-    isolated, used_again = ms(times.avoided_at[place]), ms(times.used_again[place])
+    isolated, used_again = ms(times.isolated_at[place]), ms(times.used_again[place])
     return FailureReport(
         broker_name=failure.broker_name,
         kind=failure.reaction.kind,
@@ -175,7 +175,7 @@ def _failure(simulation: SendSimulation, place: int, failure: Failure) -> Failur
         first_failed_ms=ms(times.first_failed[place]),
         isolated_ms=isolated,
         isolated_after_ms=_after(isolated, began),
-        isolated_by=times.avoided_by[place],
+        isolated_by=times.isolated_by[place],
         used_again_ms=used_again,
         used_again_after_ms=_after(used_again, ended),
         failure=failure,

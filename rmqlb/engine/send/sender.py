@@ -84,7 +84,7 @@ class Sender(ABC):
         if start > now and start != before:
             self.recorder.isolate(broker_name, now, start)
         elif start <= now < before:
-            self.recorder.avoidance.isolate(broker_name, now, now)
+            self.recorder.isolation.isolate(broker_name, now, now)
 
     def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
         """The message is over; `lost_by` says why nothing of it is stored, as far as the producer knows."""

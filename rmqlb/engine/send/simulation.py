@@ -105,13 +105,13 @@ class SendSimulation:
         return at, self.clock.take()
 
     def close(self) -> None:
-        """Everything is done: let time pass up to the end, and count how long brokers were avoided until then."""
+        """Everything is done: let time pass up to the end, and count how long brokers were isolated until then."""
         recorder, clock = self.recorder, self.clock
         self.ended = recorder.last_done
         if clock.started < clock.limit:
             self.ended = max(self.ended, clock.end)
         self._advance(self.ended)
-        recorder.avoidance.count(self.ended)
+        recorder.isolation.count(self.ended)
 
     def next_boundary(self, now: int, *, isolations: bool) -> int:
         """Until when nothing happens but messages; the end of an isolation counts if asked for."""
@@ -147,7 +147,7 @@ class SendSimulation:
 
     def moment(self, now: int) -> Moment:
         """The present, which must be before a message of the thread that was taken last."""
-        self.recorder.avoidance.count(now)
+        self.recorder.isolation.count(now)
         return Moment(
             now,
             self.clock.started,
@@ -173,7 +173,7 @@ class SendSimulation:
             The time then. The thread that was taken last is still to be woken.
         """
         ticks, recorder = times * (until.now - since.now), self.recorder
-        recorder.avoidance.count(now)
+        recorder.isolation.count(now)
         recorder.repeat(since.counts, until.counts, times, ticks, isolations=isolations)
         recorder.last_done = now + ticks + until.last_done - until.now
         for item in self.strategy.items.values():

@@ -28,7 +28,7 @@ _MOST_EVENTS = 20_000
 
 
 class TrialCounts(NamedTuple):
-    """What the report needs of one trial; times are ticks, and −1 where `began` and `avoided_at` never came."""
+    """What the report needs of one trial; times are ticks, and −1 where `began` and `isolated_at` never came."""
 
     messages: int
     attempts: int
@@ -36,14 +36,14 @@ class TrialCounts(NamedTuple):
     not_store_ok: int
     duplicated: int
     retried: int
-    extra_attempts: int
+    retries: int
     failing: int
     longest: int
     stored: Sequence[int]
     failed: Sequence[int]
     isolations: Sequence[int]
     began: Sequence[int]
-    avoided_at: Sequence[int]
+    isolated_at: Sequence[int]
 
 
 class TrialRunner:
@@ -70,7 +70,7 @@ class TrialRunner:
         if not simulation.publish_queues:
             raise no_queues(route)
         self.per_ms = simulation.per_ms
-        self.broker_names = list(simulation.recorder.counts.avoided)
+        self.broker_names = list(simulation.recorder.counts.isolated_ticks)
         chosen = None if scenario.chosen_by is None else scenario.chosen_by.queue
         if chosen is not None and chosen.broker_name not in self.broker_names:
             self.broker_names.append(chosen.broker_name)
@@ -126,14 +126,14 @@ class TrialRunner:
             lanes.not_store_ok,
             lanes.duplicated,
             lanes.retried,
-            lanes.extra_attempts,
+            lanes.retries,
             lanes.failing,
             lanes.longest,
             lanes.stored_by_broker,
             lanes.failed_by_broker,
             lanes.isolations,
             lanes.began,
-            lanes.avoided_at,
+            lanes.isolated_at,
         )
         counts = [TrialCounts(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
         for lane in lanes.flagged.nonzero()[0].tolist():
@@ -157,12 +157,12 @@ class TrialRunner:
             not_store_ok=totals[Total.NOT_STORE_OK],
             duplicated=totals[Total.DUPLICATED],
             retried=totals[Total.RETRIED],
-            extra_attempts=totals[Total.EXTRA],
+            retries=totals[Total.RETRIES],
             failing=totals[Total.FAILING],
             longest=counters.longest,
             stored=list(stored.values()),
             failed=list(failed.values()),
             isolations=[counts.isolations.get(name, 0) for name in self.broker_names],
             began=[-1 if at is None else at for at in simulation.cluster.began],
-            avoided_at=[-1 if at is None else at for at in simulation.recorder.failures.avoided_at],
+            isolated_at=[-1 if at is None else at for at in simulation.recorder.failures.isolated_at],
         )

@@ -91,7 +91,7 @@ class _Summary:
         self.trials = 0
         self._waiting: list[TrialCounts] = []
         self._losing = 0
-        self._messages, self._extra, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
+        self._messages, self._retries, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
         self._attempts, self._lost, self._lost_messages = Mean(), Mean(high=1.0), Mean()
         self._not_store_ok, self._duplicated, self._retried = Mean(), Mean(), Mean()
         self._shares = [Mean(high=1.0) for _ in names]
@@ -113,7 +113,7 @@ class _Summary:
         per_ms = self._runner.per_ms
         self._losing += sum(trial.lost > 0 for trial in counts)
         self._messages.add([trial.messages for trial in counts])
-        self._extra.add([trial.extra_attempts for trial in counts])
+        self._retries.add([trial.retries for trial in counts])
         self._failing.add([trial.failing / per_ms for trial in counts])
         self._not_store_ok.add([trial.not_store_ok for trial in counts])
         self._duplicated.add([trial.duplicated for trial in counts])
@@ -132,7 +132,7 @@ class _Summary:
             self._failed_at[broker].add([trial.failed[broker] for trial in counts])
         for failure, until in enumerate(self._until):
             self._began[failure] += sum(trial.began[failure] >= 0 for trial in counts)
-            until.update([t.avoided_at[failure] - t.began[failure] for t in counts if t.avoided_at[failure] >= 0])
+            until.update([t.isolated_at[failure] - t.began[failure] for t in counts if t.isolated_at[failure] >= 0])
 
     def half_width(self) -> float:
         """Of the widest interval that a wanted precision is about; all but the last block end with a portion."""
@@ -169,7 +169,7 @@ class _Summary:
             lost_messages=self._lost_messages_estimate(),
             lost_share=self._lost_estimate(),
             losing_trials=wilson(self._losing, self.trials),
-            retries=self._extra.estimate(),
+            retries=self._retries.estimate(),
             failing_ms=self._failing.estimate(),
             not_store_ok=self._not_store_ok.estimate(),
             duplicated=self._duplicated.estimate(),

@@ -13,7 +13,7 @@ import numpy as np
 from rmqlb.engine.allocate.vectorized.pairs import Pairs, counts, first_processes
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import elements, numbers, starts
-from rmqlb.engine.plan.changes import made_up
+from rmqlb.engine.plan.changes import placeholders
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import null_unless
@@ -47,13 +47,13 @@ class Roster:
 
 
 def roster(batch: GroupBatch, joiners: int) -> Roster:
-    """The batch with so many placeholder members in each group, where they sort (`engine.plan.changes.made_up`)."""
+    """The batch with so many placeholders in each group, where they sort (`engine.plan.changes.placeholders`)."""
     codes = {client_id: number for number, client_id in enumerate(batch.client_ids)}
     ids: list[int] = []
     joins: list[int] = []
     for end, size in zip(batch.member_ends.tolist(), batch.members.tolist(), strict=True):
         names = [batch.client_ids[number] for number in batch.ids[end - size : end].tolist()]
-        new = {name: rank for rank, name in enumerate(made_up(joiners, names), 1)}
+        new = {name: rank for rank, name in enumerate(placeholders(joiners, names), 1)}
         for name in sort_client_ids([*names, *new]):
             ids.append(codes.setdefault(name, len(codes)))
             joins.append(new.get(name, 0))

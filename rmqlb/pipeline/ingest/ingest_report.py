@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rmqlb.errors import DataError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import Finding, info
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
         findings.append(Finding("quarantined", text))
     if report.hidden:
         text = f"files passed over because their names begin with . or _: {report.hidden}"
-        findings.append(Finding("note", text))
+        findings.append(info(text))
     return tuple(findings)
 
 

@@ -88,7 +88,7 @@ def document(snapshot: ClusterSnapshot) -> bytes:
             "command": "fetch-routes",
             "source": {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": snapshot.taken_at},
             "data": to_document(snapshot),
-            "warnings": [],
+            "findings": [],
         }
     )
     if len(body) > LARGEST:

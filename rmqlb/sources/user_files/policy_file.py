@@ -13,7 +13,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.policy import ERROR, GROUP, LIMITS, RENAMED, SEVERITIES, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.finding import ERROR, SEVERITIES
+from rmqlb.model.policy import GROUP, LIMITS, RENAMED, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
 from rmqlb.sources.user_files.send_inputs import read_text

@@ -19,7 +19,8 @@ from rmqlb.model.checking import (
     Verdict,
     WaiverState,
 )
-from rmqlb.model.policy import About, Bound, Severity, Unit
+from rmqlb.model.finding import Severity
+from rmqlb.model.policy import About, Bound, Unit
 
 
 class JudgedLimit(Struct, frozen=True):

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement
-from rmqlb.model.policy import Rule, Severity
+from rmqlb.model.finding import Severity
+from rmqlb.model.policy import Rule
 from rmqlb.views.check.words import sentence, waiver_text
 from rmqlb.views.formats.text import fit_for_xml
 

@@ -24,7 +24,7 @@ _BAR = 20
 _BAR_STYLE = "default on default"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SEVERAL = "bold red"
-"""Of the strips' sign for several owners."""
+"""Of the strips' sign for duplicate owners."""
 _WIDEST = 10_000
 _UNKNOWN = "?"
 _NOT_THERE = "-"

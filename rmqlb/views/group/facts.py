@@ -126,7 +126,7 @@ def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
 def _several(report: GroupReport, found: Sequence[Window]) -> str:
     window, f = longest(found, "duplicate-owners"), report.figures
     if window is None:
-        return "no queue ever has several owners"
+        return "no queue ever has duplicate owners"
     return (
         f"longest overlap: {_window(window)}; {_of(f.queues_with_overlap, report)} at some time, "
         f"{duration(f.total_overlap_ms)} of queue-time in all"

@@ -45,7 +45,7 @@ td{white-space:nowrap}
 
 
 def page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> str:
-    """The page: facts, warnings, the `svg` element, tables."""
+    """The page: facts, findings, the `svg` element, tables."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
@@ -60,7 +60,7 @@ def page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> st
     for fact in report.facts[1:]:
         _add(facts, "li", fact)
     for finding in findings:
-        _add(facts, "li", f"warning: {finding.message} [{finding.code}]")
+        _add(facts, "li", finding.line)
     ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN:

@@ -137,7 +137,7 @@ def _legend(letters: Mapping[str, str] | None) -> list[str]:
     """What the picture means, and whose letter is whose as long as that is a help."""
     if letters is None:
         return ["a number: how many own the queue; red frame: nobody; red crosses: outage; grey: the queue is gone"]
-    lines = ["a letter: its owner; red frame: no owner; hatched: several owners; red crosses: outage; grey: it is gone"]
+    lines = ["a letter: its owner; red frame: no owner; hatched: duplicate owners; red crosses: outage; grey: gone"]
     if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
         return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]

@@ -38,7 +38,7 @@ class Window(Struct, frozen=True):
 
 
 def _bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
-    """The states that should not be: with BROADCASTING several owners are as it should be."""
+    """The states that should not be: with BROADCASTING duplicate owners are as it should be."""
     return ("unassigned", "outage") if report.scenario.broadcasting else ("unassigned", "duplicate-owners", "outage")
 
 

@@ -73,7 +73,7 @@ def _unassigned(s: Summary) -> str:
 def moves(moved: int, over_places: MovedRange | None, kept: int) -> str:
     """How many queues move to another consumer; of ids that are not known yet, over all of their orders."""
     if over_places is None:
-        return f"{_moving(str(moved), kept)} with made-up client ids, which other ids change"
+        return f"{_moving(str(moved), kept)} with placeholder client IDs, which other ids change"
     if over_places.fewest == over_places.most:
         text = _moving(str(moved), kept)
         return text if over_places.complete else f"{text}, or more or fewer, depending on how the new client ids sort"

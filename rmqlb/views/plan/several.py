@@ -27,7 +27,7 @@ class PlansSummary(Struct, frozen=True, rename="camel"):
         added: queues that exist only afterwards.
         removed: queues that exist only before.
         unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with several owners afterwards.
+        duplicate_owners: queues with duplicate owners afterwards.
         lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
         lag_removed: likewise in the queues that exist only before.
     """

@@ -8,7 +8,8 @@ import pytest
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import GROUP, INFO, TOPIC, WARNING, About, Limit, Policy, Rule, Severity, Waiver
+from rmqlb.model.finding import INFO, WARNING, Severity
+from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import Everything, Unread, Wanted
 from tests.support.builders import route
 

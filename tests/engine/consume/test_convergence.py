@@ -52,7 +52,7 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
         ("leave", "a", None, None),
         ("leave", "b", None, None),
         ("join", "d", None, None),
-        ("join", "made-up-01", None, None),
+        ("join", "placeholder-01", None, None),
         ("join", "z", None, None),
         ("broker-down", "y", None, None),
         ("broker-up", "v", None, None),

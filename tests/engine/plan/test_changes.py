@@ -14,7 +14,7 @@ from rmqlb.engine.plan.changes import (
     change_route,
     change_routes,
     describe,
-    made_up,
+    placeholders,
 )
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
 from tests.support.builders import route
@@ -26,17 +26,17 @@ def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:
 
 def test_members_are_replaced_removed_and_added() -> None:
     changes = Changes(add=("z", 1), remove=("a",), replace=(("b", "y"),))
-    assert change_members(["c", "b", "a"], changes) == ("c", "made-up-01", "y", "z")
+    assert change_members(["c", "b", "a"], changes) == ("c", "placeholder-01", "y", "z")
 
 
 def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
     assert change_members(["9", "10", "8", "7"], Changes(remove=(1,))) == ("10", "7", "8")
 
 
-def test_made_up_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
-    assert made_up(2, ["made-up-01"]) == ["made-up-02", "made-up-03"]
-    assert sorted(made_up(12)) == made_up(12)
-    assert len(set(made_up(300))) == 300
+def test_placeholder_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
+    assert placeholders(2, ["placeholder-01"]) == ["placeholder-02", "placeholder-03"]
+    assert sorted(placeholders(12)) == placeholders(12)
+    assert len(set(placeholders(300))) == 300
 
 
 def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
@@ -170,7 +170,7 @@ def test_a_change_reads_as_words() -> None:
         "a is replaced by b",
         "remove 1 last consumer",
         "add x",
-        "add 2 made-up consumers",
+        "add 2 placeholder consumers",
         "remove broker o",
         "add broker n",
         "4 read queues on every broker",

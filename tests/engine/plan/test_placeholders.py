@@ -13,12 +13,12 @@ from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
 from tests.support.builders import route, side
 
 
-def placed(before: Side, after: Side, *made_up: str) -> tuple[RebalancePlan, tuple[Summary, ...]]:
-    return over_places(plan_rebalance(None, before, after), before, after, made_up)
+def placed(before: Side, after: Side, *placeholders: str) -> tuple[RebalancePlan, tuple[Summary, ...]]:
+    return over_places(plan_rebalance(None, before, after), before, after, placeholders)
 
 
-def moved_range(before: Side, after: Side, *made_up: str) -> MovedRange | None:
-    plan, _ = placed(before, after, *made_up)
+def moved_range(before: Side, after: Side, *placeholders: str) -> MovedRange | None:
+    plan, _ = placed(before, after, *placeholders)
     return plan.summary.moved_range
 
 
@@ -35,9 +35,11 @@ def test_the_range_is_that_of_all_real_places(members: int, joiners: int, queues
         old = " ".join(letter for letter in letters if letter not in new)
         before = side(old, route(x=queues), strategy=strategy)
         moved.append(plan_rebalance(None, before, side(" ".join(letters), route(x=queues), strategy=strategy)))
-    ids, made_up = letters[:members], [f"zz{i}" for i in range(joiners)]
+    ids, placeholders = letters[:members], [f"zz{i}" for i in range(joiners)]
     before = side(" ".join(ids), route(x=queues), strategy=strategy)
-    found = moved_range(before, side(" ".join([*ids, *made_up]), route(x=queues), strategy=strategy), *made_up)
+    found = moved_range(
+        before, side(" ".join([*ids, *placeholders]), route(x=queues), strategy=strategy), *placeholders
+    )
     assert found == MovedRange(min(p.summary.moved for p in moved), max(p.summary.moved for p in moved))
 
 

@@ -177,14 +177,14 @@ def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_wou
     plan = rolled("a b c d", to="AVG_BY_CIRCLE")
     assert message(plan, "mixed-strategies") == (
         "no order with 1 member at a time, each back before the next goes down, avoids it: "
-        "while some members run AVG and others AVG_BY_CIRCLE, queues have "
-        f"two owners or none; the best choice has {plan.misassigned} over its 3 mixed stages at rest, the least is {plan.misassigned}"
+        "while some members run AVG and others AVG_BY_CIRCLE, queues are "
+        f"unassigned or have duplicate owners; the best choice has {plan.misassigned} over its 3 mixed stages at rest, the least is {plan.misassigned}"
     )
     compared = plan.choices[-1]
     assert (compared.order_name, compared.at_once, compared.best) == ("all at once", 4, False)
     assert compared.spreads["longest_none_us"].p95 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
     assert hurt_ms(compared) < hurt_ms(plan.choices[0])
-    assert "a restart of all 4 at once has no mixed stage: queues then have no owner for 16s" in message(
+    assert "a restart of all 4 at once has no mixed stage: queues then have a gap of 16s" in message(
         plan, "all-at-once"
     )
 
@@ -195,7 +195,7 @@ def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less
     assert (plan.choices[0].order_name, plan.misassigned, plan.misassigned_is_minimum) == ("sorted", 18, False)
     assert message(plan, "mixed-strategies") == (
         "no order with 1 member at a time, each back before the next goes down, avoids it: "
-        "while some members run AVG and others AVG_BY_CIRCLE, queues have two owners or none; "
+        "while some members run AVG and others AVG_BY_CIRCLE, queues are unassigned or have duplicate owners; "
         "the best choice has 18 over its 5 mixed stages at rest, the least is 10"
     )
 
@@ -219,26 +219,28 @@ def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
     plan = rolled("", route(a=4), members=members, to="PIN", restart=["b", "c"], trials=1)
     assert (plan.misassigned, plan.misassigned_is_minimum) == (1, True)
     assert message(plan, "badly-owned-anyway") == (
-        "1 queue has two owners or none before, during and after the change; each stage counts them"
+        "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
     )
     assert codes(plan) == ["badly-owned-anyway", "shared-client-id"]
 
 
-def test_a_restart_is_not_blamed_for_queues_that_have_two_owners_or_none_anyway() -> None:
+def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> None:
     members = Members(("x", "y"), "MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))
     rooms = TopicRouteData("T", (QueueData("r@a", 4, 4, 6), QueueData("plain", 3, 3, 6)), route(plain=3).broker_datas)
     plan = rolled("", rooms, members=members, trials=2)
     assert message(plan, "badly-owned-anyway") == (
-        "3 queues have two owners or none before and after the restart; the times of each choice count them"
+        "3 queues are unassigned or with duplicate owners before and after the restart; the times of each choice count them"
     )
     mixed = Members(("a", "b", "c"), "AVG", strategy_of={"c": "AVG_BY_CIRCLE"})
-    assert "4 queues have two owners or none" in message(rolled("", members=mixed, trials=2), "badly-owned-anyway")
+    assert "4 queues are unassigned or with duplicate owners" in message(
+        rolled("", members=mixed, trials=2), "badly-owned-anyway"
+    )
     orderly = rolled("", members=mixed, trials=2, orderly=True)
-    assert "2 queues have two owners or none" in message(orderly, "badly-owned-anyway")
+    assert "2 queues are unassigned or with duplicate owners" in message(orderly, "badly-owned-anyway")
     assert "badly-owned-anyway" not in codes(rolled("a b c", trials=2))
     fixed = Settings(config=[MessageQueue("T", "a", 0)])
     three = rolled("", route(a=1), members=Members(("a", "b", "c"), "CONFIG", fixed), trials=2)
-    assert message(three, "badly-owned-anyway").startswith("1 queue has two owners or none")
+    assert message(three, "badly-owned-anyway").startswith("1 queue is unassigned or with duplicate owners")
 
 
 def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
@@ -300,7 +302,7 @@ def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
     assert message(plan, "mixed-strategies").endswith(" or more")
 
 
-# --- warnings ------------------------------------------------------------------------------------
+# --- findings ------------------------------------------------------------------------------------
 
 
 def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:

@@ -43,7 +43,7 @@ def test_the_fast_simulation_equals_the_traced_one(topic: TopicRouteData, scenar
 @settings(max_examples=150)
 @given(routes(), scenarios(modes=("sync", "sync", "async", "oneway")), st.sampled_from((1, 40)))
 def test_nothing_is_counted_beyond_the_end(topic: TopicRouteData, scenario: SendScenario, threads: int) -> None:
-    """100 threads with one message each have their next ones long after the end: nobody is avoided until then."""
+    """100 threads with one message each have their next ones long after the end: nobody is isolated until then."""
     scenario = replace(scenario, threads=scenario.threads * threads)
     for report in both(topic, scenario):
         slices = report.slices

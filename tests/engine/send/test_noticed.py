@@ -230,7 +230,7 @@ def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, time
 
 
 @pytest.mark.parametrize(("selector", "skewed"), [(None, True), (Selector("hash", (4, 4, 8)), False)])
-def test_only_a_broker_that_is_avoided_passes_its_turns_on(selector: Selector | None, skewed: bool) -> None:
+def test_only_a_broker_that_is_isolated_passes_its_turns_on(selector: Selector | None, skewed: bool) -> None:
     failing = Failure("a", REFUSED)
     scenario = SendScenario("4.9.7", messages=1200, start_at=0, latency_fault=True, failures=(failing,))
     report = simulate_send(route(a=4, b=4, c=4), replace(scenario, selector=selector))

@@ -200,7 +200,7 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     assert report.lost_messages == report.messages
 
 
-def test_a_broker_that_is_avoided_at_the_very_begin_is_avoided() -> None:
+def test_a_broker_that_is_isolated_at_the_very_begin_is_isolated() -> None:
     """A refusal that takes no time, of the first attempt, at the first broker."""
     failing = Failure("a", Reaction("refused", "refused", 0, 0))
     (taken,) = simulate_trials(

@@ -40,7 +40,7 @@ def test_the_hash_selector_chooses_as_the_client_does(vector: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("vector", named("fault"))
-def test_the_fault_strategy_avoids_whom_the_client_avoids(vector: dict[str, Any]) -> None:
+def test_the_fault_strategy_isolates_whom_the_client_isolates(vector: dict[str, Any]) -> None:
     now = 0
     info, strategy = TopicPublishInfo(queues(vector), vector["index"]), MQFaultStrategy(True, clock=lambda: now)
     picks = []

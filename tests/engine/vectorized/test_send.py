@@ -62,7 +62,7 @@ def as_counted(covered: Lanes, counts: SendCounts, lane: int) -> dict[str, Any]:
         "lost_by": lost,
         "attempts": counts.attempts[lane],
         "failed_attempts": counts.failed[lane].sum(),
-        "extra_attempts": counts.extra_attempts[lane],
+        "retries": counts.retries[lane],
         "retried": counts.retried[lane],
         "failing_ms": counts.failing[lane] / per_ms,
         "longest_send_ms": counts.longest[lane] / per_ms,
@@ -71,13 +71,13 @@ def as_counted(covered: Lanes, counts: SendCounts, lane: int) -> dict[str, Any]:
             name: (
                 int(counts.stored_by_broker[lane, i]),
                 int(counts.isolations[lane, i]),
-                counts.avoided[lane, i] / per_ms,
+                counts.isolated_ticks[lane, i] / per_ms,
             )
             for i, name in enumerate(covered.broker_names)
         },
         "failures": [
             tuple(None if at < 0 else at / per_ms for at in times)
-            for times in zip(counts.began[lane], counts.avoided_at[lane], strict=True)
+            for times in zip(counts.began[lane], counts.isolated_at[lane], strict=True)
         ],
     }
 
@@ -97,7 +97,7 @@ def as_reported(covered: Lanes, report: SendReport) -> dict[str, Any]:
         "lost_by": totals.lost_by,
         "attempts": totals.attempts,
         "failed_attempts": totals.failed_attempts,
-        "extra_attempts": totals.retries,
+        "retries": totals.retries,
         "retried": totals.retried,
         "failing_ms": totals.failing_ms,
         "longest_send_ms": totals.longest_send_ms or 0,

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
-from rmqlb.cli.common.inputs import made_up_finding
+from rmqlb.cli.common.inputs import placeholder_finding
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.engine.consume.events import renamed_apart, restarts
-from rmqlb.engine.plan.changes import made_up
+from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, EventKind
@@ -67,7 +67,7 @@ class _Reading:
         self._brokers = list(dict.fromkeys(data.broker_name for route in routes for data in route.broker_datas))
         self._ids = {*client_ids, *(each.subject for each in asked if each.verb == "join")}
         self._events: list[Event] = []
-        self._made_up = False
+        self._has_placeholders = False
         self._renamed: dict[str, str] = {}
         self._new_brokers: list[str] = []
 
@@ -91,9 +91,9 @@ class _Reading:
         return taken
 
     def findings(self) -> Iterator[Finding]:
-        """What is worth a warning."""
-        if self._made_up:
-            yield made_up_finding()
+        """The findings."""
+        if self._has_placeholders:
+            yield placeholder_finding()
         if self._renamed:
             old, new = next(iter(self._renamed.items()))
             more = f" and {len(self._renamed) - 1} more" if len(self._renamed) > 1 else ""
@@ -136,9 +136,9 @@ class _Reading:
             number = int(asked.subject) if len(asked.subject) < 9 else _MOST_JOINING + 1
             if not 0 < number <= _MOST_JOINING:
                 raise asked.wrong(f"{asked.subject} is not a number from 1 to {_MOST_JOINING}")
-            ids = made_up(number, self._ids)
+            ids = placeholders(number, self._ids)
             self._ids |= set(ids)
-            self._made_up = True
+            self._has_placeholders = True
         elif set(asked.subject) & set("*?"):
             raise asked.wrong(f"{asked.subject} is a pattern, and a new consumer needs an id")
         for client_id in ids:

@@ -22,13 +22,13 @@ class SendCounts:
 
     Attributes:
         flagged: the trial left what is reproduced here, and its figures mean nothing.
-        extra_attempts: beyond each message's first.
+        retries: beyond each message's first.
         failing: ticks in failed attempts.
         longest: ticks of the longest send.
         last_done: the tick at which the last message was done.
-        avoided: ticks for which a broker was isolated or not listed.
+        isolated_ticks: ticks for which a broker was isolated or not listed.
         began: when a failure began, −1 when no message came to it.
-        avoided_at: when its broker was first isolated or unlisted while it lasted, or −1.
+        isolated_at: when its broker was first isolated or unlisted while it lasted, or −1.
     """
 
     flagged: Bools
@@ -42,23 +42,23 @@ class SendCounts:
     not_store_ok: Ints
     duplicated: Ints
     lost: Ints
-    extra_attempts: Ints
+    retries: Ints
     retried: Ints
     failing: Ints
     longest: Ints
     last_done: Ints
     isolations: Ints
-    avoided: Ints
+    isolated_ticks: Ints
     began: Ints
-    avoided_at: Ints
+    isolated_at: Ints
 
     @classmethod
     def none(cls, plan: SendPlan, trials: int) -> SendCounts:
         """All zero."""
         rows, brokers, failures = len(plan.row_brokers), plan.brokers, len(plan.failures)
         width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "began": failures}
-        width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "avoided"), brokers)
-        width["avoided_at"] = failures
+        width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "isolated_ticks"), brokers)
+        width["isolated_at"] = failures
         arrays = {
             field.name: np.zeros((trials, width[field.name]) if field.name in width else trials, np.int64)
             for field in fields(cls)
@@ -90,7 +90,7 @@ class LaneCounters(PerLane):
         self.not_store_ok = np.zeros(lanes, np.int64)
         self.duplicated = np.zeros(lanes, np.int64)
         self.lost = np.zeros(tables.plan.reasons * lanes, np.int64)
-        self.extra_attempts = np.zeros(lanes, np.int64)
+        self.retries = np.zeros(lanes, np.int64)
         self.retried = np.zeros(lanes, np.int64)
         self.failing = np.zeros(lanes, np.int64)
         self.longest = np.zeros(lanes, np.int64)
@@ -131,18 +131,18 @@ class LaneCounters(PerLane):
         self._note_attempts(lanes, ids)
         counts.messages[ids] = self.started[lanes]
         counts.lost[ids] = self.lost.reshape(-1, self.lanes)[:, lanes].T
-        for name in ("not_store_ok", "duplicated", "extra_attempts", "retried", "failing", "longest", "last_done"):
+        for name in ("not_store_ok", "duplicated", "retries", "retried", "failing", "longest", "last_done"):
             getattr(counts, name)[ids] = getattr(self, name)[lanes]
         done = counts.last_done[ids]
         ends = np.where(counts.messages[ids] < plan.limit, np.maximum(done, end), done)
         counts.flagged[ids] = flagged[lanes]
         counts.isolations[ids] = faults.isolations.reshape(-1, self.lanes)[:, lanes].T
-        counts.avoided[ids] = faults.avoided_until(lanes, ends)
+        counts.isolated_ticks[ids] = faults.isolated_until(lanes, ends)
         for index, failure in enumerate(plan.failures):
             unlisted = np.where(ends >= failure.unlisted, failure.unlisted, NEVER)
             first = np.minimum(faults.first.reshape(-1, self.lanes)[index, lanes], unlisted)
             counts.began[ids, index] = np.where(ends >= failure.began, failure.began, -1)
-            counts.avoided_at[ids, index] = np.where(first < NEVER, first, -1)
+            counts.isolated_at[ids, index] = np.where(first < NEVER, first, -1)
 
     def _note_attempts(self, lanes: Ints, ids: Ints) -> None:
         self._count()

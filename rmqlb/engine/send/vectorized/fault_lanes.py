@@ -1,4 +1,4 @@
-"""`FaultStrategy` (`rmqlb.engine.send.fault`) over lanes: each lane is a producer with brokers that it avoids.
+"""`FaultStrategy` (`rmqlb.engine.send.fault`) over lanes: each lane is a producer with brokers that it isolates.
 
 Rules of this file:
 - A lane's cell of a broker is broker × lanes + lane.
@@ -28,7 +28,7 @@ class FaultLanes(PerLane):
         isolated: some lane may have an isolated broker.
         unreachable: some lane may have a broker that waits for the detector.
         isolations: per cell, how often the broker was isolated.
-        avoided: per cell, ticks for which it is isolated and listed, as far as isolations are known.
+        isolated_ticks: per cell, ticks for which it is isolated and listed, as far as isolations are known.
         first: per failure and lane (failure × lanes + lane), when its broker was first isolated while it lasted.
     """
 
@@ -43,7 +43,7 @@ class FaultLanes(PerLane):
         self._until = np.zeros(cells, np.int64)
         self._reach = np.ones(cells, np.bool_)
         self.isolations = np.zeros(cells, np.int64)
-        self.avoided = np.zeros(cells, np.int64)
+        self.isolated_ticks = np.zeros(cells, np.int64)
         self.first = np.full(len(plan.failures) * lanes, NEVER, np.int64)
 
     def accepts(self, stage: Stage, brokers: Ints, lanes: Ints, now: Ints, last: Ints | None) -> Bools:
@@ -83,7 +83,7 @@ class FaultLanes(PerLane):
             at, which = cells[changed], brokers[changed]
             then, since, till = now[changed], before[changed], until[changed]
             time = self._tables.listed_time
-            self.avoided[at] += time(which, np.maximum(till, then)) - time(which, np.maximum(since, then))
+            self.isolated_ticks[at] += time(which, np.maximum(till, then)) - time(which, np.maximum(since, then))
             self._until[at] = till
         if isolating.size:
             self.isolated = True
@@ -107,7 +107,7 @@ class FaultLanes(PerLane):
         if freed.size:
             at, which, then = cells[freed], brokers[freed], now[freed]
             time = self._tables.listed_time
-            self.avoided[at] += time(which, then) - time(which, self._until[at])
+            self.isolated_ticks[at] += time(which, then) - time(which, self._until[at])
             self._until[at] = then
 
     def detect(self, lanes: Ints, segments: Ints) -> None:
@@ -115,18 +115,18 @@ class FaultLanes(PerLane):
         for broker in range(self._tables.plan.brokers):
             self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
 
-    def avoided_until(self, lanes: Ints, end: Ints) -> Ints:
-        """For how many ticks each broker was avoided.
+    def isolated_until(self, lanes: Ints, end: Ints) -> Ints:
+        """For how many ticks each broker was isolated.
 
         Returns:
             Shape (n, brokers).
         """
         tables = self._tables
-        avoided = np.empty((len(lanes), tables.plan.brokers), np.int64)
+        isolated_ticks = np.empty((len(lanes), tables.plan.brokers), np.int64)
         for broker in range(tables.plan.brokers):
             cells = broker * self.lanes + lanes
             which, until = np.full(len(lanes), broker), self._until[cells]
             listed = tables.listed_time(which, end)
-            isolated = self.avoided[cells] - (tables.listed_time(which, np.maximum(until, end)) - listed)
-            avoided[:, broker] = (end - listed) + isolated
-        return avoided
+            isolated = self.isolated_ticks[cells] - (tables.listed_time(which, np.maximum(until, end)) - listed)
+            isolated_ticks[:, broker] = (end - listed) + isolated
+        return isolated_ticks

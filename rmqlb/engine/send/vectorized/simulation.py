@@ -200,7 +200,7 @@ class _Block(PerLane):
         self._attempt[places] = attempt
         if plan.cap_ms is not None:
             budget = np.where(attempt < plan.attempts, np.minimum(budget, plan.cap_ms), budget)
-        self._counters.extra_attempts[lanes] += 1
+        self._counters.retries[lanes] += 1
         self._counters.retried[lanes] += attempt == 2
         self._send(lanes, places, now, row, budget)
         return passed
