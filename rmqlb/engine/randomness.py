@@ -48,5 +48,4 @@ class Draws:
         return self._state & BITS
 
     def skip(self, count: int) -> None:
-        """Leave out so many numbers."""
         self._state += count * GAMMA

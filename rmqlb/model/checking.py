@@ -56,17 +56,14 @@ class CheckReport(Struct, frozen=True):
     fail_from: Severity = ERROR  # the lowest severity that decides the outcome
 
     def of(self, verdict: Verdict) -> Iterator[Judgement]:
-        """The judgements of that kind which no waiver lets pass."""
         return (one for one in self.judgements if one.verdict == verdict and one.waiver is None)
 
     @property
     def waived(self) -> Iterator[Judgement]:
-        """The judgements that a waiver lets pass."""
         return (one for one in self.judgements if one.waiver is not None)
 
     @property
     def by_rule(self) -> list[tuple[Rule, list[Judgement]]]:
-        """Each rule of the policy with its judgements."""
         own: dict[str, list[Judgement]] = {rule.name: [] for rule in self.policy.rules}
         for one in self.judgements:
             own[one.rule.name].append(one)

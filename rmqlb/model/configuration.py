@@ -88,7 +88,6 @@ class Context(Struct, frozen=True):
     values: Mapping[str, Written]  # its keys of `ENDPOINT`; `source` is always there
 
     def text(self, key: str) -> str | None:
-        """The value of a key that holds one text, or None."""
         return str(self.values[key].value) if key in self.values else None
 
 

@@ -116,7 +116,6 @@ class QueueState(Struct, frozen=True, rename="camel"):
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:
-        """The owners as clients sort ids; None when not observed."""
         return None if self.owners is None else tuple(sort_client_ids(self.owners))
 
     @property
@@ -201,5 +200,4 @@ class ConsumerGroup(Struct, frozen=True, rename="camel"):
 
     @property
     def has_split_view(self) -> bool:
-        """Brokers list different members."""
         return len({view.client_ids for view in self.views or ()}) > 1

@@ -50,7 +50,6 @@ class OfQueue(Struct, frozen=True, rename="camel"):
 
     @property
     def queue(self) -> MessageQueue:
-        """Which it is."""
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
 

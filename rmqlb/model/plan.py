@@ -134,17 +134,14 @@ class Evenness(Struct, frozen=True, rename="camel"):
 
     @property
     def fewest(self) -> int | None:
-        """Queues of the consumer with the fewest."""
         return None if self.queues_per_consumer is None else self.queues_per_consumer.min
 
     @property
     def mean(self) -> float | None:
-        """Queues of a consumer in the mean."""
         return None if self.queues_per_consumer is None else self.queues_per_consumer.mean
 
     @property
     def most(self) -> int | None:
-        """Queues of the consumer with the most."""
         return None if self.queues_per_consumer is None else self.queues_per_consumer.max
 
 
@@ -324,7 +321,6 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
 
     @property
     def moves(self) -> list[Move]:
-        """The queues of all topics."""
         return [move for topic in self.topics for move in topic.queues]
 
     @property

@@ -66,7 +66,6 @@ class Limit(Struct, frozen=True):
 
     @property
     def kind(self) -> LimitKind:
-        """What it is about."""
         return LIMITS[self.name]
 
 
@@ -82,7 +81,6 @@ class Rule(Struct, frozen=True):
     assume: str | None = None  # strategy of groups whose members do not tell theirs; None leaves it unknown
 
     def takes(self, name: str) -> bool:
-        """The rule is about the group or topic of that name."""
         return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)
 
     def counts_from(self, severity: Severity) -> bool:

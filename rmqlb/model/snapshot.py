@@ -24,11 +24,9 @@ class Everything(Struct, frozen=True):
     system: bool = False  # RocketMQ's own topics and groups too; one that is named in full is taken without
 
     def takes_topic(self, topic: str) -> bool:
-        """The topic is one of those named."""
         return _fits(topic, self.topics) and (self.system or topic in self.topics or not is_system_topic(topic))
 
     def takes_group(self, group: str) -> bool:
-        """The group is one of those named."""
         return _fits(group, self.groups) and (self.system or group in self.groups or not is_system_group(group))
 
 
@@ -45,7 +43,6 @@ class Wanted(Struct, frozen=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The groups that are wanted by name."""
         return self.several if self.group is None else (self.group,)
 
 
@@ -120,7 +117,6 @@ class ClusterSnapshot(Struct, frozen=True):
     context: str | None = None  # the user's name for the endpoint, or None
 
     def route(self, topic: str) -> TopicRouteData:
-        """The route of a topic."""
         if topic in self.routes:
             return self.routes[topic].route
         raise DataError(
@@ -130,7 +126,6 @@ class ClusterSnapshot(Struct, frozen=True):
         )
 
     def group(self, group: str) -> ConsumerGroup:
-        """A consumer group."""
         if group in self.groups:
             return self.groups[group]
         raise DataError(

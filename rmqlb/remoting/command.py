@@ -73,7 +73,6 @@ class RemotingCommand:
 
     @property
     def is_response(self) -> bool:
-        """Whether this is a response (`RemotingCommand.isResponseType`)."""
         return bool(self.flag & RESPONSE_FLAG)
 
     def __repr__(self) -> str:

@@ -63,43 +63,26 @@ class AdminReads(Protocol):
     offsets_at_once: bool
     """One call of `offsets` serves all brokers."""
 
+    # how brokers are asked about single queues; None where they cannot be
     @property
-    def offset_reads(self) -> OffsetReads | None:
-        """How brokers are asked about single queues; None where they cannot be."""
-
+    def offset_reads(self) -> OffsetReads | None: ...
+    # how brokers are asked about consumption by POP; None where they cannot be
     @property
-    def pop_reads(self) -> PopReads | None:
-        """How brokers are asked about consumption by POP; None where they cannot be."""
-
-    def topics(self) -> list[str]:
-        """The names of all topics."""
-
-    def groups(self) -> list[str]:
-        """The names of all consumer groups."""
-
-    def has_group(self, group: str) -> bool:
-        """The cluster knows the group, whether it has members or not."""
-
-    def route(self, topic: str) -> RouteSighting | None:
-        """A topic's route, or None when there is no such topic."""
-
-    def brokers(self, group: str) -> dict[str, str]:
-        """Name → address of the brokers to ask about a group's members."""
-
-    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        """A group's members as one broker lists them, or None when it lists none."""
-
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        """How far the group has read its queues on these brokers."""
-
-    def running_info(self, group: str, client_id: str, address: str) -> Held:
-        """What a member says of itself and what it holds, asked through one broker."""
-
-    def unread(self) -> list[Unread]:
-        """What could not be read on the way, such as a NameServer that does not answer."""
-
-    def close(self) -> None:
-        """Close all connections."""
+    def pop_reads(self) -> PopReads | None: ...
+    def topics(self) -> list[str]: ...  # the names of all topics
+    def groups(self) -> list[str]: ...  # the names of all consumer groups
+    def has_group(self, group: str) -> bool: ...  # the cluster knows the group, whether it has members or not
+    def route(self, topic: str) -> RouteSighting | None: ...  # a topic's route, or None when there is no such topic
+    def brokers(self, group: str) -> dict[str, str]: ...  # name → address of the brokers to ask about a group's members
+    # a group's members as one broker lists them, or None when it lists none
+    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None: ...
+    # how far the group has read its queues on these brokers
+    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]: ...
+    # what a member says of itself and what it holds, asked through one broker
+    def running_info(self, group: str, client_id: str, address: str) -> Held: ...
+    # what could not be read on the way, such as a NameServer that does not answer
+    def unread(self) -> list[Unread]: ...
+    def close(self) -> None: ...  # close all connections
 
 
 def utc_now() -> datetime:
@@ -115,7 +98,6 @@ class LiveSource:
         self._clock = clock
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the cluster (raises DataError, EndpointError)."""
         reading = _SnapshotReader(self.reads, self._clock, progress)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
@@ -142,7 +124,6 @@ class LiveSource:
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
-        """What brokers tell a consumer of the group that takes these queues; None where they cannot be asked."""
         reads = self.reads.offset_reads
         try:
             return None if reads is None else reported_offsets(reads, group, questions, AT_ONCE, progress)

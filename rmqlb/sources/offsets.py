@@ -25,17 +25,13 @@ MOST_ASKED = 256
 class OffsetReads(Protocol):
     """The questions about one queue; each raises `EndpointError` when there is no answer or it is an error."""
 
-    def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
-        """The offset that the group goes on from; −1 when the broker has none."""
-
-    def max_offset(self, queue: MessageQueue, address: str) -> int:
-        """The queue's end."""
-
-    def min_offset(self, queue: MessageQueue, address: str) -> int:
-        """Its first message that is still there; less than 0 when there is no such queue."""
-
-    def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
-        """Its first message since a moment, in milliseconds since 1970."""
+    # the offset that the group goes on from; −1 when the broker has none
+    def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int: ...
+    def max_offset(self, queue: MessageQueue, address: str) -> int: ...  # the queue's end
+    # its first message that is still there; less than 0 when there is no such queue
+    def min_offset(self, queue: MessageQueue, address: str) -> int: ...
+    # its first message since a moment, in milliseconds since 1970
+    def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int: ...
 
 
 def without_answer(states: Mapping[MessageQueue, QueueState]) -> list[MessageQueue]:

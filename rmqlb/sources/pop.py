@@ -22,17 +22,14 @@ class PopReads(Protocol):
     What does not know, refuses or does not answer them leaves it unknown: nothing else depends on them.
     """
 
-    def consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        """How far the group has read its queues, and how many messages a second it got over the last minute."""
-
-    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
-        """Topic → PULL or POP, where it was set for the group."""
-
-    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
-        """PULL or POP, as the broker tells a client that lets it assign the topic's queues."""
-
-    def polling_num(self, group: str, topic: str, address: str) -> int | None:
-        """How many receive requests of the group wait for a message of the topic."""
+    # how far the group has read its queues, and how many messages a second it got over the last minute
+    def consumed(self, group: str, address: str) -> tuple[States, float | None]: ...
+    # topic → PULL or POP, where it was set for the group
+    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None: ...
+    # PULL or POP, as the broker tells a client that lets it assign the topic's queues
+    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None: ...
+    # how many receive requests of the group wait for a message of the topic
+    def polling_num(self, group: str, topic: str, address: str) -> int | None: ...
 
 
 def request_modes(

@@ -20,9 +20,8 @@ def no_progress(what: str, done: int, total: int) -> None:
 class Source(Protocol):
     """Where snapshots come from."""
 
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the cluster (raises DataError, EndpointError)."""
-
+    # the wanted parts of the cluster (raises DataError, EndpointError)
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot: ...
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:

@@ -26,7 +26,6 @@ class ByConfig:
         return self.configured(client_id) or []
 
     def configured(self, client_id: str) -> Sequence[MessageQueue] | None:
-        """The member's list, or None when it was never set."""
         if isinstance(self._config, Mapping):
             return self._config.get(client_id)
         return self._config

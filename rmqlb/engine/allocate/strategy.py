@@ -56,14 +56,10 @@ class Strategy(Protocol):
     The constructor takes `(queues, client_ids, settings)`, both lists in the order in which the client passes them.
     """
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        """The queues that this member's own call returns (raises AllocationError)."""
-
-    def why(self, queue: MessageQueue) -> str:
-        """One line: the place of the queue in the rule."""
-
-    def why_idle(self, client_id: str) -> str:
-        """One line: why this member gets nothing."""
+    # the queues that this member's own call returns (raises AllocationError)
+    def share(self, client_id: str) -> Sequence[MessageQueue]: ...
+    def why(self, queue: MessageQueue) -> str: ...  # one line: the place of the queue in the rule
+    def why_idle(self, client_id: str) -> str: ...  # one line: why this member gets nothing
 
 
 StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]

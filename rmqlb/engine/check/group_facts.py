@@ -43,7 +43,6 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def group(self) -> ConsumerGroup:
-        """The group as it was seen; DataError when it could not be read."""
         if self.name in self.snapshot.groups:
             return self.snapshot.groups[self.name]
         raise DataError(f"the group could not be read: {self.gaps.groups[self.name]}")

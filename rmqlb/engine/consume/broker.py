@@ -26,14 +26,10 @@ class Channel(Protocol):
     """A client's connection, as the broker sees it."""
 
     @property
-    def client_id(self) -> str:
-        """The id in its heartbeats."""
-
-    def notice(self, broker: Broker) -> None:
-        """It is told that the group's members have changed (request code 40)."""
-
-    def closed(self, broker: Broker, /) -> bool:
-        """The broker has closed the connection; whether the other end is there to hear it."""
+    def client_id(self) -> str: ...  # the id in its heartbeats
+    def notice(self, broker: Broker) -> None: ...  # it is told that the group's members have changed (request code 40)
+    # the broker has closed the connection; whether the other end is there to hear it
+    def closed(self, broker: Broker, /) -> bool: ...
 
 
 class Broker(Struct, eq=False):
@@ -72,7 +68,6 @@ class Broker(Struct, eq=False):
 
     @property
     def rests(self) -> bool:
-        """It has no notice to send."""
         return not self._unsent
 
     @property
@@ -82,7 +77,6 @@ class Broker(Struct, eq=False):
 
     @property
     def channels(self) -> Set[Channel]:
-        """The clients that it knows."""
         return self._beats.keys()
 
     def stop(self, *, silent: bool = False) -> None:
@@ -97,7 +91,6 @@ class Broker(Struct, eq=False):
         self._news_of_ids()
 
     def back(self) -> None:
-        """It starts again and knows nobody."""
         self.up = True
         self.silent = False
         self.run()
@@ -127,15 +120,12 @@ class Broker(Struct, eq=False):
 
     @property
     def client_ids(self) -> tuple[str, ...] | None:
-        """Their ids."""
         return None if self.members is None else self.members.client_ids
 
     def knows(self, channel: Channel) -> bool:
-        """The client is one of the group's members for this broker."""
         return channel in self._beats
 
     def last_beat_us(self, channel: Channel) -> int:
-        """When it last sent a heartbeat."""
         return self._beats[channel]
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
@@ -153,7 +143,6 @@ class Broker(Struct, eq=False):
             del self._locks[queue]
 
     def lock_of(self, queue: MessageQueue) -> str | None:
-        """Who holds the lock, expired or not."""
         holder = self._locks.get(queue)
         return None if holder is None else holder[0]
 

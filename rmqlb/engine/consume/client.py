@@ -71,7 +71,6 @@ class Client:
 
     @property
     def takes_part(self) -> bool:
-        """It will be in the group in the end: its process is there, and is not frozen."""
         return self.alive and not self.frozen
 
     @property
@@ -86,7 +85,6 @@ class Client:
 
     @property
     def rests(self) -> bool:
-        """Its loop and all its timers wait for their next time."""
         return self._bell.waiting and not self._busy
 
     def has_rested(self, balanced_us: int) -> None:
@@ -118,7 +116,6 @@ class Client:
         self._do(self.connections.good_bye(self.client_id, held if self.env.locks else []))
 
     def crash(self) -> None:
-        """Its process is killed: the system closes its connections."""
         self._die()
         self.queues.drop_all(persisted=False)
         for broker in self.connections.connected:
@@ -126,7 +123,6 @@ class Client:
             self.env.clock.call(late + self.env.one_way(self.draws), self.connections.found_closed, broker)
 
     def lose_host(self) -> None:
-        """Its machine falls silent: nobody is told."""
         self._die()
         idle = self._idle_from()
         self.queues.drop_all(persisted=False)
@@ -162,7 +158,6 @@ class Client:
                 self._do(self._pull_again(broker, []), _PULL_RETRY_US)
 
     def closed(self, broker: Broker) -> bool:
-        """A broker has closed the connection; whether the process is there to hear it."""
         self.connections.connected.pop(broker, None)
         return self.alive
 
@@ -182,7 +177,6 @@ class Client:
         return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
     def lose_broker(self, broker: Broker) -> None:
-        """The connection to a broker is gone."""
         self.connections.connected.pop(broker, None)
         self.queues.pause(broker)
 
@@ -207,7 +201,6 @@ class Client:
         self._do(self._pull_again(broker, paused), self.draws.below(_PULL_RETRY_US))
 
     def calls(self) -> Collection[Broker]:
-        """The brokers that it sends heartbeats to."""
         return self.connections.addresses
 
     def persisted_before(self, at_us: int) -> int | None:
@@ -216,7 +209,6 @@ class Client:
         return None if first > at_us else last_tick(first, self.env.timers.persist_us, at_us)
 
     def hold(self, queue: MessageQueue, from_us: int) -> Hold:
-        """A note that it owns the queue from then on."""
         return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
 
     def _committed_before(self, at_us: int) -> int:
@@ -268,7 +260,6 @@ class Client:
             self.timers[name] = self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
     def last_lock_tick(self) -> int:
-        """When a client that has run last renewed its locks."""
         return last_tick(self.created_us + FIRST_LOCK_US, self.env.timers.lock_renewal_us, 0)
 
     def _loop(self) -> Steps:

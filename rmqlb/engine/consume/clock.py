@@ -28,12 +28,10 @@ class Clock:
         self._count = 0
 
     def call(self, delay_us: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Let an action happen later, with these arguments."""
         self._count += 1
         heappush(self._due, (self.now + delay_us, self._count, action, arguments))
 
     def start(self, steps: Steps, delay_us: int = 0) -> Process:
-        """Let a process run its first step later."""
         process = Process(self, steps)
         process.sleep(delay_us)
         return process
@@ -98,14 +96,12 @@ class Process:
         self._frozen = False
 
     def sleep(self, delay_us: int) -> None:
-        """Wake up after this time; an earlier appointment no longer counts."""
         self._nap += 1
         self._due = self._clock.now + delay_us
         if not self._frozen:
             self._clock.call(delay_us, self._wake, self._nap)
 
     def freeze(self) -> None:
-        """Do nothing until it is told to go on."""
         if self._nap != -1:
             self._nap += 1
             self._frozen = True
@@ -118,11 +114,9 @@ class Process:
                 self.sleep(max(self._due - self._clock.now, delay_us))
 
     def expects(self, nap: int) -> bool:
-        """It sleeps, and this is the nap."""
         return nap == self._nap
 
     def end(self) -> None:
-        """Never wake up again."""
         self._nap = -1
         self._frozen = False
         self._steps.close()
@@ -161,12 +155,10 @@ class Bell:
         self._sleeper: Process | None = None
 
     def belongs_to(self, process: Process) -> None:
-        """Name the process that waits."""
         self._sleeper = process
 
     @property
     def waiting(self) -> bool:
-        """The sleeper waits, and nobody has rung."""
         return self._waiting
 
     def ring(self) -> None:

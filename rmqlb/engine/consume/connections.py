@@ -60,7 +60,6 @@ class Connections:
         return changed
 
     def have_stood(self) -> None:
-        """They have been there since before the start."""
         self.connected.update(dict.fromkeys(self.addresses))
 
     def asked_about(self, name: str) -> Broker | None:
@@ -88,7 +87,6 @@ class Connections:
         return False
 
     def answer(self) -> int:
-        """How long the answer's way back takes, in microseconds."""
         return self._env.one_way(self._draws)
 
     def heartbeats(self) -> Generator[int, None, bool]:
@@ -145,7 +143,6 @@ class Connections:
                 yield self.answer()
 
     def found_closed(self, broker: Broker) -> None:
-        """A broker finds the connection closed."""
         if broker.up:
             broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
@@ -182,16 +179,13 @@ class LostConnection:
         self._wait()
 
     def notice(self, broker: Broker) -> None:
-        """The client hears it."""
         self._heard_us = self._env.clock.now
         self._channel.notice(broker)
 
     def closed(self, _: Broker) -> bool:
-        """Nobody misses it."""
         return False
 
     def end(self) -> None:
-        """The broker finds it closed."""
         if self._broker.up:
             self._broker.forget(self, f"finds a connection of {self.client_id} closed that was of no use")
 

@@ -31,7 +31,6 @@ class Hold(Struct, eq=False):
 
     @property
     def is_paused(self) -> bool:
-        """Its broker answers no pull."""
         return bool(self.pauses) and self.pauses[-1][1] is None
 
     def owned(self) -> Iterator[tuple[int, int | None]]:
@@ -90,16 +89,13 @@ class Hold(Struct, eq=False):
             self.pauses.append((at_us, None))
 
     def freeze(self, at_us: int) -> None:
-        """Its owner's process does nothing from now on."""
         self.freezes.append((at_us, None))
 
     def unfreeze(self, at_us: int) -> None:
-        """Its owner's process goes on."""
         begin, _ = self.freezes.pop()
         self.freezes.append((begin, at_us))
 
     def resume(self, at_us: int) -> None:
-        """A pull arrives again."""
         begin, _ = self.pauses.pop()
         self.pauses.append((begin, at_us))
 
@@ -139,45 +135,37 @@ class EventLog(Struct, eq=False):
     resuming: set[Hold] = set()  # holds whose broker answers again, and whose next pull is still to come
 
     def take(self, hold: Hold) -> None:
-        """A queue is taken; before the start that is no change."""
         self.holds.append(hold)
         self.last_change_us = max(self.last_change_us, hold.from_us)
 
     def drop(self, hold: Hold, at_us: int, *, persisted: bool) -> None:
-        """It is dropped, or its owner ends."""
         hold.to_us = at_us
         hold.persisted = persisted and not hold.is_paused
         self.last_change_us = at_us
         self.resuming.discard(hold)
 
     def freeze(self, holds: Iterable[Hold], at_us: int) -> None:
-        """A member does nothing from now on: what it holds has no owner that runs."""
         for hold in holds:
             hold.freeze(at_us)
             self.last_change_us = at_us
             self.resuming.discard(hold)
 
     def unfreeze(self, holds: Iterable[Hold], at_us: int) -> None:
-        """The member goes on with what it still holds."""
         for hold in holds:
             hold.unfreeze(at_us)
             self.last_change_us = at_us
 
     def is_there(self, queue: MessageQueue) -> bool:
-        """The queue is there now."""
         return queue in self.there and self.there[queue][-1][1]
 
     def is_served(self, queue: MessageQueue) -> bool:
-        """A process of the queue's broker runs now."""
         return queue not in self.served or self.served[queue][-1][1]
 
     def exist(self, queues: Iterable[MessageQueue], at_us: int, *, there: bool) -> None:
-        """Queues are there from now on, or no longer."""
         for queue in queues:
             self.there.setdefault(queue, []).append((at_us, there))
 
     def serve(self, queues: Iterable[MessageQueue], at_us: int, *, served: bool) -> None:
-        """A process of the queues' broker runs from now on, or none any more."""
         for queue in queues:
             self.served.setdefault(queue, []).append((at_us, served))
 

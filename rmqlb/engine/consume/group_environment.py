@@ -87,11 +87,9 @@ class GroupEnvironment:
         self.log.exist(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
-        """The random numbers of the member that came as number so-and-so."""
         return Draws(stream_key(self._seed, self._trial, number))
 
     def type_of(self, client_id: str) -> ConsumerType:
-        """Which of RocketMQ's consumers a member is."""
         return self._types.get(client_id, self._type)
 
     def one_way(self, draws: Draws) -> int:
@@ -103,11 +101,9 @@ class GroupEnvironment:
         return [self._way_us(number) for number in range(_DRAWN)]
 
     def longest_way_us(self) -> int:
-        """The longest of them."""
         return self._way_us(_DRAWN - 1)
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        """Note what somebody does now."""
         self.log.say(self.clock.now, who, what, text, queues)
 
     def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
@@ -117,7 +113,6 @@ class GroupEnvironment:
         )
 
     def brokers(self) -> Iterable[Broker]:
-        """All of them."""
         return (broker for brokers in self._brokers.values() for broker in brokers)
 
     def broker_name(self, queue: MessageQueue) -> str:
@@ -177,7 +172,6 @@ class GroupEnvironment:
         self.truth_changed()
 
     def change_route(self, event: Event) -> None:
-        """A topic gets other numbers of queues."""
         before = self.name_server.queues()
         self.name_server.change(event)
         after = self.name_server.queues()
@@ -190,7 +184,6 @@ class GroupEnvironment:
         self.truth_changed()
 
     def truth_changed(self) -> None:
-        """What the group will end with is another thing than before."""
         self.note_change()
         self._final = None
         for client in self.clients:
@@ -206,7 +199,6 @@ class GroupEnvironment:
             self._doubtful[broker] = None
 
     def note_settled(self, client: Member) -> None:
-        """A member is settled, or no longer, or no member any more."""
         if client.takes_part and not client.settled:
             self._unsettled.add(client)
         else:

@@ -52,11 +52,9 @@ class IdleTimer(Struct, eq=False):
 
     @property
     def draws(self) -> int:
-        """How many random numbers it takes each time."""
         return self.waits + self.waits // 2 if self.picks else self.waits
 
     def most_times(self, until_us: int) -> int:
-        """How often it is due before then at the most."""
         return max(-(-(until_us - self.due_us) // max(self.every_us, 1)), 0)
 
     def do(self, over_us: int, place: int, waited: list[int]) -> None:
@@ -71,7 +69,6 @@ class IdleTimer(Struct, eq=False):
         self.done += 1
 
     def ends(self, ways: Ways) -> list[int]:
-        """When each wait of the last time was over."""
         if not self._waited:
             now, place = self._began
             drawn = ways.ahead(place, self.draws)

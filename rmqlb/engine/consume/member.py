@@ -16,11 +16,8 @@ from rmqlb.model.message_queue import MessageQueue
 class Table(Protocol):
     """A member's process-queue table, seen from outside."""
 
-    def working(self) -> list[MessageQueue]:
-        """The queues that it owns."""
-
-    def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
-        """Its queues are these, by topic."""
+    def working(self) -> list[MessageQueue]: ...  # the queues that it owns
+    def is_settled(self, shares: Mapping[str, Share | None]) -> bool: ...  # its queues are these, by topic
 
 
 class Member(Channel, Protocol):
@@ -38,30 +35,16 @@ class Member(Channel, Protocol):
     draws: Draws
 
     @property
-    def takes_part(self) -> bool:
-        """It will be in the group in the end: its process is there, and is not frozen."""
-
+    def takes_part(self) -> bool: ...  # it will be in the group in the end: its process is there, and is not frozen
     @property
-    def queues(self) -> Table:
-        """Its process-queue table."""
-
-    def calls(self) -> Collection[Broker]:
-        """The brokers that it sends heartbeats to."""
-
-    def lose_broker(self, broker: Broker) -> None:
-        """The connection to a broker is gone."""
-
-    def pulls_again(self, name: str) -> None:
-        """A broker is back, or another process of it is known, whose queues it still pulls."""
-
-    def rebalance_immediately(self) -> None:
-        """Wake the rebalance loop up."""
-
-    def last_lock_tick(self) -> int:
-        """When a member that has run for a while last renewed its locks."""
-
-    def hold(self, queue: MessageQueue, from_us: int) -> Hold:
-        """A note that it owns the queue from then on."""
+    def queues(self) -> Table: ...  # its process-queue table
+    def calls(self) -> Collection[Broker]: ...  # the brokers that it sends heartbeats to
+    def lose_broker(self, broker: Broker) -> None: ...  # the connection to a broker is gone
+    # a broker is back, or another process of it is known, whose queues it still pulls
+    def pulls_again(self, name: str) -> None: ...
+    def rebalance_immediately(self) -> None: ...  # wake the rebalance loop up
+    def last_lock_tick(self) -> int: ...  # when a member that has run for a while last renewed its locks
+    def hold(self, queue: MessageQueue, from_us: int) -> Hold: ...  # a note that it owns the queue from then on
 
 
 def ids_of(members: Iterable[Member]) -> list[str]:

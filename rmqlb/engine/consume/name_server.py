@@ -31,7 +31,6 @@ class NameServer:
 
     @property
     def broker_names(self) -> list[str]:
-        """All brokers that are known."""
         return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
 
     def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
@@ -40,7 +39,6 @@ class NameServer:
         self._tell(self._having(broker_name))
 
     def add(self, event: Event) -> None:
-        """A broker is there again, or for the first time (event broker-up)."""
         name = event.subject
         self._gone.pop(name, None)
         if not self._having(name):
@@ -49,7 +47,6 @@ class NameServer:
         self._tell(self._having(name))
 
     def change(self, event: Event) -> None:
-        """A topic gets other numbers of queues (event route-change)."""
         reads = () if event.read_queues is None else (QueueCount(event.read_queues, event.broker_name),)
         writes = () if event.write_queues is None else (QueueCount(event.write_queues, event.broker_name),)
         changes = Changes(read_queues=reads, write_queues=writes)

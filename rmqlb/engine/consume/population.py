@@ -34,7 +34,6 @@ class Population:
             self._settle()
 
     def expect(self, events: Sequence[Event]) -> None:
-        """Let these events happen in their time."""
         self._env.events_left = len(events)
         for event in events:
             self._env.clock.call(event.at_us, self._happen, event)

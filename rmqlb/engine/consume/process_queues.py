@@ -64,7 +64,6 @@ class ProcessQueues:
                     broker.try_lock(queue, self._client.client_id, at_us=renewed)
 
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
-        """The member ends; the queues that it had."""
         now, log = self._env.clock.now, self._env.log
         had = list(self._table)
         for held in self._table.values():
@@ -75,13 +74,11 @@ class ProcessQueues:
         return had
 
     def stall(self) -> None:
-        """All its pull requests are lost from now on."""
         for held in self._table.values():
             if held.hold.stalled_us is None:
                 held.hold.stalled_us = self._env.clock.now
 
     def pause(self, broker: Broker) -> None:
-        """This broker answers no pull any more."""
         for held in self._table.values():
             name = self._env.broker_name(held.queue)
             if name == broker.name and not held.dropped and self._connections.pulled_from(name) in (broker, None):
@@ -104,7 +101,6 @@ class ProcessQueues:
             self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
 
     def freeze(self) -> None:
-        """The process does nothing from now on."""
         self._env.log.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
@@ -178,7 +174,6 @@ class ProcessQueues:
         return by_broker
 
     def renew(self, broker: Broker, held: ProcessQueue, at_us: int) -> None:
-        """A request for one queue's lock arrives at the broker."""
         if broker.try_lock(held.queue, self._client.client_id, at_us=at_us):
             held.renewed_us = at_us
 

@@ -59,7 +59,6 @@ class Shares:
         self._kept = 0
 
     def view_of(self, route: TopicRouteData) -> TopicView:
-        """What a client makes of a route; equal routes give the same view."""
         addresses = {broker.broker_name: process_ids(broker) for broker in route.broker_datas}
         if not addresses:  # a dump that only knows the queues
             addresses = {data.broker_name: (MASTER_ID,) for data in route.queue_datas}

@@ -60,7 +60,6 @@ class GroupSimulation:
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
     def run(self, trial: int = 0, *, explain: bool = False) -> GroupReport:
-        """One trial; equal numbers give equal reports."""
         require(trial, TrialNumber, "trial")
         scenario = self._scenario
         env = GroupEnvironment(

@@ -24,7 +24,6 @@ class Earlier(Struct, eq=False):
     _told: tuple[int, int] | None = None
 
     def add(self, hold: Hold, began_at: int | None) -> None:
-        """One more owner, and the position that it began at."""
         if began_at is not None or hold.from_us >= 0:
             self._begun = _latest(self._begun, hold.from_us if began_at is None else began_at)
         self._owning.append(hold)

@@ -46,7 +46,6 @@ class Changes(Struct, frozen=True):
 
     @property
     def touches_route(self) -> bool:
-        """Brokers or queue counts change."""
         return bool(self.add_brokers or self.remove_brokers or self.read_queues or self.write_queues)
 
 

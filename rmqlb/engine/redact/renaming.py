@@ -49,7 +49,6 @@ class Renaming(Struct, frozen=True, rename="camel"):
     strategy_classes: Mapping[str, str]
 
     def of(self, kind: Kind) -> Mapping[str, str]:
-        """Those of a kind."""
         return getattr(self, kind)  # type: ignore[no-any-return]
 
 

@@ -31,7 +31,6 @@ class Handover(Struct, frozen=True):
     gainers: int  # bit mask of those that own it under the new one only
 
     def owners(self, changed: int) -> int:
-        """How many own the queue when those of the bit mask have changed."""
         return self.kept + (self.losers & ~changed).bit_count() + (self.gainers & changed).bit_count()
 
 
@@ -43,7 +42,6 @@ class Counts(Struct, frozen=True):
 
     @property
     def overlap(self) -> int:
-        """Both together."""
         return self.several + self.none
 
 

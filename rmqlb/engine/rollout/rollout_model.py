@@ -29,7 +29,6 @@ class RolloutModel(Struct, frozen=True):
 
     @property
     def name_after(self) -> str:
-        """RocketMQ's name of the strategy afterwards."""
         if self.to_strategy is None:
             return self.members.name
         return full_name(self.to_strategy, self.members.settings)

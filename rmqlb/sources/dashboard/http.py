@@ -62,7 +62,6 @@ class HttpClient:
         )
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:

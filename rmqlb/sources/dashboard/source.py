@@ -68,7 +68,6 @@ class DashboardReads:
         return [item.group for item in docs.convert(value, list[docs.GroupItem], self.endpoint + path)]
 
     def has_group(self, group: str) -> bool:
-        """A broker has a configuration of the group."""
         try:
             return bool(self._data("/consumer/examineSubscriptionGroupConfig.query", {"consumerGroup": group}))
         except Refused:
@@ -87,7 +86,6 @@ class DashboardReads:
         return RouteSighting(from_documents.route(document, name), Seen(self.endpoint + path, self._clock()))
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
-        """All brokers of the cluster."""
         path = "/cluster/list.query"
         document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
         table = sorted(document.cluster_info.broker_addr_table.items())
@@ -128,11 +126,9 @@ class DashboardReads:
         )
 
     def unread(self) -> list[Unread]:
-        """Nothing: a Dashboard stands alone."""
         return []
 
     def close(self) -> None:
-        """Close all connections."""
         self._http.close()
 
     def _data(self, path: str, params: dict[str, str]) -> object:

@@ -104,7 +104,6 @@ class Pieces:
         self.notes += later.notes
 
     def snapshot(self) -> ClusterSnapshot:
-        """Everything said so far, as one value."""
         routes, groups = dict(self._routes), {name: self._group(name, p) for name, p in self._groups.items()}
         for snapshot in self._snapshots:
             routes.update(snapshot.routes)

@@ -28,7 +28,6 @@ class DumpSource:
         self._where = "stdin" if path == STDIN else path
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the dump (raises DocumentError)."""
         progress(self._where, 0, 0)
         topic = wanted.topics[0] if wanted.topics is not None and len(wanted.topics) == 1 else None
         body = self._body()
@@ -40,7 +39,6 @@ class DumpSource:
         questions: Sequence[OffsetQuestion],  # noqa: ARG002
         progress: Progress = no_progress,  # noqa: ARG002
     ) -> States | None:
-        """None: a dump answers no questions."""
         return None
 
     def _body(self) -> bytes:

@@ -26,7 +26,6 @@ class AddressRule(Struct, frozen=True):
     target: tuple[str, ...]  # those of TO, which has no more stars than FROM
 
     def apply(self, address: str) -> str | None:
-        """What the address becomes, or None if it does not match."""
         stars = _stars(self.source, address)
         if stars is None:
             return None

@@ -66,14 +66,12 @@ class TimedSocket:
             raise
 
     def send(self, data: bytes, deadline: Deadline) -> None:
-        """All of the data."""
         rest = memoryview(data)
         while rest:
             self._socket.settimeout(deadline.left())
             rest = rest[self._socket.send(rest) :]
 
     def receive(self, deadline: Deadline) -> bytes:
-        """The next bytes, none at the end."""
         self._socket.settimeout(deadline.left())
         return self._socket.recv(_CHUNK)
 
@@ -94,7 +92,6 @@ class TimedSocket:
             pass  # it has ended already
 
     def close(self) -> None:
-        """Give it up."""
         self._socket.close()
 
 

@@ -78,7 +78,6 @@ class NameServerReads:
         return list(found)
 
     def has_group(self, group: str) -> bool:
-        """One of the brokers has a configuration of the group."""
         return group in self.groups()
 
     def route(self, topic: str) -> RouteSighting | None:
@@ -100,7 +99,6 @@ class NameServerReads:
         return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        """The members that one broker lists."""
         request = requests.get_consumer_connection_list(group)
         response = self._call(address, request)
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
@@ -108,7 +106,6 @@ class NameServerReads:
         return self._document(address, request, response, docs.ConnectionsDocument)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        """How far the group has read its queues on these brokers."""
         states: dict[MessageQueue, QueueState] = {}
         for address in addresses:
             stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
@@ -129,15 +126,12 @@ class NameServerReads:
         return self._offset(address, request, response)
 
     def max_offset(self, queue: MessageQueue, address: str) -> int:
-        """The queue's end."""
         return self._offset_of(address, requests.get_max_offset(queue.topic, queue.queue_id))
 
     def min_offset(self, queue: MessageQueue, address: str) -> int:
-        """The queue's first message that is still there; less than 0 when the broker has no such queue."""
         return self._offset_of(address, requests.get_min_offset(queue.topic, queue.queue_id))
 
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
-        """The queue's first message since a moment, in milliseconds since 1970."""
         return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
 
     @property
@@ -146,32 +140,27 @@ class NameServerReads:
         return self
 
     def consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        """How far the group has read its queues, and how many messages a second it got over the last minute."""
         stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
         return from_documents.consume_stats(stats, address), stats.consume_tps
 
     def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
-        """Topic → PULL or POP, where it was set for the group."""
         document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
         if document is None:
             return None
         return {t: modes[group].mode for t, modes in document.message_request_mode_map.items() if group in modes}
 
     def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
-        """PULL or POP, as the broker tells a client that lets it assign the topic's queues."""
         request = requests.query_assignment(group, topic, client_id, "AVG")
         document = self._ask_newer(address, request, docs.AssignmentDocument)
         modes = {item.mode for item in document.message_queue_assignments} if document else set()
         return modes.pop() if len(modes) == 1 else None
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
-        """How many receive requests of the group wait for a message of the topic."""
         response = self._newer(address, requests.polling_info(group, topic))
         text = "" if response is None else response.ext_fields.get("pollingNum", "")
         return int(text) if _OFFSET.fullmatch(text) else None
 
     def running_info(self, group: str, client_id: str, address: str) -> Held:
-        """What a member says of itself, asked through a broker it is connected to."""
         request = requests.get_consumer_running_info(group, client_id)
         document = self._ask(address, request, docs.RunningInfoDocument)
         return from_documents.member_report(document, client_id), from_documents.held_queues(
@@ -179,12 +168,10 @@ class NameServerReads:
         )
 
     def unread(self) -> list[Unread]:
-        """NameServers and brokers that did not answer while others did."""
         lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]
         return lost + [Unread("groups", name, reason) for name, reason in self._unlisted.items()]
 
     def close(self) -> None:
-        """Close all connections."""
         self.client.close()
 
     # -- NameServers -------------------------------------------------------------------------------------------------
