@@ -15,7 +15,9 @@ small example).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, to_builtins
@@ -48,6 +50,7 @@ class Column(Struct, frozen=True):
             which each character counts).
         quiet: left out for people when all its cells are equal; the section's title then names the value.
         shown: False leaves it out for people; CSV has the same columns always.
+        of: makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name.
     """
 
     title: str
@@ -55,6 +58,7 @@ class Column(Struct, frozen=True):
     kind: Kind = "text"
     quiet: bool = False
     shown: bool = True
+    of: Callable[[Any], Cell] | None = None
 
 
 QUEUE_COLUMNS = (
@@ -63,6 +67,12 @@ QUEUE_COLUMNS = (
     Column("queue", "queueId", "number"),
 )
 """What names a queue, the same in every section."""
+
+
+def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
+    """A row per item, a cell per column: `queueId` is the item's `queue_id`, where the column does not say how else."""
+    makers = [column.of or attrgetter(re.sub("([A-Z])", r"_\1", column.key).lower()) for column in columns]
+    return tuple(tuple(make(item) for make in makers) for item in items)
 
 
 class Section(Struct, frozen=True):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, utc_text
+from rmqlb.views.report import Column, Report, Rows, Section, rows_of, utc_text
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -128,22 +128,17 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     data = routes_of(sightings)
     topics = data.topics
     topic = Column("topic", "topic", quiet=True)
-    brokers = Section(
-        "brokers",
-        "brokers",
-        (
-            topic,
-            Column("broker", "brokerName"),
-            Column("cluster", "cluster"),
-            Column("perm", "permText"),
-            Column("read", "readQueueNums", "number"),
-            Column("write", "writeQueueNums", "number"),
-            Column("master", "master"),
-            Column("slaves", "slaves"),
-        ),
-        tuple((route.topic, *_broker_row(broker)) for route in topics for broker in route.brokers),
-        heads=2,
+    columns = (
+        Column("broker", "brokerName"),
+        Column("cluster", "cluster"),
+        Column("perm", "permText"),
+        Column("read", "readQueueNums", "number"),
+        Column("write", "writeQueueNums", "number"),
+        Column("master", "master", of=lambda broker: broker.broker_addrs.get("0") or "none"),
+        Column("slaves", "slaves", of=_slaves),
     )
+    listed = tuple((route.topic, *row) for route in topics for row in rows_of(columns, route.brokers))
+    brokers = Section("brokers", "brokers", (topic, *columns), listed, heads=2)
     queues = Section(
         "queues",
         "queue lists",
@@ -157,8 +152,8 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
         tuple(
             (route.topic, name, *run)
             for route in topics
-            for name, listed in (("producer", route.writable_queues), ("consumer", route.readable_queues))
-            for run in _runs(listed)
+            for name, found in (("producer", route.writable_queues), ("consumer", route.readable_queues))
+            for run in _runs(found)
         ),
     )
     facts = [_fact(route) for route in topics] if len(topics) <= 5 else [f"{len(topics)} topics"]
@@ -172,19 +167,8 @@ def _fact(route: TopicRoute) -> str:
     return f"{kind} {route.topic}: producers see {writes} queues, consumers {reads}"
 
 
-def _broker_row(broker: RouteBroker) -> tuple[Cell, ...]:
-    addrs = dict(broker.broker_addrs)
-    master = addrs.pop("0", None)
-    slaves = " ".join(f"{broker_id}={addr}" for broker_id, addr in addrs.items())
-    return (
-        broker.broker_name,
-        broker.cluster,
-        broker.perm_text,
-        broker.read_queue_nums,
-        broker.write_queue_nums,
-        master or "none",
-        slaves or "none",
-    )
+def _slaves(broker: RouteBroker) -> str:
+    return " ".join(f"{number}={addr}" for number, addr in broker.broker_addrs.items() if number != "0") or "none"
 
 
 def _perm_text(perm: int) -> str:

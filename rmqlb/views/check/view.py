@@ -12,14 +12,13 @@ from rmqlb.model.words import counted
 from rmqlb.views.check.result import (
     CheckResult,
     JudgedLimit,
-    LimitCounts,
     RuleCounts,
     WaivedLimit,
     WaiverResult,
     check_result,
 )
 from rmqlb.views.check.words import allowed_text, amount_text
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _WHERE = (
     Column("severity", "severity", quiet=True),
@@ -30,8 +29,8 @@ _WHERE = (
 )
 _WHY = Column("why", "why")
 _VALUE = (
-    Column("is", "valueText"),
-    Column("allowed", "allowed"),
+    Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value)),
+    Column("allowed", "allowed", of=lambda one: one.unit and allowed_text(one.unit, one.bound)),
     Column("value", "value", "number", shown=False),
     Column("bound", "bound", "number", shown=False),
 )
@@ -63,36 +62,20 @@ def _facts(result: CheckResult) -> tuple[str, ...]:
     )
 
 
-def _where(one: JudgedLimit) -> tuple[Cell, ...]:
-    return (one.severity, one.rule, one.about, one.name, one.limit)
-
-
-def _value(one: JudgedLimit) -> tuple[Cell, ...]:
-    if one.unit is None or one.bound is None:
-        return (None, None, None, None)
-    return (amount_text(one.unit, one.value), allowed_text(one.unit, one.bound), one.value, one.bound)
-
-
 def _unless_empty(section: Section) -> Section:
     """An empty table is there for those who name it, whatever the count, and shown to nobody else."""
     return replace(section, named_only=not section.rows)
 
 
 def _judgements(name: str, judged: Iterable[JudgedLimit], more: tuple[Column, ...]) -> Section:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (*_where(one), *(_value(one) if more else ()), one.why) for one in judged
-    )
-    return Section(name, name.replace("-", " "), (*_WHERE, *more, _WHY), rows, heads=5)
+    columns = (*_WHERE, *more, _WHY)
+    return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
 
 
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
-    columns = (*_WHERE, *_VALUE, _WHY, Column("until", "until"), Column("reason", "reason"))
-    rows = tuple((*_where(one), *_value(one), one.why, str(one.until), one.reason) for one in waived)
-    return Section("waived", "waived", columns, rows, heads=5)
-
-
-def _numbers(counts: LimitCounts) -> tuple[int, ...]:
-    return (counts.limits, counts.holds, counts.violated, counts.waived, counts.incomplete, counts.not_applicable)
+    until = Column("until", "until", of=lambda one: str(one.until))
+    columns = (*_WHERE, *_VALUE, _WHY, until, Column("reason", "reason"))
+    return Section("waived", "waived", columns, rows_of(columns, waived), heads=5)
 
 
 def _rules(rules: Iterable[RuleCounts]) -> Section:
@@ -108,41 +91,33 @@ def _rules(rules: Iterable[RuleCounts]) -> Section:
         Column("incomplete", "incomplete", "number"),
         Column("n/a", "notApplicable", "number"),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (each.rule, each.severity, each.about, each.names, *_numbers(each)) for each in rules
-    )
-    return Section("rules", "rules", columns, rows, heads=1)
+    return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
 
 
 def _waivers(uses: Sequence[WaiverResult]) -> Section:
     columns = (
         Column("rule", "rule"),
-        Column("about", "about"),
-        Column("name", "name"),
+        Column("about", "about", of=lambda use: GROUP if use.group else TOPIC if use.topic else None),
+        Column("name", "name", of=lambda use: use.group or use.topic),
         Column("limit", "limit"),
-        Column("until", "until"),
+        Column("until", "until", of=lambda use: str(use.until)),
         Column("state", "state"),
         Column("waived", "waived", "number"),
         Column("reason", "reason"),
     )
-    rows = tuple(
-        (
-            use.rule,
-            GROUP if use.group else TOPIC if use.topic else None,
-            use.group or use.topic,
-            use.limit,
-            str(use.until),
-            use.state,
-            use.waived,
-            use.reason,
-        )
-        for use in uses
-    )
-    return Section("waivers", "waivers", columns, rows, heads=4)
+    return Section("waivers", "waivers", columns, rows_of(columns, uses), heads=4)
 
 
 def _summary(result: CheckResult) -> Section:
-    names = ("limits", "holds", "violated", "waived", "incomplete", "not applicable")
-    rows: list[tuple[Cell, ...]] = [("outcome", result.outcome), ("rules", result.summary.rules)]
-    rows += zip(names, _numbers(result.summary), strict=True)
-    return Section("summary", "summary", (Column("", "figure"), Column("value", "value", "number")), tuple(rows))
+    s = result.summary
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("outcome", result.outcome),
+        ("rules", s.rules),
+        ("limits", s.limits),
+        ("holds", s.holds),
+        ("violated", s.violated),
+        ("waived", s.waived),
+        ("incomplete", s.incomplete),
+        ("not applicable", s.not_applicable),
+    )
+    return Section("summary", "summary", (Column("", "figure"), Column("value", "value", "number")), rows)

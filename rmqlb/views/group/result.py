@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
-from rmqlb.model.group_scenario import TIMER_NAMES, Event, EventKind, Timers
+from rmqlb.model.group_scenario import EventKind
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.times import milliseconds, milliseconds_if_known
+
+Shape = TypeVar("Shape", bound=Struct)
 
 
 class QueueRate(OfQueue, frozen=True, rename="camel"):
@@ -200,7 +203,7 @@ def group_result(
         group=report.group,
         strategy=report.strategy,
         scenario=_scenario(report),
-        events=tuple(_event(event) for event in report.events),
+        events=tuple(in_ms(each, SimulatedEvent, strategy=each.strategy_name) for each in report.events),
         trial=report.trial,
         end_ms=milliseconds(report.end_us),
         figures=report.figures,
@@ -221,44 +224,24 @@ def consumer_parts(report: GroupReport) -> list[ConsumerPart]:
     return [ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in dict.fromkeys(report.members)]
 
 
-def in_ms(timers: Timers) -> TimersInMs:
-    """Every timer in milliseconds."""
-    lengths = {name: milliseconds_if_known(getattr(timers, name)) for name in TIMER_NAMES.values()}
-    return TimersInMs(**{f"{name.removesuffix('_us')}_ms": length for name, length in lengths.items()})
+def in_ms(value: Struct, shape: type[Shape], **more: object) -> Shape:
+    """A Struct as another one, whose `x_ms` is the first one's `x_us`; and what the first one does not have."""
+    fields = {
+        name: milliseconds_if_known(getattr(value, f"{name[:-3]}_us")) if name.endswith("_ms") else getattr(value, name)
+        for name in shape.__struct_fields__
+        if name not in more
+    }
+    return shape(**fields, **more)
 
 
 def _scenario(report: GroupReport) -> SimulatedGroup:
     s = report.scenario
-    return SimulatedGroup(
-        client_version=s.client_version,
+    rates = sorted(s.rates.items())
+    return in_ms(
+        s,
+        SimulatedGroup,
         profile=report.profile,
-        orderly=s.orderly,
-        broadcasting=s.broadcasting,
         consume_from_where=s.consume_from,
-        consumer_type=s.consumer_type,
-        consumer_types=s.consumer_types,
-        timers=in_ms(s.timers),
-        latency_ms=milliseconds(s.latency_us),
-        consume_ms=milliseconds(s.consume_us),
-        rates=tuple(
-            QueueRate(queue.topic, queue.broker_name, queue.queue_id, rate) for queue, rate in sorted(s.rates.items())
-        ),
-        until_ms=milliseconds_if_known(s.until_us),
-        patience_ms=milliseconds(s.patience_us),
-        all_new=s.all_new,
-        seed=s.seed,
-    )
-
-
-def _event(event: Event) -> SimulatedEvent:
-    return SimulatedEvent(
-        at_ms=milliseconds(event.at_us),
-        kind=event.kind,
-        subject=event.subject,
-        strategy=event.strategy_name,
-        broker_name=event.broker_name,
-        read_queues=event.read_queues,
-        write_queues=event.write_queues,
-        with_slaves=event.with_slaves,
-        text=event.text,
+        timers=in_ms(s.timers, TimersInMs),
+        rates=tuple(QueueRate(queue.topic, queue.broker_name, queue.queue_id, rate) for queue, rate in rates),
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from rmqlb.model.group_report import GroupReport, GroupTrials, Interval
 from rmqlb.model.group_scenario import Event
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.times import milliseconds
 from rmqlb.views.group.facts import group_facts, named, time
@@ -15,7 +15,7 @@ from rmqlb.views.group.result import consumer_parts, group_result
 from rmqlb.views.group.strips import SYMBOLS, longest_ms, symbols
 from rmqlb.views.group.timeline import event_marks, timeline_section
 from rmqlb.views.group.windows import Window, windows
-from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Section, labels, worst
+from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Section, labels, rows_of, worst
 
 _MOST_WINDOWS = 30
 _MOST_EVENTS = 20
@@ -56,10 +56,6 @@ def member_labels(members: Sequence[str]) -> dict[str, str]:
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
 
-def _place(queue: MessageQueue) -> tuple[Cell, ...]:
-    return queue.topic, queue.broker_name, queue.queue_id
-
-
 def _windows(report: GroupReport) -> Section:
     found = windows(report)
     columns = (
@@ -67,31 +63,20 @@ def _windows(report: GroupReport) -> Section:
         Column("owners", "state", shown=bool(report.figures.queues_with_outage)),
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms", shown=False),
-        Column("for", "lengthMs", "ms"),
-        Column("before", "ownersBefore", "clients"),
+        Column("for", "lengthMs", "ms", of=_length),
+        Column("before", "ownersBefore", "clients", of=lambda window: _owners(window.before)),
         Column("meanwhile", "owners", "clients"),
-        Column("after", "ownersAfter", "clients"),
-    )
-    rows = tuple(
-        (
-            *_place(window.queue),
-            window.state,
-            *_times(window),
-            _owners(window.before),
-            window.owners,
-            _owners(window.after),
-        )
-        for window in found
+        Column("after", "ownersAfter", "clients", of=lambda window: _owners(window.after)),
     )
     brief = worst([window.length_us for window in found], _MOST_WINDOWS)
-    kinds = ["gaps", *([] if report.scenario.broadcasting else ["overlaps"])]
-    kinds += ["outages"] if report.figures.queues_with_outage else []
-    title = ", ".join(kinds)
-    return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=f"the {_MOST_WINDOWS} longest")
+    title = "gaps" if report.scenario.broadcasting else "gaps, overlaps"
+    title += ", outages" if report.figures.queues_with_outage else ""
+    longest = f"the {_MOST_WINDOWS} longest"
+    return Section("windows", title, columns, rows_of(columns, found), heads=3, brief=brief, chosen=longest)
 
 
-def _times(interval: Interval | Window) -> tuple[float, float, float]:
-    return interval.from_ms, interval.to_ms, milliseconds(interval.to_us - interval.from_us)
+def _length(interval: Interval | Window) -> float:
+    return milliseconds(interval.to_us - interval.from_us)
 
 
 def _owners(interval: Interval | None) -> Cell:
@@ -100,42 +85,30 @@ def _owners(interval: Interval | None) -> Cell:
 
 
 def _queues(report: GroupReport) -> Section:
+    with_outage = bool(report.figures.queues_with_outage)
     columns = (
         *QUEUE_COLUMNS,
-        Column("before", "ownersAtStart", "clients"),
-        Column("after", "ownersAtEnd", "clients"),
+        Column(
+            "before", "ownersAtStart", "clients", of=lambda one: _owners(one.intervals[0] if one.intervals else None)
+        ),
+        Column("after", "ownersAtEnd", "clients", of=lambda one: _owners(one.intervals[-1] if one.intervals else None)),
         Column("total gap", "totalGapMs", "ms"),
         Column("longest", "longestGapMs", "ms"),
         Column("total overlap", "totalOverlapMs", "ms"),
         Column("longest", "longestOverlapMs", "ms"),
-        Column("total outage", "totalOutageMs", "ms", shown=bool(report.figures.queues_with_outage)),
-        Column("longest", "longestOutageMs", "ms", shown=bool(report.figures.queues_with_outage)),
+        Column("total outage", "totalOutageMs", "ms", shown=with_outage),
+        Column("longest", "longestOutageMs", "ms", shown=with_outage),
         Column("unread for", "unreadMs", "ms"),
-        Column("taken", "taken", "number"),
+        Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
-    rows = tuple(
-        (
-            *_place(one.queue),
-            _owners(one.intervals[0] if one.intervals else None),
-            _owners(one.intervals[-1] if one.intervals else None),
-            *(one.total_gap_ms, one.longest_gap_ms, one.total_overlap_ms, one.longest_overlap_ms),
-            *(one.total_outage_ms, one.longest_outage_ms, one.unread_ms),
-            len(one.takeovers),
-            one.redelivered,
-        )
-        for one in report.timelines
-    )
-    longest = [longest_ms(one) for one in report.timelines]
-    brief = worst(longest, _MOST_QUEUES)
+    brief = worst([longest_ms(one) for one in report.timelines], _MOST_QUEUES)
+    rows = rows_of(columns, report.timelines)
     return Section("queues", "queues", columns, rows, heads=3, named_only=True, brief=brief)
 
 
 def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
-    found = sorted(
-        ((takeover, timeline) for timeline in report.timelines for takeover in timeline.takeovers),
-        key=lambda pair: pair[0].at_ms,
-    )
+    found = sorted((one for timeline in report.timelines for one in timeline.takeovers), key=lambda one: one.at_ms)
     columns = (
         *QUEUE_COLUMNS,
         Column("taken by", "clientId", "clients"),
@@ -143,45 +116,30 @@ def _takeovers(report: GroupReport, *, named_only: bool) -> Section:
         Column("reads from", "readsFromMs", "ms"),
         Column("unread for", "unreadMs", "ms"),
         Column("starts at", "startRule"),
-        Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one, _ in found)),
+        Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in found)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
-        Column("messages", "redelivered", "number", shown=any(one.redelivered for one, _ in found)),
+        Column("messages", "redelivered", "number", shown=any(one.redelivered for one in found)),
         Column("because", "startReason", quiet=True),
     )
-    rows = tuple(
-        (
-            *_place(timeline.queue),
-            one.client_id,
-            one.at_ms,
-            one.reads_from_ms,
-            one.unread_ms,
-            one.start_rule,
-            one.start_offset,
-            one.redelivered_ms,
-            one.redelivered,
-            one.start_reason,
-        )
-        for one, timeline in found
-    )
-    brief = worst([one.unread_ms or 0 for one, _ in found], _MOST_QUEUES)
+    brief = worst([one.unread_ms or 0 for one in found], _MOST_QUEUES)
+    rows = rows_of(columns, found)
     return Section("takeovers", "takeovers", columns, rows, heads=4, named_only=named_only, brief=brief)
 
 
 def _intervals(report: GroupReport) -> Section:
     columns = (
-        *QUEUE_COLUMNS,
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms"),
-        Column("for", "lengthMs", "ms"),
+        Column("for", "lengthMs", "ms", of=_length),
         Column("state", "state"),
         Column("owners", "owners", "clients"),
     )
     rows = tuple(
-        (*_place(timeline.queue), *_times(interval), interval.state, interval.owners)
-        for timeline in report.timelines
-        for interval in timeline.intervals
+        (one.topic, one.broker_name, one.queue_id, *row)
+        for one in report.timelines
+        for row in rows_of(columns, one.intervals)
     )
-    return Section("intervals", "intervals", columns, rows, heads=4, named_only=True)
+    return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=4, named_only=True)
 
 
 def _steps(report: GroupReport) -> Section:
@@ -190,75 +148,58 @@ def _steps(report: GroupReport) -> Section:
         Column("who", "who", "clients"),
         Column("what", "what"),
         Column("", "text"),
-        Column("queues", "queues", shown=False),
+        Column("queues", "queues", shown=False, of=lambda step: "; ".join(map(named, step.queues))),
     )
-    rows = tuple(
-        (step.at_ms, step.who, step.what, step.text, "; ".join(map(named, step.queues))) for step in report.steps
-    )
-    brief = tuple(range(_MOST_STEPS)) if len(rows) > _MOST_STEPS else None
-    return Section("steps", "what happens and why", columns, rows, brief=brief)
+    brief = tuple(range(_MOST_STEPS)) if len(report.steps) > _MOST_STEPS else None
+    return Section("steps", "what happens and why", columns, rows_of(columns, report.steps), brief=brief)
 
 
 def _events(events: Sequence[Event]) -> Section:
     columns = (
-        Column("#", "mark"),
-        Column("at", "atMs", "ms"),
+        Column("at", "atMs", "ms", of=lambda event: milliseconds(event.at_us)),
         Column("event", "kind"),
         Column("of", "subject", "clients"),
-        Column("strategy", "strategy", shown=any(event.strategy_name for event in events)),
+        Column(
+            "strategy",
+            "strategy",
+            shown=any(event.strategy_name for event in events),
+            of=lambda event: event.strategy_name,
+        ),
         Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
-        Column("read queues", "readQueueNums", "number", shown=any(event.read_queues is not None for event in events)),
-        Column("write queues", "writeQueueNums", "number", shown=any(e.write_queues is not None for e in events)),
+        _new_queues("read", events),
+        _new_queues("write", events),
         Column("as written", "text", shown=False),
     )
-    rows = tuple(
-        (
-            mark,
-            milliseconds(event.at_us),
-            event.kind,
-            event.subject,
-            event.strategy_name,
-            event.broker_name,
-            event.read_queues,
-            event.write_queues,
-            event.text,
-        )
-        for mark, event in zip(event_marks(events), events, strict=True)
-    )
+    rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
     brief = tuple(range(_MOST_EVENTS)) if len(rows) > _MOST_EVENTS else None
-    return Section("events", "events", columns, rows, heads=3, brief=brief)
+    return Section("events", "events", (Column("#", "mark"), *columns), rows, heads=3, brief=brief)
+
+
+def _new_queues(what: str, events: Sequence[Event]) -> Column:
+    number = attrgetter(f"{what}_queues")
+    shown = any(number(event) is not None for event in events)
+    return Column(f"{what} queues", f"{what}QueueNums", "number", shown=shown, of=number)
 
 
 def _consumers(report: GroupReport) -> Section:
     letters, short = symbols(report.members), member_labels(report.members)
+    happens: dict[str, list[str]] = {}
+    for event in report.events:
+        happens.setdefault(event.subject, []).append(f"{event.kind} {time(event.at_us)}")
     columns = (
-        Column("", "letter"),
-        Column("#", "label", shown=letters != short),
+        Column("", "letter", of=lambda part: letters[part.client_id]),
+        Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         Column("consumer", "clientId"),
         Column("before", "queuesAtStart", "number"),
         Column("after", "queuesAtEnd", "number"),
         Column("taken", "taken", "number"),
-        Column("events", "events"),
+        Column("events", "events", of=lambda part: ", ".join(happens.get(part.client_id, ()))),
     )
-    happens: dict[str, list[str]] = {}
-    for event in report.events:
-        happens.setdefault(event.subject, []).append(f"{event.kind} {time(event.at_us)}")
     found = consumer_parts(report)
-    rows = tuple(
-        (
-            letters[part.client_id],
-            short[part.client_id],
-            part.client_id,
-            part.queues_at_start,
-            part.queues_at_end,
-            part.taken,
-            ", ".join(happens.get(part.client_id, ())),
-        )
-        for part in found
-    )
     concerned = [
         part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens.get(part.client_id, ()))
         for part in found
     ]
+    brief = worst(concerned, _MOST_CONSUMERS)
     title = "consumers, and how many queues they own before and after"
-    return Section("consumers", title, columns, rows, heads=3, brief=worst(concerned, _MOST_CONSUMERS))
+    return Section("consumers", title, columns, rows_of(columns, found), heads=3, brief=brief)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from msgspec import Struct
-
-from rmqlb.model.group_report import GroupReport, Interval, OwnerState, QueueTimeline
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.group_report import GroupReport, Interval, OfQueue, OwnerState, QueueTimeline
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.times import Microseconds
 
 
-class Window(Struct, frozen=True):
+class Window(OfQueue, frozen=True):
     """One stretch, unassigned, with duplicate owners or an outage.
 
     Attributes:
@@ -20,7 +18,6 @@ class Window(Struct, frozen=True):
         before: None at the beginning of the simulation, as `after` at its end.
     """
 
-    queue: MessageQueue
     state: OwnerState
     from_ms: float
     to_ms: float
@@ -37,14 +34,11 @@ class Window(Struct, frozen=True):
         return self.to_us - self.from_us
 
 
-def _bad_states(report: GroupReport) -> tuple[OwnerState, ...]:
-    """The states that should not be: with BROADCASTING duplicate owners are as it should be."""
-    return ("unassigned", "outage") if report.scenario.broadcasting else ("unassigned", "duplicate-owners", "outage")
-
-
 def windows(report: GroupReport) -> list[Window]:
     """All of them, by the time at which they begin, then in the clients' order."""
-    bad = _bad_states(report)
+    bad: tuple[OwnerState, ...] = ("unassigned", "outage")
+    if not report.scenario.broadcasting:  # where duplicate owners are as it should be
+        bad += ("duplicate-owners",)
     found = [window for timeline in report.timelines for window in _windows(timeline, bad)]
     return sorted(found, key=lambda window: window.from_ms)
 
@@ -58,20 +52,16 @@ def _windows(timeline: QueueTimeline, bad: tuple[OwnerState, ...]) -> list[Windo
     stretches = [tuple(stretch) for _, stretch in groupby(timeline.intervals, key=lambda interval: interval.state)]
     return [
         Window(
-            timeline.queue,
+            *(timeline.topic, timeline.broker_name, timeline.queue_id),
             stretch[0].state,
             stretch[0].from_ms,
             stretch[-1].to_ms,
-            _all_owners(stretch),
+            tuple(sort_client_ids({owner for interval in stretch for owner in set(interval.owners)}))
+            if len(stretch) > 1
+            else stretch[0].owners,
             stretches[place - 1][-1] if place else None,
             stretches[place + 1][0] if place + 1 < len(stretches) else None,
         )
         for place, stretch in enumerate(stretches)
         if stretch[0].state in bad
     ]
-
-
-def _all_owners(stretch: Sequence[Interval]) -> tuple[str, ...]:
-    if len(stretch) == 1:
-        return stretch[0].owners
-    return tuple(sort_client_ids({owner for interval in stretch for owner in interval.owners}))

@@ -8,7 +8,7 @@ from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, Move, Rebalance
 from rmqlb.model.words import counted
 from rmqlb.views.plan.convergence import convergence_facts
 from rmqlb.views.plan.headline import headline
-from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
+from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels, rows_of
 
 _ALWAYS = (
     "consumers",
@@ -81,32 +81,25 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
     columns = (
         *QUEUE_COLUMNS,
-        Column("predicted before" if differs else "before", "ownersBefore", "clients"),
-        Column("predicted after" if differs else "after", "ownersAfter", "clients"),
+        Column("predicted before" if differs else "before", "ownersBefore", "clients", of=_before),
+        Column("predicted after" if differs else "after", "ownersAfter", "clients", of=_after),
         Column("change", "change", "change"),
         Column("owner seen", "ownersObserved", "clients", shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=explained),
-        Column("starts at", "startOffset", "number", shown=any(move.start_offset is not None for move in moves)),
-        Column("start rule", "startRule", shown=False),
+        Column(
+            "starts at",
+            "startOffset",
+            "number",
+            shown=any(move.start_offset is not None for move in moves),
+            of=lambda move: "" if move.start_rule is None else move.start_offset,
+        ),
+        Column("start rule", "startRule", shown=False, of=lambda move: move.start_rule or ""),
     )
+    shown = list(_shown(plan, changed_only))
     rows = tuple(
-        (
-            topic,
-            move.broker_name,
-            move.queue_id,
-            _before(move),
-            NOT_THERE if move.change == REMOVED else move.owners_after,
-            move.change,
-            move.owners_observed,
-            move.lag,
-            move.reason_before,
-            move.reason_after,
-            "" if move.start_rule is None else move.start_offset,
-            move.start_rule or "",
-        )
-        for topic, move in _shown(plan, changed_only)
+        (topic, *row) for (topic, _), row in zip(shown, rows_of(columns[1:], (move for _, move in shown)), strict=True)
     )
     title = "queues that change" if changed_only else "queues"
     return Section("queues", title, columns, rows, heads=3)
@@ -115,6 +108,10 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
 def _before(move: Move) -> Cell:
     """A queue that does not exist before has no owners at all."""
     return NOT_THERE if move.change == ADDED else move.owners_before
+
+
+def _after(move: Move) -> Cell:
+    return NOT_THERE if move.change == REMOVED else move.owners_after
 
 
 def _consumers(plan: RebalancePlan) -> Section:
@@ -128,7 +125,7 @@ def _consumers(plan: RebalancePlan) -> Section:
         Column("lost", "lost", "number"),
         Column("lag gained", "lagGained", "number", shown=known),
         Column("lag lost", "lagLost", "number", shown=known),
-        Column("note", "note"),
+        Column("note", "note", of=_note),
         Column(
             "observed",
             "queuesObserved",
@@ -136,21 +133,7 @@ def _consumers(plan: RebalancePlan) -> Section:
             shown=any(c.queues_observed not in (None, c.queues_before) for c in plan.consumers),
         ),
     )
-    rows = tuple(
-        (
-            index,
-            c.client_id,
-            c.queues_before,
-            c.queues_after,
-            c.gained,
-            c.lost,
-            c.lag_gained,
-            c.lag_lost,
-            _note(c),
-            c.queues_observed,
-        )
-        for index, c in enumerate(plan.consumers)
-    )
+    rows = tuple((index, *row) for index, row in enumerate(rows_of(columns[1:], plan.consumers)))
     return Section("consumers", "consumers", columns, rows, heads=2)
 
 
@@ -180,26 +163,18 @@ def _comparisons(plan: RebalancePlan) -> Section:
         Column("idle", "idle", "number"),
         Column("unassigned", "unassigned", "number"),
         Column("duplicate owners", "duplicateOwners", "number"),
-        Column("imbalance before", "imbalanceBefore", "number"),
-        Column("imbalance after", "imbalanceAfter", "number"),
-        Column("moved, fewest", "movedFewest", "number", shown=ranged),
-        Column("moved, most", "movedMost", "number", shown=ranged),
+        Column("imbalance before", "imbalanceBefore", "number", of=lambda s: s.before.imbalance),
+        Column("imbalance after", "imbalanceAfter", "number", of=lambda s: s.imbalance),
+        Column(
+            "moved, fewest", "movedFewest", "number", shown=ranged, of=lambda s: s.moved_range and s.moved_range.fewest
+        ),
+        Column("moved, most", "movedMost", "number", shown=ranged, of=lambda s: s.moved_range and s.moved_range.most),
     )
-    rows = tuple(
-        (
-            c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}",
-            c.summary.moved,
-            c.summary.minimum_moves,
-            c.summary.idle,
-            c.summary.unassigned,
-            c.summary.duplicate_owners,
-            c.summary.before.imbalance,
-            c.summary.imbalance,
-            None if over is None else over.fewest,
-            None if over is None else over.most,
-        )
-        for c, over in zip(plan.comparison, ranges, strict=True)
-    )
+    names = [
+        c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}" for c in plan.comparison
+    ]
+    found = rows_of(columns[1:], (c.summary for c in plan.comparison))
+    rows = tuple((name, *row) for name, row in zip(names, found, strict=True))
     return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
