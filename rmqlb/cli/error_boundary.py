@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typer import Abort
 from typer.core import TyperGroup
 
 from rmqlb.cli import click
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
-from rmqlb.cli.interrupts import heard_interrupts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.formats.text import safe_json, visible
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 OUTPUT_LOST = "output-lost"
 """The code of an error of the operating system while the result is written."""
@@ -191,3 +196,25 @@ def _drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         pass
+
+
+@contextmanager
+def heard_interrupts() -> Iterator[None]:
+    """Have Ctrl-C raised again where Python drops it: in a generator that is being closed, or an object that goes.
+
+    Another thread sends it once more, when this one is out of there, or waits for something already.
+    """
+    before = sys.unraisablehook
+    here = _thread.get_ident()
+
+    def again(dropped: UnraisableHookArgs) -> None:
+        if isinstance(dropped.exc_value, KeyboardInterrupt):
+            _thread.start_new_thread(signal.pthread_kill, (here, signal.SIGINT))  # a Thread's start would wait for it
+        else:
+            before(dropped)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

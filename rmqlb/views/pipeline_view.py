@@ -1,12 +1,13 @@
-"""What the stages of a pipeline have done, as a report."""
+"""What the stages of a pipeline have done, and what a generated fleet consists of, as reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from rmqlb.decoding import from_attributes
+from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.stage import StageReport, StageResult
 from rmqlb.views.report import Cell, Column, Report, Section
 
@@ -17,6 +18,9 @@ _COLUMNS = (
     Column("State", "state"),
     Column("Took", "ms", "ms"),
 )
+
+_COUNTS = (Column("What", "what"), Column("Number", "number", "number"))
+_DAMAGED = (Column("File", "file"), Column("Document", "position", "number"), Column("Damage", "damage"))
 
 
 class PipelineResult(Struct, frozen=True):
@@ -63,3 +67,21 @@ def _words(name: str) -> str:
     'bad files'
     """
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def fleet_report(summary: FleetSummary) -> Report:
+    """The fleet in numbers."""
+    counts = [(name, value) for name, value in to_builtins(summary).items() if isinstance(value, int)]
+    bad = tuple((each.file, each.position, str(each.damage)) for each in summary.bad_files)
+    faults = tuple(sorted(summary.faults.items()))
+    return Report(
+        schema="rmqlb/fleet",
+        data=summary,
+        facts=(f"written to {summary.folder}",),
+        sections=(
+            Section("fleet", "Fleet", _COUNTS, tuple(counts)),
+            *((Section("faults", "Groups with faults", _COUNTS, faults),) if faults else ()),
+            *((Section("damaged", "Damaged documents", _DAMAGED, bad),) if bad else ()),
+        ),
+        labels={},
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqlb.cli.interrupts import heard_interrupts
+from rmqlb.cli.error_boundary import heard_interrupts
 
 
 def interrupted_at_its_end() -> Iterator[None]:

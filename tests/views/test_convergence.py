@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.plan import Convergence
-from rmqlb.views.plan.convergence import convergence_facts
+from rmqlb.views.plan.headline import convergence_facts
 from tests.support.builders import route, side
 
 ALL = Convergence(

@@ -10,7 +10,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
-from rmqlb.views.fleet_view import fleet_report
+from rmqlb.views.pipeline_view import fleet_report
 
 
 def run_generate(folder: str, shape: dict[str, Any], output: OutputOptions) -> None:

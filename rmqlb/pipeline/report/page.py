@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rmqlb.pipeline.report.text import shown
 from rmqlb.views.formats.text import fit_for_xml
-from rmqlb.views.group.page import PAGE_POLICY
+from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
 Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms"]

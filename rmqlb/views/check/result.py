@@ -1,4 +1,4 @@
-"""What `check` prints as JSON: a policy, limit by limit."""
+"""What `check` prints as JSON: a policy, limit by limit; and a judgement in words, the same in every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from rmqlb.model.checking import (
     WaiverState,
 )
 from rmqlb.model.finding import Severity
-from rmqlb.model.policy import About, Bound, Unit
+from rmqlb.model.policy import About, Bound, Unit, Waiver
+
+_MOST, _LEAST, _ONLY = "at most", "at least", "only"
 
 
 class JudgedLimit(Struct, frozen=True):
@@ -230,3 +232,41 @@ def _counts(judgements: Iterable[Judgement]) -> tuple[int, int, int, int, int, i
         counts["incomplete"],
         counts["notApplicable"],
     )
+
+
+def sentence(one: Judgement) -> str:
+    """What a judgement says, in a line.
+
+    Names stand in it as they are: whoever shows it makes them visible.
+    """
+    if one.limit is None:
+        return f"rule {one.rule.name}: {one.why}"
+    what = f"{one.rule.about} {one.subject}: {one.limit.name}"
+    if one.verdict == INCOMPLETE:
+        return f"{what} cannot be told: {one.why}"
+    if one.verdict == NOT_APPLICABLE:
+        return f"{what} does not apply: {one.why}"
+    why = f" ({one.why})" if one.why else ""
+    unit = one.limit.kind.unit
+    return f"{what} is {amount_text(unit, one.value)}, allowed is {allowed_text(unit, one.limit.bound)}{why}"
+
+
+def amount_text(unit: Unit, value: Bound | None) -> str:
+    """What was measured, in its unit."""
+    if value is None:
+        return "?"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    if unit == "share":
+        return f"{100 * value:.4g}%"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def allowed_text(unit: Unit, bound: Bound) -> str:
+    """What a limit allows."""
+    return f"{_LEAST if unit == 'least' else _ONLY if unit == 'names' else _MOST} {amount_text(unit, bound)}"
+
+
+def waiver_text(waiver: Waiver) -> str:
+    """Until when a waiver counts, and why it is there."""
+    return f"waived until {waiver.until}: {waiver.reason}"

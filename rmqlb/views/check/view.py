@@ -15,9 +15,10 @@ from rmqlb.views.check.result import (
     RuleCounts,
     WaivedLimit,
     WaiverResult,
+    allowed_text,
+    amount_text,
     check_result,
 )
-from rmqlb.views.check.words import allowed_text, amount_text
 from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _WHERE = (

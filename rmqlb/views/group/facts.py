@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
+from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials, OwnerState
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted
-from rmqlb.views.group.windows import Window, longest, windows
+from rmqlb.views.group.windows import longest, windows
 from rmqlb.views.report import duration
 
 _MOST_NAMES = 3
@@ -24,14 +24,11 @@ _DEFAULTS = Timers()
 
 def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, ...]:
     """What happened, how bad it was, what came of it for messages, and by whose rules."""
-    found = windows(report)
+    group = f"group {report.group}" if report.group else "a group"
+    events = _some(list(dict.fromkeys(map(_event, report.events)))) or "no event"
     return (
-        "; ".join(
-            (f"{_group(report)}: {_events(report)}", *_cannot_be_read(report), *_at_end(report), _converged(report))
-        ),
-        *_outage(report, found),
-        _nobody(report, found),
-        *(() if report.scenario.broadcasting else (_several(report, found),)),
+        "; ".join((f"{group}: {events}", *_cannot_be_read(report), *_at_end(report), _converged(report))),
+        *_windows(report),
         _messages(report),
         *(() if trials is None else _over_trials(trials)),
         _rules(report),
@@ -47,14 +44,6 @@ def named(queue: MessageQueue) -> str:
 def time(us: int) -> str:
     """A time or a length of time in microseconds, as people read it."""
     return duration(milliseconds(us))
-
-
-def _group(report: GroupReport) -> str:
-    return f"group {report.group}" if report.group else "a group"
-
-
-def _events(report: GroupReport) -> str:
-    return _some(list(dict.fromkeys(map(_event, report.events)))) or "no event"
 
 
 def _event(event: Event) -> str:
@@ -89,15 +78,6 @@ def _cannot_be_read(report: GroupReport) -> Iterable[str]:
         yield f"{_of(f.queues_with_outage, report)} cannot be read for up to {duration(f.longest_outage_ms)}{rest}"
 
 
-def _outage(report: GroupReport, found: Sequence[Window]) -> Iterable[str]:
-    window, f = longest(found, "outage"), report.figures
-    if window is not None:
-        yield (
-            f"longest outage: {_window(window)}; {_of(f.queues_with_outage, report)} at some time, "
-            f"{duration(f.total_outage_ms)} of queue-time in all"
-        )
-
-
 def _at_end(report: GroupReport) -> Iterable[str]:
     """What stays bad: a group that has converged may have converged badly. Those that broadcast all own each queue."""
     last = [one.intervals[-1].state for one in report.timelines if one.intervals]
@@ -111,34 +91,34 @@ def _at_end(report: GroupReport) -> Iterable[str]:
         yield f"{' and '.join(parts)} at the end"
 
 
-def _nobody(report: GroupReport, found: Sequence[Window]) -> str:
-    window, f = longest(found, "unassigned"), report.figures
-    if window is None:
-        gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
-        when = "as long as it is there" if gone else "outside of outages" if f.queues_with_outage else "all the time"
-        return f"every queue has an owner {when}"
-    return (
-        f"longest gap: {_window(window)}; {_of(f.queues_with_gap, report)} at some time, "
-        f"{duration(f.total_gap_ms)} of queue-time in all"
-    )
-
-
-def _several(report: GroupReport, found: Sequence[Window]) -> str:
-    window, f = longest(found, "duplicate-owners"), report.figures
-    if window is None:
-        return "no queue ever has duplicate owners"
-    return (
-        f"longest overlap: {_window(window)}; {_of(f.queues_with_overlap, report)} at some time, "
-        f"{duration(f.total_overlap_ms)} of queue-time in all"
-    )
+def _windows(report: GroupReport) -> Iterable[str]:
+    """The longest outage, gap and overlap, or that there is none where one could be."""
+    found, f = windows(report), report.figures
+    gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
+    when = "as long as it is there" if gone else "outside of outages" if f.queues_with_outage else "all the time"
+    kinds: list[tuple[OwnerState, str, int, float, str]] = [
+        ("outage", "outage", f.queues_with_outage, f.total_outage_ms, ""),
+        ("unassigned", "gap", f.queues_with_gap, f.total_gap_ms, f"every queue has an owner {when}"),
+        (
+            "duplicate-owners",
+            "overlap",
+            f.queues_with_overlap,
+            f.total_overlap_ms,
+            "no queue ever has duplicate owners",
+        ),
+    ]
+    for state, what, queues, total_ms, otherwise in kinds[:2] if report.scenario.broadcasting else kinds:
+        window = longest(found, state)
+        if window is not None:
+            lasts = f"{named(window.queue)} for {time(window.length_us)} from {time(window.from_us)} on"
+            in_all = f"{duration(total_ms)} of queue-time in all"
+            yield f"longest {what}: {lasts}; {_of(queues, report)} at some time, {in_all}"
+        elif otherwise:
+            yield otherwise
 
 
 def _of(number: int, report: GroupReport) -> str:
     return f"{number} of {counted(len(report.timelines), 'queue')}"
-
-
-def _window(window: Window) -> str:
-    return f"{named(window.queue)} for {time(window.length_us)} from {time(window.from_us)} on"
 
 
 def _messages(report: GroupReport) -> str:
@@ -208,14 +188,12 @@ def _clocks(report: GroupReport) -> Iterable[str]:
     if s.all_new:
         parts.append("all members start at 0s")
     yield "; ".join(parts)
+    timers = [(name, getattr(s.timers, field), getattr(_DEFAULTS, field)) for name, field in TIMER_NAMES.items()]
     given = [
-        f"{name} {_timer(getattr(s.timers, field))} instead of {_timer(getattr(_DEFAULTS, field))}"
-        for name, field in TIMER_NAMES.items()
-        if getattr(s.timers, field) != getattr(_DEFAULTS, field)
+        f"{name} "
+        + " instead of ".join("what the client version does" if us is None else time(us) for us in (own, usual))
+        for name, own, usual in timers
+        if own != usual
     ]
     if given:
         yield f"timers: {', '.join(given)}"
-
-
-def _timer(us: int | None) -> str:
-    return "what the client version does" if us is None else time(us)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, Move, RebalancePlan, Summary
 from rmqlb.model.words import counted
-from rmqlb.views.plan.convergence import convergence_facts
-from rmqlb.views.plan.headline import headline
+from rmqlb.views.plan.headline import convergence_facts, headline
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels, rows_of
 
 _ALWAYS = (
