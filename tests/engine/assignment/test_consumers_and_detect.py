@@ -48,6 +48,8 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
     seen = group("a b", "a a")
     assert seen.client_ids == ("a", "a", "b")
     assert codes(seen) == ["shared-client-id", "split-view"]
+    split = list(member_findings(seen))[1]
+    assert split.message.count(": 2") == 2  # each broker, and how many it lists
 
 
 def test_what_is_odd_about_members_is_said() -> None:

@@ -195,3 +195,13 @@ def test_a_strategy_that_throws_for_all_cannot_be_planned() -> None:
     rollout = rollout_model(Members(("x", "y"), "AVG", Settings(broker_zones={})), None, "MACHINE_ROOM_NEARBY", None)
     with pytest.raises(AllocationError, match="Machine room is null"):
         overlaps(rollout, [route(a=1)], orderly=False)
+
+
+def test_a_queue_that_one_strategy_alone_gives_out_costs_no_order_anything() -> None:
+    """b gives its queue up, and nobody takes it: b last leaves no mixed stage without an owner."""
+    topic = route(a=2)
+    config = {"a": topic.subscribe_queues()[:1]}
+    rollout = rollout_model(Members(("a", "b"), "AVG", Settings(config=config)), ["a", "b"], "CONFIG", {})
+    known = overlaps(rollout, [topic], orderly=False)
+    least = least_overlap(known, 1)
+    assert (known.anyway, known.bound, least.order, least.total) == (0, 0, ("a", "b"), 0)

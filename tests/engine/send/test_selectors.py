@@ -96,6 +96,12 @@ def test_random_numbers_are_javas() -> None:
     eight, six = JavaRandom(42), JavaRandom(42)
     assert [eight.next_int(8) for _ in range(5)] == [5, 0, 5, 0, 2]
     assert [six.next_int(6) for _ in range(5)] == [2, 3, 0, 2, 0]
+    five, ten = JavaRandom(42), JavaRandom(42)
+    assert [five.next_int(5) for _ in range(8)] == [0, 3, 3, 4, 0, 0, 0, 3]
+    assert [ten.next_int(10) for _ in range(8)] == [0, 3, 8, 4, 0, 5, 5, 8]
+    wide, odd = JavaRandom(42), JavaRandom(42)
+    assert [wide.next_int(2**30) for _ in range(3)] == [781215565, 58696381, 733605624]
+    assert [odd.next_int(2**30 + 1) for _ in range(3)] == [117392763, 102948884, 662969970]
     with pytest.raises(ValueError, match="bound must be positive"):
         six.next_int(0)
 

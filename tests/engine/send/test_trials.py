@@ -112,6 +112,33 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     assert tried.met
 
 
+@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> None:
+    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
+    condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
+    trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
+    singles = [value for trial in trials if (value := try_on_send(condition, trial).value) is not None]
+    tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
+    assert tried.value == pytest.approx(max(singles))
+
+
+@pytest.mark.parametrize(("figure", "whole"), [("lost", "stored"), ("failed-attempts", "attempts")])
+def test_lost_messages_are_a_share_of_messages_and_failed_attempts_of_attempts(figure: str, whole: str) -> None:
+    scenario = SendScenario(messages=60, retries=1, failures=(Failure("a", REFUSED), Failure("b", REFUSED)))
+    trials = simulate_trials(THREE, scenario, 4)
+    report = simulate_send(THREE, scenario)
+
+    def figure_of(text: str) -> float:
+        value = try_on_trials(parse_condition(text, SEND_FIGURES), trials, report).value
+        assert value is not None
+        return value
+
+    counted, of = figure_of(f"{figure}>=0"), figure_of(f"{whole}>=0")
+    assert counted > 0
+    of += counted if figure == "lost" else 0
+    assert figure_of(f"{figure}>=0%") == pytest.approx(100 * counted / of)
+
+
 def test_flagged_trials_are_run_by_the_engine() -> None:
     scenario = TOGETHER["some flagged"]
     lanes = lanes_of(SendSimulation(THREE, scenario, rules(scenario)))
