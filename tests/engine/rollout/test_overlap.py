@@ -204,4 +204,5 @@ def test_a_queue_that_one_strategy_alone_gives_out_costs_no_order_anything() -> 
     rollout = rollout_model(Members(("a", "b"), "AVG", Settings(config=config)), ["a", "b"], "CONFIG", {})
     known = overlaps(rollout, [topic], orderly=False)
     least = least_overlap(known, 1)
+    assert least is not None
     assert (known.anyway, known.bound, least.order, least.total) == (0, 0, ("a", "b"), 0)
