@@ -198,7 +198,7 @@ def test_a_strategy_that_throws_for_all_cannot_be_planned() -> None:
 
 
 def test_a_queue_that_one_strategy_alone_gives_out_costs_no_order_anything() -> None:
-    """b gives its queue up, and nobody takes it: b last leaves no mixed stage without an owner."""
+    """Nobody takes the queue that b gives up: b last leaves no mixed stage without an owner."""
     topic = route(a=2)
     config = {"a": topic.subscribe_queues()[:1]}
     rollout = rollout_model(Members(("a", "b"), "AVG", Settings(config=config)), ["a", "b"], "CONFIG", {})
