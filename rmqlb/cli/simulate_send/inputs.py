@@ -31,17 +31,13 @@ _DEFAULT_MESSAGES = 1000
 
 
 class Gathered(Struct, frozen=True):
-    """Everything a simulation needs.
-
-    Attributes:
-        keys: those that a selector is given, or None.
-    """
+    """Everything a simulation needs."""
 
     snapshot: ClusterSnapshot
     route: TopicRouteData
     scenario: SendScenario
     findings: tuple[Finding, ...]
-    keys: KeySpread | None = None
+    keys: KeySpread | None = None  # those that a selector is given, or None
 
 
 def gather(
@@ -52,13 +48,7 @@ def gather(
     producer: ProducerOptions,
     terminal: Terminal,
 ) -> Gathered:
-    """The route and the scenario from the options.
-
-    Raises:
-        UsageError: an option is malformed, or two contradict each other.
-        DataError: the topic has no route or no queue that can be written to.
-        EndpointError: the source cannot be reached.
-    """
+    """The route and the scenario from the options; raises UsageError, DataError, EndpointError."""
     max_bytes = byte_count(source.max_size, "--max-size")
     if source.source == "-" and load.keys == "-":
         raise UsageError("-s - and --keys - both read stdin")
@@ -134,11 +124,7 @@ def _not_in_version(scenario: SendScenario) -> list[Finding]:
 def _route(
     source: SourceOptions, topic: str, terminal: Terminal
 ) -> tuple[ClusterSnapshot, TopicRouteData, list[Finding]]:
-    """The topic's route; of a topic that does not exist, the one that a producer makes of TBW102's.
-
-    Raises:
-        DataError: there is neither.
-    """
+    """The topic's route; of one that does not exist, what a producer makes of TBW102's; raises DataError."""
     snapshot = None
     try:
         snapshot = fetch(source, Wanted((topic,), groups=False), terminal)

@@ -29,8 +29,7 @@ _MOST_KEPT = 2_000_000
 def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, trace: bool, alone: bool) -> None:
     """Every attempt as a JSON line, as soon as it ends; with `trace` every lost message too, after its last attempt.
 
-    Raises:
-        UsageError: something else is asked for at the same time.
+    Raises UsageError.
     """
     from rmqlb.views.formats.machine import JsonLines
 

@@ -28,15 +28,7 @@ _EXPRESSION = "expr:"
 def selector_of(
     text: str | None, load: LoadOptions, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
-    """The selector, and how the keys that it is given lie on the queues.
-
-    Args:
-        text: `--selector` as typed, or None.
-
-    Raises:
-        UsageError: there is no such selector, a file cannot be read or run, or options contradict each other.
-        DataError: the keys are not what `--key-type` says, or there are none.
-    """
+    """The selector, and how the keys that it is given lie on the queues; raises UsageError, DataError."""
     if load.key_type not in _KEY_TYPES:
         raise UsageError(f"--key-type {load.key_type}: write string, int or long")
     function = None if text is None else _written(text, load)

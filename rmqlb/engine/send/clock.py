@@ -17,25 +17,19 @@ from rmqlb.model.send_scenario import SendScenario
 
 
 class Clock:
-    """The wakings that are to come, and the messages that are still to begin.
-
-    Attributes:
-        interval: ticks between two messages; None without a rate.
-        limit: how many messages there are.
-        end: no message begins at that tick or later.
-        events: a heap of (tick, thread's number, thread).
-        started: messages begun.
-        waits: counts how often a thread had nothing to do.
-    """
+    """The wakings that are to come, and the messages that are still to begin."""
 
     def __init__(self, scenario: SendScenario, threads: Sequence[Thread]) -> None:
+        # interval: ticks between two messages; None without a rate
         self.ticks_per_us, self.interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.ticks_per_us
-        self.limit = NEVER if scenario.messages is None else scenario.messages
+        self.limit = NEVER if scenario.messages is None else scenario.messages  # how many messages there are
+        # no message begins at that tick or later
         self.end = NEVER if scenario.duration_us is None else scenario.duration_us * self.ticks_per_us
         self.threads = threads
-        self.started = 0
-        self.waits = 0
+        self.started = 0  # messages begun
+        self.waits = 0  # counts how often a thread had nothing to do
+        # a heap of (tick, thread's number, thread)
         self.events = [(self.arrival_of(thread), thread.number, thread) for thread in threads]
         heapify(self.events)
 

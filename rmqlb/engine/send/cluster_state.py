@@ -30,18 +30,8 @@ class ClusterState:
     """The brokers, the NameServer and the client's view of the topic, at one time after another.
 
     Attributes:
-        next_at: when something happens by itself next.
-        next_message: number of the message with which something happens next.
-        reactions: broker name → index of the failure that it is in; the healthy are not in it.
         queues: the client's publish list; threads share it.
         write_queue_nums: what the client's route says, for `pickOneAtLeast`.
-        queue_counts: broker name → queues that it takes messages for.
-        version: counts the client's route changes.
-        changes: counts everything that happened.
-        began: per failure, when it began, or None.
-        ended: likewise its end.
-        gone: brokers that the client's route does not have any more, so that it has no address for them.
-        unlisted: brokers of the original list that the client's list leaves out.
     """
 
     def __init__(
@@ -64,23 +54,27 @@ class ClusterState:
         self._active = [False] * len(failures)
         self._dropped = [False] * len(failures)
         self._over = [False] * len(failures)
-        self.began: list[int | None] = [None] * len(failures)
-        self.ended: list[int | None] = [None] * len(failures)
+        self.began: list[int | None] = [None] * len(failures)  # per failure, when it began, or None
+        self.ended: list[int | None] = [None] * len(failures)  # likewise its end
+        # broker name → index of the failure that it is in; the healthy are not in it
         self.reactions: dict[str, int] = {}
-        self.version = 0
-        self.changes = 0
+        self.version = 0  # counts the client's route changes
+        self.changes = 0  # counts everything that happened
+        # broker name → queues that it takes messages for
         self.queue_counts = {d.broker_name: max(d.write_queue_nums, d.read_queue_nums) for d in route.queue_datas}
+        # brokers that the client's route does not have any more, so that it has no address for them
         self.gone: frozenset[str] = frozenset()
         self._view: View = (frozenset(), frozenset())
         self._all_queues = self._publish(self._view)
-        self.unlisted: frozenset[str] = frozenset()
+        self.unlisted: frozenset[str] = frozenset()  # brokers of the original list that the client's list leaves out
         self._take(self._view)
         for index, failure in enumerate(failures):
             self._plan(failure.start, "start", index)
             if failure.end is not None:
                 self._plan(failure.end, "end", index)
         self._by_message.sort()
-        self.next_at = self._events[0][0] if self._events else NEVER
+        self.next_at = self._events[0][0] if self._events else NEVER  # when something happens by itself next
+        # number of the message with which something happens next
         self.next_message = self._by_message[0][0] if self._by_message else NEVER
 
     def advance(self, now: int) -> None:

@@ -39,25 +39,15 @@ class Total(IntEnum):
 
 
 class Counts(Struct):
-    """All that grows.
+    """All that grows."""
 
-    Attributes:
-        rows: `FIELDS` counters per queue.
-        totals: one number per `Total`.
-        by_failure: per failure, attempts that failed of it.
-        lost_by: reason → messages.
-        exceptions: kind of exception → messages.
-        isolated_ticks: broker name → ticks it was isolated so far.
-        isolations: broker name → how often it was isolated.
-    """
-
-    rows: list[int]
-    totals: list[int]
-    by_failure: list[int]
-    lost_by: dict[str, int]
-    exceptions: dict[Kind, int]
-    isolated_ticks: dict[str, int]
-    isolations: dict[str, int]
+    rows: list[int]  # `FIELDS` counters per queue
+    totals: list[int]  # one number per `Total`
+    by_failure: list[int]  # per failure, attempts that failed of it
+    lost_by: dict[str, int]  # reason → messages
+    exceptions: dict[Kind, int]  # kind of exception → messages
+    isolated_ticks: dict[str, int]  # broker name → ticks it was isolated so far
+    isolations: dict[str, int]  # broker name → how often it was isolated
 
     def copy(self) -> Counts:
         """The counts as they are now."""
@@ -92,22 +82,17 @@ class Counts(Struct):
 
 
 class Counters:
-    """The counts so far, and what is known of them that does not grow by repetition.
-
-    Attributes:
-        row_of: queue → the place of its first counter in `counts.rows`; others than the first get theirs when picked.
-        first_lost: kind of exception → its first message.
-        longest: ticks of the longest send.
-    """
+    """The counts so far, and what is known of them that does not grow by repetition."""
 
     def __init__(self, queues: Iterable[MessageQueue], brokers: Iterable[str], failures: int = 0) -> None:
         by_broker = dict.fromkeys(brokers, 0)
         self.counts = Counts([], [0] * len(Total), [0] * failures, {}, {}, by_broker, by_broker.copy())
+        # queue → the place of its first counter in `counts.rows`; others than the first get theirs when picked
         self.row_of: dict[MessageQueue, int] = {}
         for queue in queues:
             self.row(queue)
-        self.first_lost: dict[Kind, LostMessage] = {}
-        self.longest = 0
+        self.first_lost: dict[Kind, LostMessage] = {}  # kind of exception → its first message
+        self.longest = 0  # ticks of the longest send
 
     def row(self, queue: MessageQueue) -> int:
         """The place of the queue's first counter."""
@@ -169,11 +154,7 @@ class IsolationTimes:
 
 
 class Timeline:
-    """Copies of the counts at even times; when there are too many, each second one goes.
-
-    Attributes:
-        next_at: when the next copy is due.
-    """
+    """Copies of the counts at even times; when there are too many, each second one goes."""
 
     MOST = 120
 
@@ -181,7 +162,7 @@ class Timeline:
         self._counters = counters
         self._width = max(width, 1)
         self._marks = [(0, counters.counts.copy())]
-        self.next_at = self._width
+        self.next_at = self._width  # when the next copy is due
 
     def mark(self) -> None:
         """Take the copy that is due; the caller has counted everything before it."""

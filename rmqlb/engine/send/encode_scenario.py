@@ -29,27 +29,19 @@ _HORIZON = 1 << 60
 
 
 class Lanes(NamedTuple):
-    """A plan and what its numbers stand for.
+    """A plan and what its numbers stand for."""
 
-    Attributes:
-        plan: for `rmqlb.engine.send.vectorized.simulation.SendKernel`.
-        rows: the queues.
-        broker_names: the brokers.
-        reasons: why messages are lost.
-    """
-
-    plan: SendPlan
-    rows: tuple[MessageQueue, ...]
-    broker_names: tuple[str, ...]
-    reasons: tuple[str, ...]
+    plan: SendPlan  # for `rmqlb.engine.send.vectorized.simulation.SendKernel`
+    rows: tuple[MessageQueue, ...]  # the queues
+    broker_names: tuple[str, ...]  # the brokers
+    reasons: tuple[str, ...]  # why messages are lost
 
 
 def lanes_of(simulation: SendSimulation) -> Lanes | None:
     """The scenario in plain numbers.
 
-    Returns:
-        None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or with
-        route polls at random times, a queue list that becomes empty, and numbers that are absurd.
+    Returns None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or
+    with route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
     scenario = simulation.scenario
     if scenario.mode != "sync" or scenario.chosen_by is not None or not _by_time(scenario.failures):

@@ -20,10 +20,6 @@ def student(degrees: int, confidence: float = CONFIDENCE) -> float:
 
     Exact for one and two degrees of freedom, else the expansion around the normal quantile (Abramowitz and Stegun,
     26.7.5), which is off by 0.004 at three and by less than 0.001 from four on.
-
-    Args:
-        degrees: of freedom, at least 1.
-        confidence: between 0 and 1, both excluded.
     """
     if degrees == 1:
         return tan(pi * confidence / 2)
@@ -53,14 +49,10 @@ def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
 
 
 class Mean:
-    """A mean over trials, from one block of trials after another.
-
-    Attributes:
-        count: how many values there are.
-    """
+    """A mean over trials, from one block of trials after another."""
 
     def __init__(self, low: float = 0.0, high: float = inf) -> None:
-        self.count = 0
+        self.count = 0  # how many values there are
         self._low, self._high = low, high
         self._origin = 0.0
         self._sums: list[float] = []

@@ -9,22 +9,17 @@ from rmqlb.model.send_scenario import Failure
 
 
 class FailureTimestamps:
-    """The marks of each failure, in the scenario's order; a time is a tick, None until it comes.
-
-    Attributes:
-        first_failed: when the first attempt began that failed of it.
-        isolated_at: when its broker was first isolated or unlisted while it lasted.
-        isolated_by: which of the two.
-        used_again: when the first attempt began after its end that succeeds.
-    """
+    """The marks of each failure, in the scenario's order; a time is a tick, None until it comes."""
 
     def __init__(self, failures: Sequence[Failure], cluster: ClusterState) -> None:
         self._failures = failures
         self._cluster = cluster
         self._unused: dict[str, list[int]] = {}
-        self.first_failed: list[int | None] = [None] * len(failures)
+        self.first_failed: list[int | None] = [None] * len(failures)  # when the first attempt began that failed of it
+        # when its broker was first isolated or unlisted while it lasted
         self.isolated_at: list[int | None] = [None] * len(failures)
-        self.isolated_by: list[str | None] = [None] * len(failures)
+        self.isolated_by: list[str | None] = [None] * len(failures)  # which of the two
+        # when the first attempt began after its end that succeeds
         self.used_again: list[int | None] = [None] * len(failures)
 
     def look(self, now: int) -> None:

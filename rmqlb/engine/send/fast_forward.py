@@ -27,17 +27,11 @@ Key = tuple[object, ...]
 
 
 class _State(Struct):
-    """A state before a message of the first thread.
+    """A state before a message of the first thread."""
 
-    Attributes:
-        place: its round robin's place; two equal states have the same, and it is told apart in no time.
-        fixed: all that the coming messages depend on, isolations by the tick at which they end.
-        moving: likewise, isolations by how long they last from then on.
-    """
-
-    place: object
-    fixed: Key
-    moving: Key
+    place: object  # its round robin's place; two equal states have the same, and it is told apart in no time
+    fixed: Key  # all that the coming messages depend on, isolations by the tick at which they end
+    moving: Key  # likewise, isolations by how long they last from then on
     moment: Moment
 
 
@@ -79,11 +73,7 @@ class FastForward:
         self._stretches = _Stretches(simulation)
 
     def jump(self, thread: Thread, now: int) -> bool:
-        """Before the first thread's next message: jump ahead if what follows is known.
-
-        Returns:
-            The thread has been given a later time to wake, and nothing else is to be done now.
-        """
+        """Before the first thread's next message: jump ahead if what follows is known; True when it did."""
         simulation = self._simulation
         news = (simulation.surprises, simulation.cluster.changes)
         if news != self._news:

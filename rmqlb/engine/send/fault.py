@@ -27,40 +27,28 @@ class _CaughtError(Exception):
 
 
 class FaultItem:
-    """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`).
-
-    Attributes:
-        latency: the last measured latency in ms.
-        start: the time from which the broker is available.
-        reachable: False after a failure that the detector shall clear.
-    """
+    """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
 
     __slots__ = ("latency", "reachable", "start")
 
     def __init__(self, latency: int, start: int, *, reachable: bool) -> None:
-        self.latency = latency
-        self.start = start
-        self.reachable = reachable
+        self.latency = latency  # the last measured latency in ms
+        self.start = start  # the time from which the broker is available
+        self.reachable = reachable  # False after a failure that the detector shall clear
 
 
 class FaultStrategy:
     """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`, on a clock that the caller hands in.
 
-    Args:
-        profile: the client's rules.
-        enabled: `sendLatencyFaultEnable`.
-        per_ms: units of time in a millisecond.
-        which_item_worst: index before the next pick among isolated brokers (clients before 5.1.4).
-
-    Attributes:
-        items: broker name → what is remembered of it.
+    `enabled` is `sendLatencyFaultEnable`, `per_ms` how many units of time make a millisecond, `which_item_worst` the
+    index before the next pick among isolated brokers (clients before 5.1.4).
     """
 
     def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1, which_item_worst: int = 0) -> None:
         self.profile = profile
         self.enabled = enabled
         self.per_ms = per_ms
-        self.items: dict[str, FaultItem] = {}
+        self.items: dict[str, FaultItem] = {}  # broker name → what is remembered of it
         self._worst = TopicPublishInfo((), which_item_worst, {})
 
     @property
@@ -75,14 +63,7 @@ class FaultStrategy:
     def select(
         self, info: TopicPublishInfo, last_broker_name: str | None, now: int, *, reset_index: bool = False
     ) -> MessageQueue:
-        """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`).
-
-        Args:
-            info: the thread's queue list.
-            last_broker_name: the broker of the attempt before, None on a first attempt.
-            now: the time.
-            reset_index: the attempt is a retry; 5.1.4 and newer start the round robin anew then.
-        """
+        """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`), as `MQFaultStrategy` below says."""
         if not self.enabled:
             return info.select(self.profile, last_broker_name)
         if self.profile.strategy == "filter":
@@ -92,8 +73,7 @@ class FaultStrategy:
     def update(self, broker_name: str, latency: int, now: int, *, isolation: bool, reachable: bool) -> int:
         """Remember an attempt (`MQFaultStrategy.updateFaultItem`).
 
-        Returns:
-            The time from which the broker is available; `now` or earlier when it is.
+        Returns the time from which the broker is available; `now` or earlier when it is.
         """
         if not self.enabled:
             return now

@@ -22,9 +22,7 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
 
     The table holds 65,536 quantiles, the last of which is refined by as many again: the rarest value has a chance of
     about one in nine thousand million.
-
-    Raises:
-        UsageError: the deviation is negative or absurd.
+    Raises UsageError.
     """
     if not 0 <= sigma <= 10:
         raise UsageError(f"latency {text}: sigma is not between 0 and 10")
@@ -43,11 +41,7 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
 
 
 def from_samples(samples_us: Sequence[int], text: str) -> Latency:
-    """Measured latencies, each as likely as the others.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Measured latencies, each as likely as the others; raises UsageError."""
     if not samples_us:
         raise UsageError(f"latency {text}: no sample")
     return Latency(text, tuple(samples_us))

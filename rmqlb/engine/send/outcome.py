@@ -14,23 +14,14 @@ Fate = Literal["ok", "status", "remoting", "code"]
 
 
 class Outcome(Struct, frozen=True):
-    """One way for an attempt to end.
+    """One way for an attempt to end."""
 
-    Attributes:
-        name: SEND_OK, a status, an error code's name, or the exception's class.
-        fate: stored; stored with a lesser status; a RemotingException; an MQBrokerException.
-        retry: a SYNC send tries another broker.
-        isolation: the fault strategy is told of a failure.
-        reachable: what it is told about the broker's reachability.
-        code: the broker's response code, of an MQBrokerException.
-    """
-
-    name: str
-    fate: Fate
-    retry: bool = False
-    isolation: bool = False
-    reachable: bool = True
-    code: int | None = None
+    name: str  # SEND_OK, a status, an error code's name, or the exception's class
+    fate: Fate  # stored; stored with a lesser status; a RemotingException; an MQBrokerException
+    retry: bool = False  # a SYNC send tries another broker
+    isolation: bool = False  # the fault strategy is told of a failure
+    reachable: bool = True  # what it is told about the broker's reachability
+    code: int | None = None  # the broker's response code, of an MQBrokerException
 
     @property
     def failed(self) -> bool:

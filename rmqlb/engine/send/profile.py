@@ -22,81 +22,58 @@ _RETRIED = frozenset({1, 14, 16, 17, 204, 205})
 
 
 class ClientProfile(Struct, frozen=True):
-    """How a stretch of client versions picks and retries.
+    """How a stretch of client versions picks and retries."""
 
-    Attributes:
-        since: the first version of the stretch.
-        newest: the last one that was released; None is the newest there is.
-        index_step: what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and
-            returns the magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0.
-        any_start: the index starts at any 32-bit number, else at a magnitude.
-        skip: how the plain pick passes over the last broker: `filter`, by a `step` of the index a try, or by a local
-            `scan` after one step.
-        strategy: what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then
-            any), or `scan` from one step of the index, then the better half of the broker list.
-        scan_last: what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`.
-        plain_remainder: the scan's places are Java remainders, which are negative past 2^31 − 1: it dies of them.
-        mutates: when all brokers are isolated the queue list is changed in place, for every thread.
-        worst_needs_write: then the route must call the broker writable.
-        latency_max: thresholds of the measured latency in ms.
-        not_available_duration: isolation in ms from each threshold on.
-        isolation_latency: the latency in ms that a failure counts as.
-        only_extends: an update never shortens an isolation, and `reachable` is kept; else each update sets it anew.
-        available_is_reachable: a broker that waits for the detector is not available either.
-        client_error_isolates: a failure on the client's own side (no address) isolates the broker too.
-        retry_codes: broker response codes after which another broker is tried (SYNC).
-        async_needs_time: an ASYNC retry is made only while time is left.
-        async_late: an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries`
-            again or `stops`.
-        async_raises: what goes wrong before an ASYNC request is written is no retry's business: the refusal of a first
-            attempt ends the message, that of a retry isolates the broker before it, and a retry without time left
-            isolates nobody.
-        async_connects_first: an ASYNC send connects before it is handed over, so that a refusal comes before the update
-            that follows each hand-over.
-        resets_index: a SYNC retry starts the round robin anew at a random place (latency fault on).
-        oneway_tells: a refused ONEWAY send raises and isolates; newer clients connect behind the caller's back, so that
-            the message is lost unnoticed.
-        resends_go_away: the transport itself sends once more to the broker that answers 1500, and then reports a broken
-            connection.
-        overshoot_us: how much longer than its budget a SYNC attempt takes that times out (measured with 5.5.0 and 4.9.7
-            on loopback).
-        empty_attempt_us: how long an attempt takes that has no time left at all (measured likewise).
-        caps_request: `sendMsgMaxTimeoutPerRequest` exists.
-        async_tells_cost: the callback of an ASYNC send that times out is told how long it took, and of the cause; else
-            how long it had.
-        late_names_address: the exception of an ASYNC retry without time left names the broker's address.
-        faq_url: where the text of an MQClientException sends its reader.
-    """
-
-    since: Version
-    newest: str | None = None
+    since: Version  # the first version of the stretch
+    newest: str | None = None  # the last one that was released; None is the newest there is
+    # what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
+    # magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0
     index_step: Literal["mask", "wrap", "fold", "clamp"] = "mask"
-    any_start: bool = True
+    any_start: bool = True  # the index starts at any 32-bit number, else at a magnitude
+    # how the plain pick passes over the last broker: `filter`, by a `step` of the index a try, or by a local `scan`
+    # after one step
     skip: Literal["filter", "step", "scan"] = "filter"
+    # what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then any), or `scan`
+    # from one step of the index, then the better half of the broker list
     strategy: Literal["filter", "scan"] = "filter"
+    # what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`
     scan_last: Literal["ignore", "avoid", "same"] = "ignore"
+    # the scan's places are Java remainders, which are negative past 2^31 − 1: it dies of them
     plain_remainder: bool = False
-    mutates: bool = False
-    worst_needs_write: bool = False
-    latency_max: tuple[int, ...] = _NEW_LATENCY
-    not_available_duration: tuple[int, ...] = _NEW_DURATION
-    isolation_latency: int = 10000
+    mutates: bool = False  # when all brokers are isolated the queue list is changed in place, for every thread
+    worst_needs_write: bool = False  # then the route must call the broker writable
+    latency_max: tuple[int, ...] = _NEW_LATENCY  # thresholds of the measured latency in ms
+    not_available_duration: tuple[int, ...] = _NEW_DURATION  # isolation in ms from each threshold on
+    isolation_latency: int = 10000  # the latency in ms that a failure counts as
+    # an update never shortens an isolation, and `reachable` is kept; else each update sets it anew
     only_extends: bool = True
-    available_is_reachable: bool = False
-    client_error_isolates: bool = False
+    available_is_reachable: bool = False  # a broker that waits for the detector is not available either
+    client_error_isolates: bool = False  # a failure on the client's own side (no address) isolates the broker too
+    # broker response codes after which another broker is tried (SYNC)
     retry_codes: frozenset[int] = _RETRIED | {2, 1500}
-    async_needs_time: bool = True
+    async_needs_time: bool = True  # an ASYNC retry is made only while time is left
+    # an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries` again or `stops`
     async_late: Literal["retries", "stops"] = "stops"
+    # what goes wrong before an ASYNC request is written is no retry's business: the refusal of a first attempt ends the
+    # message, that of a retry isolates the broker before it, and a retry without time left isolates nobody
     async_raises: bool = False
+    # an ASYNC send connects before it is handed over, so that a refusal comes before the update that follows each
+    # hand-over
     async_connects_first: bool = False
-    resets_index: bool = True
+    resets_index: bool = True  # a SYNC retry starts the round robin anew at a random place (latency fault on)
+    # a refused ONEWAY send raises and isolates; newer clients connect behind the caller's back, so that the message is
+    # lost unnoticed
     oneway_tells: bool = False
+    # the transport itself sends once more to the broker that answers 1500, and then reports a broken connection
     resends_go_away: bool = True
+    # how much longer than its budget a SYNC attempt takes that times out (measured with 5.5.0 and 4.9.7 on loopback)
     overshoot_us: int = 500
-    empty_attempt_us: int = 100
-    caps_request: bool = True
+    empty_attempt_us: int = 100  # how long an attempt takes that has no time left at all (measured likewise)
+    caps_request: bool = True  # `sendMsgMaxTimeoutPerRequest` exists
+    # the callback of an ASYNC send that times out is told how long it took, and of the cause; else how long it had
     async_tells_cost: bool = True
-    late_names_address: bool = True
+    late_names_address: bool = True  # the exception of an ASYNC retry without time left names the broker's address
+    # where the text of an MQClientException sends its reader
     faq_url: str = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
     @property
@@ -178,10 +155,6 @@ PROFILES = _profiles()
 
 
 def profile_of(version: str) -> ClientProfile:
-    """The rules of a client version.
-
-    Raises:
-        UsageError: it is no version, or older than 4.0.0.
-    """
+    """The rules of a client version; raises UsageError."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)

@@ -152,8 +152,7 @@ def java_abs(value: int) -> int:
 def position(index: int, size: int) -> int:
     """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
 
-    Raises:
-        ZeroDivisionError: the list is empty.
+    Raises ZeroDivisionError.
     """
     place = index % size
     return place if index >= 0 else 0

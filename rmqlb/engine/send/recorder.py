@@ -30,12 +30,7 @@ LostSink = Callable[[LostMessage], None]
 
 
 class Recorder:
-    """Counts what the simulation does; nothing that it does depends on it.
-
-    Attributes:
-        last_done: when the last message was done, so far.
-        selector_threw: what the user's selector threw first; empty when it threw nothing.
-    """
+    """Counts what the simulation does; nothing that it does depends on it."""
 
     def __init__(
         self,
@@ -55,8 +50,8 @@ class Recorder:
         self.isolation = IsolationTimes(self.counts.isolated_ticks)
         self.timeline = Timeline(self.counters, _slice_width_us(scenario) * ticks_per_us)
         self.failures = FailureTimestamps(scenario.failures, cluster)
-        self.last_done = 0
-        self.selector_threw = ""
+        self.last_done = 0  # when the last message was done, so far
+        self.selector_threw = ""  # what the user's selector threw first; empty when it threw nothing
         self._cluster = cluster
         self._seen_changes = -1
         self._per_ms = 1000 * ticks_per_us

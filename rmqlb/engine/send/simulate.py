@@ -81,11 +81,7 @@ def simulate_send(
 
 
 def rules(scenario: SendScenario) -> ClientProfile:
-    """The client version's rules with the scenario's own thresholds.
-
-    Raises:
-        UsageError: there is no such version, or the thresholds do not fit each other.
-    """
+    """The client version's rules with the scenario's own thresholds; raises UsageError."""
     profile = profile_of(scenario.client_version)
     latency_max = scenario.latency_max or profile.latency_max
     durations = scenario.not_available_duration or profile.not_available_duration
@@ -100,11 +96,7 @@ def rules(scenario: SendScenario) -> ClientProfile:
 
 
 def check(scenario: SendScenario) -> None:
-    """Refuse what cannot be simulated, whatever the topic.
-
-    Raises:
-        UsageError: a field cannot be what it is, or the scenario contradicts itself.
-    """
+    """Refuse what cannot be simulated, whatever the topic; raises UsageError."""
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
@@ -131,8 +123,7 @@ def check(scenario: SendScenario) -> None:
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
     """Refuse what befalls brokers that are not there, as single ones of a static topic, whose queues are logical.
 
-    Raises:
-        UsageError: the route cannot be one, or the topic has no such broker.
+    Raises UsageError.
     """
     check_route(route)
     logical = route.is_static and route.order_topic_conf is None
@@ -221,8 +212,7 @@ def play(
 ) -> int | None:
     """Let the simulation come to its end; with `skip` it jumps over what repeats itself.
 
-    Returns:
-        How many events were taken; None when there were more than `most_events`, and it is given up.
+    Returns how many events were taken; None when there were more than `most_events`, and it is given up.
     """
     sender = _sender(simulation)
     fast_forward = FastForward(simulation) if skip else None

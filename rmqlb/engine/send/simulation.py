@@ -28,42 +28,20 @@ _DETECT_TIMEOUT_US = 200_000
 
 
 class Moment(Struct):
-    """What has come of the simulation up to a tick, to be repeated from there on.
-
-    Attributes:
-        indexes: of all round robins, in the order of `SendSimulation.indexes`.
-        arrivals: per thread, the number of its next message.
-        late: per thread, as `Clock.lateness` says.
-    """
+    """What has come of the simulation up to a tick, to be repeated from there on."""
 
     now: int
     started: int
     waits: int
     last_done: int
     counts: Counts
-    indexes: list[int]
-    arrivals: list[int]
-    late: list[int]
+    indexes: list[int]  # of all round robins, in the order of `SendSimulation.indexes`
+    arrivals: list[int]  # per thread, the number of its next message
+    late: list[int]  # per thread, as `Clock.lateness` says
 
 
 class SendSimulation:
-    """The state of a simulation; what its threads do is a `Sender`'s business.
-
-    Args:
-        route: the topic's route while nothing fails.
-        scenario: what is simulated.
-        profile: the client's rules, overrides applied.
-        trial: which of many trials with the same seed.
-        sink: is given each attempt when it is done.
-        lost_sink: is given each lost message.
-
-    Attributes:
-        ended: when the simulation ended, once it has: with its last message, or with the time that it was given.
-        indexed: everyone with a round robin of its own, the callbacks of ASYNC sends too.
-        overshoot: ticks that a timed-out SYNC attempt takes beyond its budget.
-        empty: ticks of an attempt that has no time left, or no address to go to.
-        surprises: counts what no period can contain: random numbers, the detector's finds.
-    """
+    """The state of a simulation; what its threads do is a `Sender`'s business."""
 
     def __init__(
         self,
@@ -79,7 +57,7 @@ class SendSimulation:
             Thread(number, stream_key(scenario.seed, trial, number), arrival=number - 1)
             for number in range(1, scenario.threads + 1)
         ]
-        self.indexed = list(self.threads)
+        self.indexed = list(self.threads)  # everyone with a round robin of its own, the callbacks of ASYNC sends too
         self.clock = Clock(scenario, self.threads)
         self.per_ms, ticks = self.clock.per_ms, self.clock.ticks_per_us
         self.first_poll_us = _first_poll_us(scenario, trial)
@@ -88,10 +66,13 @@ class SendSimulation:
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
         self.outcomes = Outcomes(profile, detector=scenario.detector, retry_not_store_ok=scenario.retry_not_store_ok)
         self.recorder = Recorder(route, scenario, self.cluster, ticks, sink, lost_sink)
+        # ticks that a timed-out SYNC attempt takes beyond its budget
         self.overshoot = (profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us) * ticks
+        # ticks of an attempt that has no time left, or no address to go to
         self.empty = profile.empty_attempt_us * ticks
+        # when the simulation ended, once it has: with its last message, or with the time that it was given
         self.ended = 0
-        self.surprises = 0
+        self.surprises = 0  # counts what no period can contain: random numbers, the detector's finds
         self._next_detect = _DETECTS_EACH_MS * self.per_ms
 
     def next_event(self) -> tuple[int, Thread] | None:
@@ -162,15 +143,10 @@ class SendSimulation:
     def repeat(self, since: Moment, until: Moment, times: int, now: int, *, isolations: bool) -> int:
         """Let happen so many times more what happened between two moments, the first or the second of which is as now.
 
-        Args:
-            since: the first.
-            until: the second; it only adds to the first what would come again, and nothing random.
-            times: how often, so that nothing else would have happened meanwhile.
-            now: the present.
-            isolations: those under way move on too, instead of ending when they would have.
+        Returns the time then. The thread that was taken last is still to be woken.
 
-        Returns:
-            The time then. The thread that was taken last is still to be woken.
+        `until` only adds to `since` what would come again, and nothing random; `times` is such that nothing else would
+        have happened meanwhile. With `isolations` those under way move on too, instead of ending when they would have.
         """
         ticks, recorder = times * (until.now - since.now), self.recorder
         recorder.isolation.count(now)

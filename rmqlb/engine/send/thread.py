@@ -12,53 +12,31 @@ _NOWHERE = MessageQueue("", "", -1)
 
 
 class Thread(Struct, eq=False):
-    """A sending thread, between two messages or waiting for an attempt to end; or one request of ASYNC sends.
+    """A sending thread, between two messages or waiting for an attempt to end; or one request of ASYNC sends."""
 
-    Attributes:
-        number: from 1; a request has one below 0, of use to the order of events alone.
-        key: of its random numbers.
-        draws: how many of them it has used.
-        arrival: number of the message it sends next, from 0, by arrival; its own messages are every K-th.
-        handed_over_by: of an ASYNC request, the thread whose message it is and whose random numbers it uses.
-        info: its view of the queue list, without queues before the first message.
-        version: of the route that view is from.
-        busy: an attempt is under way.
-        message: number of the message under way.
-        began: when that began.
-        attempt: its attempt under way, from 1.
-        queue: of that attempt.
-        row: of that queue in the counters.
-        outcome: what the attempt will end in.
-        started: when the attempt began.
-        kept: how many earlier attempts of the message were stored with a lesser status.
-        failure: index of the failure that the attempt meets, or −1.
-        first: broker of the first attempt of an ASYNC message.
-        budget: how many ms an ASYNC attempt has.
-        sent: brokers of the message's attempts.
-        phase: how far into a millisecond the message began, drawn when it matters: after a time-out.
-    """
-
-    number: int
-    key: int
-    draws: int = 0
-    arrival: int = 0
+    number: int  # from 1; a request has one below 0, of use to the order of events alone
+    key: int  # of its random numbers
+    draws: int = 0  # how many of them it has used
+    arrival: int = 0  # number of the message it sends next, from 0, by arrival; its own messages are every K-th
+    # of an ASYNC request, the thread whose message it is and whose random numbers it uses
     handed_over_by: Thread | None = None
+    # its view of the queue list, without queues before the first message
     info: TopicPublishInfo = field(default_factory=lambda: TopicPublishInfo((), 0, {}))
-    version: int = -1
-    busy: bool = False
-    message: int = 0
-    began: int = 0
-    attempt: int = 0
-    queue: MessageQueue = _NOWHERE
-    row: int = 0
-    outcome: Outcome = SEND_OK
-    started: int = 0
-    kept: int = 0
-    failure: int = -1
-    first: str = ""
-    budget: int = 0
-    sent: list[str] = field(default_factory=list)
-    phase: int = 0
+    version: int = -1  # of the route that view is from
+    busy: bool = False  # an attempt is under way
+    message: int = 0  # number of the message under way
+    began: int = 0  # when that began
+    attempt: int = 0  # its attempt under way, from 1
+    queue: MessageQueue = _NOWHERE  # of that attempt
+    row: int = 0  # of that queue in the counters
+    outcome: Outcome = SEND_OK  # what the attempt will end in
+    started: int = 0  # when the attempt began
+    kept: int = 0  # how many earlier attempts of the message were stored with a lesser status
+    failure: int = -1  # index of the failure that the attempt meets, or −1
+    first: str = ""  # broker of the first attempt of an ASYNC message
+    budget: int = 0  # how many ms an ASYNC attempt has
+    sent: list[str] = field(default_factory=list)  # brokers of the message's attempts
+    phase: int = 0  # how far into a millisecond the message began, drawn when it matters: after a time-out
 
     @property
     def sender(self) -> Thread:

@@ -47,30 +47,18 @@ class TrialCounts(NamedTuple):
 
 
 class TrialRunner:
-    """A scenario, ready for any of its trials.
-
-    Attributes:
-        scenario: what is simulated.
-        profile: the client's rules, overrides applied.
-        per_ms: ticks in a millisecond.
-        broker_names: the order of brokers in counts.
-
-    Raises:
-        DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: thresholds and isolations do not fit each other, there is no such client version, or the scenario is
-            about the brokers of a static topic.
-    """
+    """A scenario, ready for any of its trials; raises DataError, UsageError."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
         check_brokers(route, scenario)
         self._route = route
-        self.scenario = scenario
-        self.profile: ClientProfile = rules(scenario)
+        self.scenario = scenario  # what is simulated
+        self.profile: ClientProfile = rules(scenario)  # the client's rules, overrides applied
         simulation = SendSimulation(route, scenario, self.profile)
         if not simulation.publish_queues:
             raise no_queues(route)
-        self.per_ms = simulation.per_ms
-        self.broker_names = list(simulation.recorder.counts.isolated_ticks)
+        self.per_ms = simulation.per_ms  # ticks in a millisecond
+        self.broker_names = list(simulation.recorder.counts.isolated_ticks)  # the order of brokers in counts
         chosen = None if scenario.chosen_by is None else scenario.chosen_by.queue
         if chosen is not None and chosen.broker_name not in self.broker_names:
             self.broker_names.append(chosen.broker_name)

@@ -81,12 +81,7 @@ class _Asked:
         self._name = selector.name
 
     def queue_of(self, message: int, queues: list[MessageQueue]) -> MessageQueue | None:
-        """The message's queue.
-
-        Raises:
-            SelectorError: it throws.
-            DataError: it returns something else than one of the queues.
-        """
+        """The message's queue; raises SelectorError, DataError."""
         key = self._keys[(message - 1) % len(self._keys)] if self._keys else message
         try:
             queue: object = quietly(self._function, list(queues), key)

@@ -22,11 +22,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 class Attempts(PerLane):
-    """Settles attempts when they begin.
-
-    Attributes:
-        phase: per thread, how far into a millisecond its message began, known after a time-out.
-    """
+    """Settles attempts when they begin."""
 
     def __init__(self, tables: SendTables, streams: Streams) -> None:
         super().__init__(streams.lanes)
@@ -38,6 +34,7 @@ class Attempts(PerLane):
         self._first_ms = first
         self._may_be_late = tables.slowest > first * tables.per_ms or first == 0
         self._may_isolate = plan.strategy != "plain" and tables.slowest >= tables.isolates_from
+        # per thread, how far into a millisecond its message began, known after a time-out
         self.phase = np.zeros(plan.threads * self.lanes, np.int64)
 
     def settle(
@@ -45,8 +42,7 @@ class Attempts(PerLane):
     ) -> tuple[Codes | None, Ints]:
         """What attempts end in, and how long they take.
 
-        Returns:
-            Outcomes, None when all end in SEND_OK, and ticks; shape (n,).
+        Returns outcomes, None when all end in SEND_OK, and ticks; shape (n,).
         """
         tables = self._tables
         brokers = None if tables.one_table and segments is None else tables.row_brokers[row]
@@ -80,11 +76,7 @@ class Attempts(PerLane):
         return outcome, took
 
     def isolations(self, outcome: Codes | None, took: Ints) -> Ints | None:
-        """For how many ticks attempts will isolate their brokers.
-
-        Returns:
-            Shape (n,); None when no one does.
-        """
+        """For how many ticks attempts will isolate their brokers; returns shape (n,); None when no one does."""
         tables = self._tables
         isolates: Ints | None = None
         if self._may_isolate:

@@ -13,20 +13,15 @@ from rmqlb.engine.send.vectorized.scenario import NEVER, SendPlan
 
 
 class LaneClocks(PerLane):
-    """The wakes that are to come.
-
-    Attributes:
-        far: later than any tick that comes, and still a tick that fits a wake.
-        end: no message begins at that tick or later.
-        last_wake: per lane, when its last thread found that there is no message any more.
-    """
+    """The wakes that are to come."""
 
     def __init__(self, plan: SendPlan, lanes: int) -> None:
         super().__init__(lanes)
         self._threads, self._interval, self._limit = plan.threads, plan.interval or 0, plan.limit
         self._bits = (plan.threads - 1).bit_length()
-        self.far = NEVER >> self._bits
-        self.end = min(plan.end, self.far)
+        self.far = NEVER >> self._bits  # later than any tick that comes, and still a tick that fits a wake
+        self.end = min(plan.end, self.far)  # no message begins at that tick or later
+        # per lane, when its last thread found that there is no message any more
         self.last_wake = np.zeros(lanes, np.int64)
         self._all = np.arange(lanes)
         self._arrival = np.repeat(np.arange(plan.threads), lanes)

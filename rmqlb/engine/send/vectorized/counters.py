@@ -19,19 +19,9 @@ class SendCounts:
     """What came of each trial. Arrays are int64 but for `flagged`, and their first axis is the trial.
 
     `picks`, `failed` and `stored` are per queue, `lost` per reason, others with a second axis per broker or failure.
-
-    Attributes:
-        flagged: the trial left what is reproduced here, and its figures mean nothing.
-        retries: beyond each message's first.
-        failing: ticks in failed attempts.
-        longest: ticks of the longest send.
-        last_done: the tick at which the last message was done.
-        isolated_ticks: ticks for which a broker was isolated or not listed.
-        began: when a failure began, −1 when no message came to it.
-        isolated_at: when its broker was first isolated or unlisted while it lasted, or −1.
     """
 
-    flagged: Bools
+    flagged: Bools  # the trial left what is reproduced here, and its figures mean nothing
     picks: Ints
     failed: Ints
     stored: Ints
@@ -42,15 +32,15 @@ class SendCounts:
     not_store_ok: Ints
     duplicated: Ints
     lost: Ints
-    retries: Ints
+    retries: Ints  # beyond each message's first
     retried: Ints
-    failing: Ints
-    longest: Ints
-    last_done: Ints
+    failing: Ints  # ticks in failed attempts
+    longest: Ints  # ticks of the longest send
+    last_done: Ints  # the tick at which the last message was done
     isolations: Ints
-    isolated_ticks: Ints
-    began: Ints
-    isolated_at: Ints
+    isolated_ticks: Ints  # ticks for which a broker was isolated or not listed
+    began: Ints  # when a failure began, −1 when no message came to it
+    isolated_at: Ints  # when its broker was first isolated or unlisted while it lasted, or −1
 
     @classmethod
     def none(cls, plan: SendPlan, trials: int) -> SendCounts:
@@ -68,18 +58,13 @@ class SendCounts:
 
 
 class LaneCounters(PerLane):
-    """Counts while lanes are under way.
-
-    Attributes:
-        counts: the results; a trial's are there when its lane is at its end.
-        lost: reason × lanes + lane.
-        last_done: per lane; kept by the caller.
-    """
+    """Counts while lanes are under way."""
 
     def __init__(self, tables: SendTables, lanes: int) -> None:
         super().__init__(lanes)
         self._tables = tables
         rows = len(tables.row_brokers)
+        # the results; a trial's are there when its lane is at its end
         self.counts = SendCounts.none(tables.plan, lanes)
         self._ids = np.arange(lanes)
         self._attempts = np.zeros(2 * rows * lanes, np.int64)
@@ -89,12 +74,12 @@ class LaneCounters(PerLane):
         self.started = np.zeros(lanes, np.int64)
         self.not_store_ok = np.zeros(lanes, np.int64)
         self.duplicated = np.zeros(lanes, np.int64)
-        self.lost = np.zeros(tables.plan.reasons * lanes, np.int64)
+        self.lost = np.zeros(tables.plan.reasons * lanes, np.int64)  # reason × lanes + lane
         self.retries = np.zeros(lanes, np.int64)
         self.retried = np.zeros(lanes, np.int64)
         self.failing = np.zeros(lanes, np.int64)
         self.longest = np.zeros(lanes, np.int64)
-        self.last_done = np.zeros(lanes, np.int64)
+        self.last_done = np.zeros(lanes, np.int64)  # per lane; kept by the caller
 
     def attempt(self, rows: Ints, lanes: Ints, outcome: Codes | None, took: Ints) -> None:
         """Count attempts."""

@@ -22,15 +22,7 @@ Stage = Literal["other", "available", "reachable", "scan"]
 
 
 class FaultLanes(PerLane):
-    """What each lane's producer knows of its brokers, and what that adds up to.
-
-    Attributes:
-        isolated: some lane may have an isolated broker.
-        unreachable: some lane may have a broker that waits for the detector.
-        isolations: per cell, how often the broker was isolated.
-        isolated_ticks: per cell, ticks for which it is isolated and listed, as far as isolations are known.
-        first: per failure and lane (failure × lanes + lane), when its broker was first isolated while it lasted.
-    """
+    """What each lane's producer knows of its brokers, and what that adds up to."""
 
     def __init__(self, tables: SendTables, lanes: int) -> None:
         self._tables = tables
@@ -39,11 +31,15 @@ class FaultLanes(PerLane):
         self._only_extends = plan.only_extends
         cells = plan.brokers * lanes
         super().__init__(lanes)
+        # isolated: some lane may have an isolated broker; unreachable: some lane may have a broker that waits for the
+        # detector
         self.isolated = self.unreachable = False
         self._until = np.zeros(cells, np.int64)
         self._reach = np.ones(cells, np.bool_)
-        self.isolations = np.zeros(cells, np.int64)
+        self.isolations = np.zeros(cells, np.int64)  # per cell, how often the broker was isolated
+        # per cell, ticks for which it is isolated and listed, as far as isolations are known
         self.isolated_ticks = np.zeros(cells, np.int64)
+        # per failure and lane (failure × lanes + lane), when its broker was first isolated while it lasted
         self.first = np.full(len(plan.failures) * lanes, NEVER, np.int64)
 
     def accepts(self, stage: Stage, brokers: Ints, lanes: Ints, now: Ints, last: Ints | None) -> Bools:
@@ -116,11 +112,7 @@ class FaultLanes(PerLane):
             self._reach[broker * self.lanes + lanes] |= ~self._tables.silent[segments, broker]
 
     def isolated_until(self, lanes: Ints, end: Ints) -> Ints:
-        """For how many ticks each broker was isolated.
-
-        Returns:
-            Shape (n, brokers).
-        """
+        """For how many ticks each broker was isolated; returns shape (n, brokers)."""
         tables = self._tables
         isolated_ticks = np.empty((len(lanes), tables.plan.brokers), np.int64)
         for broker in range(tables.plan.brokers):

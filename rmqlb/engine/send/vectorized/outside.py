@@ -12,18 +12,13 @@ _DETECTS_EACH_MS = 3000
 
 
 class Outside(PerLane):
-    """Where each lane is in the plan.
-
-    Attributes:
-        segment: per lane.
-        failing: some lane may be in a segment in which a broker fails.
-    """
+    """Where each lane is in the plan."""
 
     def __init__(self, tables: SendTables, lanes: int, faults: FaultLanes | None) -> None:
         super().__init__(lanes)
         self._tables, self._faults = tables, faults
-        self.segment = np.zeros(lanes, np.int64)
-        self.failing = bool(tables.failing[0])
+        self.segment = np.zeros(lanes, np.int64)  # per lane
+        self.failing = bool(tables.failing[0])  # some lane may be in a segment in which a broker fails
         self._segment_end = np.full(lanes, tables.ends[0])
         self._period = _DETECTS_EACH_MS * tables.per_ms
         self._next_detect = np.full(lanes, self._period)

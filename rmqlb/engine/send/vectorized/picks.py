@@ -22,12 +22,7 @@ _HALF = np.uint64(32)
 
 
 class Picks(PerLane):
-    """`FaultStrategy.select` and `TopicPublishInfo` (`rmqlb.engine.send`) over lanes.
-
-    Attributes:
-        flagged: per lane, whether it left what is reproduced here.
-        news: a lane was flagged since the caller last looked.
-    """
+    """`FaultStrategy.select` and `TopicPublishInfo` (`rmqlb.engine.send`) over lanes."""
 
     def __init__(self, tables: SendTables, streams: Streams, faults: FaultLanes | None) -> None:
         super().__init__(streams.lanes)
@@ -38,8 +33,8 @@ class Picks(PerLane):
         self._index = np.zeros(plan.threads * self.lanes, np.int64)
         self._list = np.full(plan.threads * self.lanes, -1, np.int64)
         self._all = np.arange(self.lanes)
-        self.flagged = np.zeros(self.lanes, np.bool_)
-        self.news = False
+        self.flagged = np.zeros(self.lanes, np.bool_)  # per lane, whether it left what is reproduced here
+        self.news = False  # a lane was flagged since the caller last looked
         if len(plan.lists) == 1:
             self._start(np.arange(len(self._list)), np.zeros_like(self._list))
 
@@ -64,11 +59,7 @@ class Picks(PerLane):
             self._index[places] = (bits * np.uint64(MASK) >> _HALF).astype(np.int64)
 
     def pick(self, lanes: Ints | None, places: Ints | None, now: Ints, last: Ints | None) -> Ints:
-        """The queues for the next attempts.
-
-        Returns:
-            Rows; shape (n,).
-        """
+        """The queues for the next attempts; returns rows; shape (n,)."""
         tables, faults = self._tables, self._faults
         index = take(self._index, places) + 1
         over = index > MASK

@@ -62,62 +62,39 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class SendPlan(Struct, frozen=True, kw_only=True):
-    """A scenario of SYNC sends in plain numbers; rules are named as in `ClientProfile`.
-
-    Attributes:
-        ticks: per microsecond.
-        interval: ticks between two messages, or None: a thread goes on when its message is done.
-        limit: how many messages; `NEVER` without limit.
-        end: no message begins at that time or later; `NEVER` without end.
-        start_at: position of the first thread's first pick, or None for a random one.
-        attempts: how many a message has at most.
-        cap_ms: for one attempt that is not the last, or None.
-        overshoot: how much longer than its budget a timed-out attempt takes.
-        empty: how long an attempt takes that has no time at all.
-        plain_scan: the plain pick passes over the last broker without moving the index on.
-        strategy: `plain` without latency fault.
-        needs_reach: a broker that waits for the detector is not available either.
-        thresholds: (latency in ms, isolation in ms), by the order of the client's own tables.
-        isolation_ms: of a failure.
-        row_brokers: per row, the queue's broker.
-        lists: the queue lists, each a tuple of rows.
-        segments: the first from 0 on.
-        outcomes: the first three are `OK`, `REFUSED` and `TIMEOUT`.
-        reasons: how many reasons for a loss there are; the last is that the deadline passed between two attempts.
-        tables: the latency tables that occur, (equally likely values, finer values of the last) in microseconds.
-        broker_tables: per broker, which of them.
-    """
+    """A scenario of SYNC sends in plain numbers; rules are named as in `ClientProfile`."""
 
     seed: int
     threads: int
-    ticks: int
-    interval: int | None
-    limit: int
-    end: int
-    start_at: int | None
-    attempts: int
+    ticks: int  # per microsecond
+    interval: int | None  # ticks between two messages, or None: a thread goes on when its message is done
+    limit: int  # how many messages; `NEVER` without limit
+    end: int  # no message begins at that time or later; `NEVER` without end
+    start_at: int | None  # position of the first thread's first pick, or None for a random one
+    attempts: int  # how many a message has at most
     timeout_ms: int
-    cap_ms: int | None
-    overshoot: int
-    empty: int
+    cap_ms: int | None  # for one attempt that is not the last, or None
+    overshoot: int  # how much longer than its budget a timed-out attempt takes
+    empty: int  # how long an attempt takes that has no time at all
     index_step: Literal["mask", "wrap", "fold", "clamp"]
     any_start: bool
-    plain_scan: bool
-    strategy: Literal["plain", "filter", "scan"]
+    plain_scan: bool  # the plain pick passes over the last broker without moving the index on
+    strategy: Literal["plain", "filter", "scan"]  # `plain` without latency fault
     scan_last: Literal["ignore", "avoid", "same"]
-    needs_reach: bool
+    needs_reach: bool  # a broker that waits for the detector is not available either
     resets: bool
     only_extends: bool
-    thresholds: tuple[tuple[int, int], ...]
-    isolation_ms: int
+    thresholds: tuple[tuple[int, int], ...]  # (latency in ms, isolation in ms), by the order of the client's own tables
+    isolation_ms: int  # of a failure
     detects: bool
     brokers: int
-    row_brokers: tuple[int, ...]
-    lists: tuple[tuple[int, ...], ...]
-    segments: tuple[Segment, ...]
+    row_brokers: tuple[int, ...]  # per row, the queue's broker
+    lists: tuple[tuple[int, ...], ...]  # the queue lists, each a tuple of rows
+    segments: tuple[Segment, ...]  # the first from 0 on
     reactions: tuple[PlannedReaction, ...]
     failures: tuple[PlannedFailure, ...]
-    outcomes: tuple[PlannedOutcome, ...]
-    reasons: int
+    outcomes: tuple[PlannedOutcome, ...]  # the first three are `OK`, `REFUSED` and `TIMEOUT`
+    reasons: int  # how many reasons for a loss there are; the last is that the deadline passed between two attempts
+    # the latency tables that occur, (equally likely values, finer values of the last) in microseconds
     tables: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    broker_tables: tuple[int, ...]
+    broker_tables: tuple[int, ...]  # per broker, which of them

@@ -33,38 +33,21 @@ _STEPS, _WORTH_KEEPING = 32, 0.8
 
 
 class SendKernel:
-    """A scenario, ready to be run for any trials.
-
-    Attributes:
-        lanes: how many trials at a time stay within some 64 MB of memory, results included.
-    """
+    """A scenario, ready to be run for any trials."""
 
     def __init__(self, plan: SendPlan) -> None:
         self._tables = SendTables(plan)
         per_lane = 112 * len(plan.row_brokers) + 128 * plan.threads + 64 * (plan.brokers + len(plan.failures)) + 1024
+        # how many trials at a time stay within some 64 MB of memory, results included
         self.lanes = max(16, min(MOST_LANES, _MEMORY // per_lane))
 
     def run(self, trials: Sequence[int]) -> SendCounts:
-        """Simulate trials.
-
-        Returns:
-            Their counts, in that order.
-        """
+        """Simulate trials; returns their counts, in that order."""
         return _Block(self._tables, np.array(trials, np.int64)).run()
 
 
 class _Block(PerLane):
-    """Trials under way: the life of their messages. Arrays are per thread unless said otherwise.
-
-    Attributes:
-        _code: `_PLAIN`, `_IDLE`, or `_ODD` plus the outcome that the attempt under way will end in.
-        _began: when its message began; far in the future of an idle thread.
-        _attempt: the attempt under way, from 1; 0 while it is plain.
-        _row: the queue of that attempt, where anybody asks.
-        _kept: how many earlier attempts of the message were stored with a lesser status.
-        _isolates: for how many ticks the attempt will isolate its broker.
-        _tracks: plain attempts have something to say too, that their broker can be reached.
-    """
+    """Trials under way: the life of their messages. Arrays are per thread unless said otherwise."""
 
     def __init__(self, tables: SendTables, trials: Ints) -> None:
         super().__init__(len(trials))
@@ -80,14 +63,17 @@ class _Block(PerLane):
         self._parts = [streams, self._clock, self._outside, self._picks, self._attempts, self._counters]
         if self._faults is not None:
             self._parts.append(self._faults)
+        # plain attempts have something to say too, that their broker can be reached
         self._tracks = self._faults is not None and (plan.strategy == "scan" or not tables.reachable.all())
         self._all = np.arange(lanes)
+        # `_PLAIN`, `_IDLE`, or `_ODD` plus the outcome that the attempt under way will end in
         self._code: Codes = np.full(places, _IDLE, np.int8)
-        self._began = np.full(places, self._clock.far)
-        self._attempt = np.zeros(places, np.int64)
-        self._row = np.zeros(places, np.int64)
+        self._began = np.full(places, self._clock.far)  # when its message began; far in the future of an idle thread
+        self._attempt = np.zeros(places, np.int64)  # the attempt under way, from 1; 0 while it is plain
+        self._row = np.zeros(places, np.int64)  # the queue of that attempt, where anybody asks
+        # how many earlier attempts of the message were stored with a lesser status
         self._kept = np.zeros(places, np.int64)
-        self._isolates = np.zeros(places, np.int64)
+        self._isolates = np.zeros(places, np.int64)  # for how many ticks the attempt will isolate its broker
 
     def run(self) -> SendCounts:
         """Go on until every lane is at its end."""
@@ -116,8 +102,7 @@ class _Block(PerLane):
     def _end_attempts(self, now: Ints, places: Ints | None) -> Ints | None:
         """The threads' attempts are over.
 
-        Returns:
-            The lanes whose thread has another attempt of its message under way; None when there is none.
+        Returns the lanes whose thread has another attempt of its message under way; None when there is none.
         """
         code = take(self._code, places)
         # Each wake ends something, mostly a message: the longest send is the longest time from a begin to any wake.
@@ -182,8 +167,7 @@ class _Block(PerLane):
     def _retry(self, lanes: Ints, places: Ints, now: Ints) -> Ints:
         """Another attempt, if the deadline allows one.
 
-        Returns:
-            Which of these lanes' messages are over because it does not.
+        Returns which of these lanes' messages are over because it does not.
         """
         plan, tables = self._plan, self._tables
         self._picks.reset(places)
