@@ -6,19 +6,17 @@ from typer import Option
 
 from rmqlb.cli.common.each_group import look_at_each
 from rmqlb.cli.common.inputs import (
+    Reader,
     broadcasting_finding,
     group_on_topics,
     no_strategy,
     pins_are_used,
-    reader,
     settings,
     wanted_for_each,
 )
 from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
-from rmqlb.cli.common.show_or_watch import check_watch, show
-from rmqlb.cli.common.snapshot_view import SnapshotView
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +62,7 @@ def show_owners(
     names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
     pins_are_used(strategy_options, strategies)
     wanted = wanted_for_each(source, each)
-    read = reader(source, terminal)
+    read = Reader(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read(wanted)
@@ -96,8 +94,7 @@ def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", exp
 
     shown = names[:1] if found.broadcasting else names
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
-    states = found.group.queues if found.group else {}
-    return owners_by_strategy(found.name, found.routes, members, shown, states=states, explain=explain)
+    return owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
 
 
 def _findings(

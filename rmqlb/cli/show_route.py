@@ -4,12 +4,10 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import reader, source_findings
+from rmqlb.cli.common.inputs import Reader, source_findings
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
-from rmqlb.cli.common.show_or_watch import check_watch, show
-from rmqlb.cli.common.snapshot_view import SnapshotView
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.errors import DataError
 from rmqlb.model.snapshot import Wanted
 
@@ -39,7 +37,7 @@ def show_route(
     terminal = Terminal("show-route", output, more_formats=("jsonl",))
     check_watch(watching, source, None, terminal)
     wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
-    read = reader(source, terminal)
+    read = Reader(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read(wanted)

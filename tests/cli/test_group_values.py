@@ -14,7 +14,7 @@ from rmqlb.cli.common.group_simulation import parse as group_values
 from rmqlb.cli.common.group_simulation.expand_events import events
 from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES, QUALIFIERS
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.plan_rollout import parse as rollout_values
+from rmqlb.cli.plan_rollout import run as rollout_values
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
@@ -398,10 +398,10 @@ def test_a_rollouts_members_are_named_or_all() -> None:
 
 
 def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
-    changed, findings = rollout_values.becomes((A, B), IDS, None)
+    changed, findings = rollout_values.ids_afterwards((A, B), IDS, None)
     assert (changed, [finding.code for finding in findings]) == ({A: "10.0.0.5@7#101"}, ["new-ids"])
-    assert rollout_values.becomes((A, B), IDS, "same") == ({}, ())
-    assert rollout_values.becomes((A,), (A, "10.0.0.5@7#101"), "NEW") == ({A: "10.0.0.5@7#102"}, ())
+    assert rollout_values.ids_afterwards((A, B), IDS, "same") == ({}, ())
+    assert rollout_values.ids_afterwards((A,), (A, "10.0.0.5@7#101"), "NEW") == ({A: "10.0.0.5@7#102"}, ())
 
 
 @pytest.mark.parametrize(
@@ -415,8 +415,8 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
         (lambda: Strategies("AVG").name("AVGE"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
         (lambda: rollout_values.order("x,,y"), "a client id is empty"),
-        (lambda: rollout_values.becomes((B,), IDS, "new"), "the application chose"),
-        (lambda: rollout_values.becomes((B,), IDS, "old"), "--ids old: write new or same"),
+        (lambda: rollout_values.ids_afterwards((B,), IDS, "new"), "the application chose"),
+        (lambda: rollout_values.ids_afterwards((B,), IDS, "old"), "--ids old: write new or same"),
     ],
 )
 def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None:  # type: ignore[no-untyped-def]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.plan_rebalance.start_offsets import MOST_ASKED
+from rmqlb.cli.plan_rebalance.look import MOST_ASKED
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import run

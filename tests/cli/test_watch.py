@@ -14,8 +14,7 @@ import pytest
 from msgspec import Struct
 
 from rmqlb.cli.common.options import OutputOptions
-from rmqlb.cli.common.snapshot_view import SnapshotView
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.common.watch import watch
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.finding import Finding

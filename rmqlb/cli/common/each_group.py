@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from rmqlb.cli.common.options import GroupOptions
-from rmqlb.cli.common.snapshot_view import SnapshotView
+from rmqlb.cli.common.terminal import SnapshotView
 from rmqlb.errors import RmqlbError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TriedCondition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding, info
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
+from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.plan import MovedRange
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
@@ -55,6 +56,16 @@ class GroupOnTopics(Struct, frozen=True):
         return self.group is not None and self.group.message_model == BROADCASTING
 
     @property
+    def states(self) -> States:
+        """What was observed of each queue."""
+        return self.group.queues if self.group else {}
+
+    @property
+    def consume_from(self) -> str:
+        """`consumeFromWhere` of its consumers."""
+        return known_consume_from(self.group.consume_from_where if self.group else None)
+
+    @property
     def title(self) -> str:
         """The group in a sentence."""
         return "the group" if self.name is None else f"group {self.name}"
@@ -66,24 +77,41 @@ class GroupOnTopics(Struct, frozen=True):
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
 
-class Reader(Struct, frozen=True):
-    """A source, asked as often as is wanted.
+class Reader:
+    """A source, asked as often as is wanted."""
 
-    Attributes:
-        ask_offsets: what brokers tell a consumer of a group that takes these queues; None where they cannot be asked.
-    """
-
-    read: Callable[[Wanted], ClusterSnapshot]
-    ask_offsets: Callable[[str, Sequence[OffsetQuestion]], States | None]
+    def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
+        if options.source is None:
+            hint = "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context"
+            raise UsageError("no source", hint=hint, code="no-source")
+        self._text = options.source
+        self._options = options
+        self._terminal = terminal
+        self._stages = stages and is_live(options.source)
+        self._access = access(options, terminal)
 
     def __call__(self, wanted: Wanted) -> ClusterSnapshot:
         """The wanted parts."""
-        return self.read(wanted)
+        source, context = open_source(self._text, self._access), self._options.active_context
+        if context is not None:
+            self._terminal.head(f"context {context.name}: {context.source}")
+        elif self._options.ignored_context_note is not None:
+            self._terminal.head(self._options.ignored_context_note)
+        with self._terminal.progress(stages=self._stages) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not self._terminal.repeating:
+            remember(snapshot, self._text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        with self._terminal.progress() as progress:
+            return open_source(self._text, self._access).ask_offsets(group, questions, progress)
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source."""
-    return reader(options, terminal, stages=stages)(wanted)
+    return Reader(options, terminal, stages=stages)(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
@@ -114,39 +142,6 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
     )
-
-
-def reader(options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> Reader:
-    """How to read the source, as often as it is wanted.
-
-    Args and errors: as `fetch`.
-    """
-    if options.source is None:
-        raise UsageError(
-            "no source",
-            hint="name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
-            code="no-source",
-        )
-    text, context = options.source, options.active_context
-    how = access(options, terminal)
-
-    def read(wanted: Wanted) -> ClusterSnapshot:
-        source = open_source(text, how)
-        if context is not None:
-            terminal.head(f"context {context.name}: {context.source}")
-        elif options.ignored_context_note is not None:
-            terminal.head(options.ignored_context_note)
-        with terminal.progress(stages=stages and is_live(text)) as progress:
-            snapshot = source.fetch(wanted, progress)
-        if not terminal.repeating:
-            remember(snapshot, text, wanted.everything)
-        return snapshot if context is None else replace(snapshot, context=context.name)
-
-    def ask_offsets(group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        with terminal.progress() as progress:
-            return open_source(text, how).ask_offsets(group, questions, progress)
-
-    return Reader(read, ask_offsets)
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -14,12 +14,17 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.click import get_current_context
-from rmqlb.cli.common.panel import panel
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
+
+
+def panel(title: str) -> Callable[..., Any]:
+    """What declares an option that the help shows under this title, as `typer.Option` does."""
+    return partial(Option, rich_help_panel=title)
+
 
 source_option = panel("Source")
 native_option = panel("Source: NameServers")
@@ -28,7 +33,10 @@ output_option = panel("Output")
 
 
 class SourceOptions(Struct, frozen=True):
-    """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does."""
+    """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does.
+
+    Each option has an environment variable of its name, `RMQLB_TIMEOUT`.
+    """
 
     source: Annotated[
         str | None,
@@ -36,80 +44,56 @@ class SourceOptions(Struct, frozen=True):
             "-s",
             "--source",
             metavar="URL|FILE|-",
-            envvar="RMQLB_SOURCE",
             help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
         ),
     ] = None
     context: Annotated[
         str | None,
         source_option(
-            metavar="NAME",
-            envvar="RMQLB_CONTEXT",
-            help="The context whose source is read, instead of the active one; see rmqlb context.",
+            metavar="NAME", help="The context whose source is read, instead of the active one; see rmqlb context."
         ),
     ] = None
     user: Annotated[
         str | None,
-        source_option(
-            envvar="RMQLB_USER",
-            help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt.",
-        ),
+        source_option(help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."),
     ] = None
     password_file: Annotated[
-        str | None,
-        source_option(metavar="FILE", envvar="RMQLB_PASSWORD_FILE", help="Its first line is the password; mode 0600."),
+        str | None, source_option(metavar="FILE", help="Its first line is the password; mode 0600.")
     ] = None
     ca_file: Annotated[
-        str | None,
-        source_option(metavar="FILE", envvar="RMQLB_CA_FILE", help="Trust only the CA certificates in this PEM file."),
+        str | None, source_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
     ] = None
-    timeout: Annotated[
-        str, source_option(metavar="TIME", envvar="RMQLB_TIMEOUT", help="Longest wait for one answer: 5s, 800ms, 1m.")
-    ] = "5s"
+    timeout: Annotated[str, source_option(metavar="TIME", help="Longest wait for one answer: 5s, 800ms, 1m.")] = "5s"
     retries: Annotated[
-        int,
-        source_option(
-            min=0, max=MOST_RETRIES, envvar="RMQLB_RETRIES", help="Further tries of a read after a passing fault."
-        ),
+        int, source_option(min=0, max=MOST_RETRIES, help="Further tries of a read after a passing fault.")
     ] = 2
-    max_size: Annotated[
-        str, source_option(metavar="SIZE", envvar="RMQLB_MAX_SIZE", help="Largest dump or answer that is read: 64MB.")
-    ] = "64MB"
+    max_size: Annotated[str, source_option(metavar="SIZE", help="Largest dump or answer that is read: 64MB.")] = "64MB"
     map_address: Annotated[
         list[str] | None,
         native_option(
             metavar="FROM=TO",
-            envvar="RMQLB_MAP_ADDRESS",
             help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
         ),
     ] = None
     access_key: Annotated[
         str | None,
         native_option(
-            envvar="RMQLB_ACCESS_KEY",
-            help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file.",
+            help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."
         ),
     ] = None
-    secret_key_file: Annotated[
-        str | None,
-        native_option(metavar="FILE", envvar="RMQLB_SECRET_KEY_FILE", help="The first line is the secret key."),
-    ] = None
+    secret_key_file: Annotated[str | None, native_option(metavar="FILE", help="The first line is the secret key.")] = (
+        None
+    )
     client_cert: Annotated[
-        str | None,
-        native_option(
-            metavar="FILE", envvar="RMQLB_CLIENT_CERT", help="PEM certificate to show to rocketmqs:// servers."
-        ),
+        str | None, native_option(metavar="FILE", help="PEM certificate to show to rocketmqs:// servers.")
     ] = None
-    client_key: Annotated[
-        str | None,
-        native_option(metavar="FILE", envvar="RMQLB_CLIENT_KEY", help="Its PEM key, when that is another file."),
-    ] = None
+    client_key: Annotated[str | None, native_option(metavar="FILE", help="Its PEM key, when that is another file.")] = (
+        None
+    )
     tls_name: Annotated[
         str | None,
         native_option(
-            metavar="NAME",
-            envvar="RMQLB_TLS_NAME",
-            help="The name that every server's certificate bears, when it is not the host's.",
+            metavar="NAME", help="The name that every server's certificate bears, when it is not the host's."
         ),
     ] = None
     active_context: ActiveContext | None = None
@@ -294,6 +278,10 @@ def _helped(option: Parameter, text: str) -> Parameter:
 def _options(group: type[Struct]) -> dict[str, Parameter]:
     """The group's fields that are options, as parameters; each has a default."""
     hints = get_type_hints(group, include_extras=True)
+    if group is SourceOptions:
+        for field, hint in hints.items():
+            for option in getattr(hint, "__metadata__", ()):
+                option.envvar = f"RMQLB_{field.upper()}"
     fields = zip(group.__struct_fields__, group.__struct_defaults__, strict=True)
     return {
         field: Parameter(field, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field])

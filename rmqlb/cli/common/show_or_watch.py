@@ -1,18 +1,29 @@
 """Show a moment, once or again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Struct
 
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import judge
-from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.snapshot_view import SnapshotView
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.cli.common.options import SourceOptions, output_option
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.errors import UsageError
 
 _SHORTEST_S = 0.1
+
+
+class WatchOptions(Struct, frozen=True):
+    """Whether to look again, and how often."""
+
+    watch: Annotated[
+        str | None,
+        output_option(
+            metavar="TIME", help="Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes."
+        ),
+    ] = None
+    rounds: Annotated[int | None, output_option(min=1, metavar="N", help="With --watch: end after N looks.")] = None
 
 
 def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | None, terminal: Terminal) -> None:

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
+from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS, Report
@@ -24,6 +27,15 @@ _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
 _MANY_ROWS = 500
 """Fewer are drawn before anybody wonders."""
+
+
+class SnapshotView(Struct, frozen=True):
+    """What a command sees at one moment; a report of it that is watched has rows."""
+
+    report: Report
+    snapshot: ClusterSnapshot
+    findings: tuple[Finding, ...]
+    tried: tuple[TriedCondition, ...] = ()
 
 
 class Terminal:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec import Struct
 
-from rmqlb.cli.common.snapshot_view import SnapshotView, met
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import exit_code_of
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.times import utc_text
@@ -97,7 +96,7 @@ def watch(
         display.show(latest, seen_at, None)
         stale: Stale | None = None
         done = 1
-        while not met(latest.tried) and done != rounds:
+        while not any(condition.met for condition in latest.tried) and done != rounds:
             wait(every_s)
             try:
                 latest, seen_at, stale = look(), clock(), None

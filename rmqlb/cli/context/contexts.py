@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings.configuration import MOST_RETRIES, check_file, check_value, read_configuration, user_file_path
 from rmqlb.cli.settings.layers import chosen_context

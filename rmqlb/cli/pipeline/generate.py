@@ -7,8 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import OutputOptions, command, panel
 
 size_option = panel("Size")
 kind_option = panel("What it is like")

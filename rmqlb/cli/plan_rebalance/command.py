@@ -4,13 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import pins_are_used, reader, wanted_for_each
+from rmqlb.cli.common.inputs import Reader, pins_are_used, wanted_for_each
 from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
-from rmqlb.cli.common.show_or_watch import check_watch, show
-from rmqlb.cli.common.snapshot_view import SnapshotView
+from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.common.watch_options import WatchOptions
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def plan_rebalance(
     question = PlanQuestion(changes, before, asked, changed, strategy_options, strategies)
     pins_are_used(strategy_options, strategies)
     wanted = wanted_for_each(source, each)
-    read = reader(source, terminal)
+    read = Reader(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read(wanted)

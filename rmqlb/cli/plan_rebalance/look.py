@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,11 +17,9 @@ from rmqlb.cli.common.inputs import (
     settings,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
-from rmqlb.cli.common.snapshot_view import SnapshotView
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.parse import ALL
-from rmqlb.cli.plan_rebalance.start_offsets import start_where
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -31,6 +29,7 @@ from rmqlb.engine.assignment.detect import Detected, detect_strategy, drift, mus
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.convergence import convergence
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
+from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.fail_on_figures.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
@@ -38,10 +37,13 @@ from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.plan import Convergence, RebalancePlan, Summary
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.words import counted
 from rmqlb.views.plan.view import plan_report
+
+MOST_ASKED = 256
+"""Queues of a plan that brokers are asked about."""
 
 
 class PlanQuestion(Struct, frozen=True):
@@ -85,10 +87,10 @@ def _plan(
     """The plan, the summary of each place where the new members may sort, and the findings."""
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
-    real = replace(members, client_ids=(group.client_ids if group else None) or ())
     if found.broadcasting:
         detected = Detected("AVG", "reported", findings=(broadcasting_finding(found),))
     else:
+        real = replace(members, client_ids=(group.client_ids if group else None) or ())
         detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
         must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
@@ -98,7 +100,7 @@ def _plan(
     before = Side(members, found.routes)
     after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
     invented = {*found.placeholders, *(set(after_ids) - set(found.client_ids) - _named(changes))}
-    states = group.queues if group else {}
+    states = found.states
     plan = plan_rebalance(
         found.name, before, after, states=states, changes=describe(changes), placeholders=invented, explain=explain
     )
@@ -124,19 +126,17 @@ def _over_time(
     plan: RebalancePlan, found: GroupOnTopics, before: Side, after: Side, changes: Changes
 ) -> Convergence | None:
     """How long the plan takes."""
-    group = found.group
-    states = group.queues if group else {}
-    consume_from = known_consume_from(group.consume_from_where if group else None)
-    version, _ = client_version(None if found.assumed else group)
-    kind, kinds, _ = consumer_types(None if found.assumed else group)
+    group = None if found.assumed else found.group
+    version, _ = client_version(group)
+    kind, kinds, _ = consumer_types(group)
     return convergence(
         plan,
         before,
         after,
         changes,
-        states=states,
+        states=found.states,
         client_version=version,
-        consume_from=consume_from,
+        consume_from=found.consume_from,
         consumer_type=kind,
         consumer_types=kinds,
     )
@@ -161,3 +161,36 @@ def _more_findings(found: GroupOnTopics, before: Side, after: Side, explain: boo
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
         findings += [*sort_findings(ids, "client ids"), *sort_findings(brokers, "broker names")]
     return list(dict.fromkeys(findings))
+
+
+def start_where(plan: RebalancePlan, found: GroupOnTopics, reader: Reader) -> tuple[RebalancePlan, list[Finding]]:
+    """The plan with the start offsets of its new owners, and why some are missing."""
+    group, consume_from = found.group, found.consume_from
+    questions = () if group is None else start_questions(plan, group, consume_from, found.routes)
+    asked = questions[:MOST_ASKED]
+    answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
+    plan = with_starts(plan, {**found.states, **(answers or {})}, consume_from, found.routes)
+    told = [] if answers is None else list(_missing(len(questions), len(asked), len(answers)))
+    return plan, [*told, *_own_files(plan, consume_from)]
+
+
+def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
+    """That new BROADCASTING consumers are taken to be new on their machines too."""
+    new = [each.client_id for each in plan.consumers if each.index_before is None]
+    if plan.broadcasting and new:
+        yield Finding(
+            "own-offset-file",
+            f"{counted(len(new), 'new consumer')} taken to have no offset file (~/.rocketmq_offsets/"
+            f"{new[0]}/{plan.group}/offsets.json): without one a BROADCASTING consumer starts by {consume_from}",
+        )
+
+
+def _missing(questions: int, asked: int, answers: int) -> list[Finding]:
+    findings = []
+    if questions > asked:
+        text = f"start offsets: brokers were asked about {asked} of {counted(questions, 'queue')} that change owners"
+        findings.append(Finding("starts-not-asked", f"{text}, the others are as consume stats report them"))
+    if asked > answers:
+        text = f"start offsets: brokers did not answer for {asked - answers} of {counted(asked, 'queue')}"
+        findings.append(Finding("starts-not-asked", text))
+    return findings

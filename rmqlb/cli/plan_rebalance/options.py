@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import panel
 
 members_option = panel("Change of consumers")
 route_option = panel("Change of the route")

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from rmqlb.cli.common.group_simulation.options import trials_option
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import panel
 
 rollout_option = panel("Rollout")
 

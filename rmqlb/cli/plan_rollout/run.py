@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -10,17 +12,24 @@ from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions
+from rmqlb.cli.common.group_simulation.parse_events import NUMBER_AT_ONCE
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.plan_rollout import parse as values
 from rmqlb.cli.plan_rollout.options import RolloutOptions
+from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.request import RolloutRequest
+from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.rollout import PlannedRollout
+from rmqlb.model.snapshot import suggestion
 from rmqlb.views.rollout_view import rollout_report
+
+_MOST_CHOICES = 12
+_ALL = "all"
 
 
 def run(
@@ -35,8 +44,8 @@ def run(
     asked = conditions(fail_on, ROLLOUT_FIGURES)
     request = RolloutRequest(
         down_us=duration_us(rollout.down, "--down"),
-        pauses_us=values.pauses(rollout.pause),
-        at_once=values.numbers(rollout.at_once),
+        pauses_us=pauses(rollout.pause),
+        at_once=numbers(rollout.at_once),
     )
     number = count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
     strategies = Strategies(options.strategies.inner)
@@ -55,9 +64,9 @@ def _of_members(
     request: RolloutRequest, options: RolloutOptions, client_ids: Sequence[str]
 ) -> tuple[RolloutRequest, tuple[Finding, ...]]:
     """The request with what the options say of the members, now that they are known."""
-    restart = values.restarted(options.restart or (), client_ids)
-    becomes, findings = values.becomes(restart or client_ids, client_ids, options.ids)
-    return replace(request, restart=restart, becomes=becomes, order=values.order(options.order)), findings
+    restart = restarted(options.restart or (), client_ids)
+    becomes, findings = ids_afterwards(restart or client_ids, client_ids, options.ids)
+    return replace(request, restart=restart, becomes=becomes, order=order(options.order)), findings
 
 
 def _planned(found: Gathered, request: RolloutRequest, trials: int, terminal: Terminal) -> PlannedRollout:
@@ -69,6 +78,80 @@ def _planned(found: Gathered, request: RolloutRequest, trials: int, terminal: Te
             found.scenario,
             request,
             trials=trials,
-            states=found.states,
+            states=found.on_topics.states,
             progress=lambda done, total: progress("trials", done, total),
         )
+
+
+def pauses(text: str) -> tuple[int, ...]:
+    """`--pause 10s,30s`, in microseconds; each once, from the shortest."""
+    return tuple(sorted({duration_us(part, "--pause") for part in _parts(text, "--pause", "10s,30s,60s")}))
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`--at-once 1,2`; each once, from the smallest."""
+    parts = _parts(text, "--at-once", "1,2")
+    for part in parts:
+        if not re.fullmatch(NUMBER_AT_ONCE, part):
+            raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
+    """`--restart`: the members that restart, sorted; None for all of them."""
+    if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
+        return None
+    found: list[str] = []
+    for text in texts:
+        fitting = [text] if text in client_ids else [each for each in client_ids if fnmatchcase(each, text)]
+        if not fitting:
+            hint = suggestion("consumers", text, client_ids)
+            raise UsageError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
+        found += fitting
+    return tuple(sort_client_ids(set(found)))
+
+
+def order(text: str | None) -> tuple[str, ...] | None:
+    """`--order ID,ID,…`."""
+    if text is None:
+        return None
+    ids = tuple(part.strip() for part in text.split(","))
+    if not all(ids):
+        raise UsageError(f"--order {text}: a client id is empty", hint="write --order ID,ID,…")
+    return ids
+
+
+def ids_afterwards(
+    members: Sequence[str], client_ids: Sequence[str], ids: str | None
+) -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """Client id → its id after the restart, of those that change; and the findings about that.
+
+    Args:
+        ids: `--ids` as typed: new, same, or None.
+    """
+    if ids is not None and ids.lower() not in ("new", "same"):
+        raise UsageError(f"--ids {ids}: write new or same")
+    if ids is not None and ids.lower() == "same":
+        return {}, ()
+    changed = renamed_apart(members, client_ids)
+    if ids is not None and members and not changed:
+        raise UsageError(
+            f"--ids {ids}: {members[0]} is an id that the application chose, and stays",
+            hint="only host@pid#time changes by itself",
+        )
+    if ids is not None or not changed:
+        return changed, ()
+    old, new = next(iter(changed.items()))
+    text = (
+        f"a process that restarts names itself anew, as {new} for {old}, and may sort elsewhere; --ids same keeps ids"
+    )
+    return changed, (Finding("new-ids", text),)
+
+
+def _parts(text: str, option: str, right: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
+    if len(parts) > _MOST_CHOICES:
+        raise UsageError(f"{option}: more than {_MOST_CHOICES} to try")
+    return parts

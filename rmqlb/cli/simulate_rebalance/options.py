@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import panel
 
 what_option = panel("What to show")
 

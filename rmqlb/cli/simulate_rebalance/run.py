@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
 from rmqlb.cli.common.group_simulation.options import EventOptions, GroupSimulationOptions, TrialOptions
@@ -55,24 +57,17 @@ def _require_events(happens: EventOptions | None) -> None:
 def _simulated(
     found: Gathered, trials: int | None, trial: int, terminal: Terminal, *, explain: bool
 ) -> tuple[GroupReport, GroupTrials | None]:
-    name, members, routes, scenario = found.on_topics.name, found.members, found.on_topics.routes, found.scenario
+    group = found.on_topics
+    asked, states = (group.name, found.members, group.routes, found.scenario), group.states
     with terminal.progress(verb="simulating") as progress:
         progress("the group", 0, 0)
-        report = simulate_group(name, members, routes, scenario, states=found.states, trial=trial, explain=explain)
+        report = simulate_group(*asked, states=states, trial=trial, explain=explain)
         if trials is None:
             return report, None
         from rmqlb.engine.consume.trials import simulate_group_trials
 
-        spread = simulate_group_trials(
-            name,
-            members,
-            routes,
-            scenario,
-            trials,
-            states=found.states,
-            progress=lambda done: progress("trials", done, trials),
-        )
-    return report, spread
+        count = partial(progress, "trials", total=trials)
+        return report, simulate_group_trials(*asked, trials, states=states, progress=count)
 
 
 def _draw(report: GroupReport, spread: GroupTrials | None, what: ShowOptions, terminal: Terminal) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import panel
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 from rmqlb.model.send_scenario import NEWEST
 

@@ -37,14 +37,12 @@ from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
     CONSUME_FROM_LAST_OFFSET,
     CONSUME_FROM_TIMESTAMP,
     Event,
     GroupScenario,
-    known_consume_from,
 )
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import MessageQueue
@@ -66,11 +64,6 @@ class Gathered(Struct, frozen=True):
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
-
-    @property
-    def states(self) -> States:
-        """What was observed of each queue."""
-        return self.on_topics.group.queues if self.on_topics.group else {}
 
 
 def gather(
@@ -130,7 +123,7 @@ def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
         timers=values.timers(configured.timer or ()),
         latency_us=duration_us(configured.latency, "--latency", zero=True),
         consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
-        consume_from=_consume_from(configured.consume_from, None),
+        consume_from=_consume_from(configured.consume_from, CONSUME_FROM_LAST_OFFSET),
         seed=seed,
     )
 
@@ -172,7 +165,7 @@ def _with_clients(
     scenario = replace(
         scenario,
         client_version=version,
-        consume_from=_consume_from(configured.consume_from, found.group),
+        consume_from=_consume_from(configured.consume_from, found.consume_from),
         consumer_type=usual,
         consumer_types=types,
     )
@@ -193,12 +186,12 @@ def _within(events: Sequence[Event], until_us: int | None, typed: str | None) ->
             )
 
 
-def _consume_from(typed: str | None, group: ConsumerGroup | None) -> str:
-    if typed is not None:
-        if typed.lower() not in _CONSUME_FROM:
-            raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
-        return _CONSUME_FROM[typed.lower()]
-    return known_consume_from(group.consume_from_where if group else None)
+def _consume_from(typed: str | None, observed: str) -> str:
+    if typed is None:
+        return observed
+    if typed.lower() not in _CONSUME_FROM:
+        raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
+    return _CONSUME_FROM[typed.lower()]
 
 
 def _rates(

@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions
-from rmqlb.cli.common.panel import panel
+from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions, panel
 
 happens_option = panel("What happens")
 members_option = panel("How the members are configured")
