@@ -52,7 +52,7 @@ def _group(random: Random, number: int, queues: int, members: int) -> dict[str, 
         "date": None,
         "snapshot": "synthetic",
         "group": f"order-svc-{number}",
-        "members": sort_client_ids(ids),
+        "clientIds": sort_client_ids(ids),
         "topics": [{**topic, "absent": None, "lags": None, "owners": None}],
     }
 
@@ -89,8 +89,8 @@ def write_lines(groups: pa.Table, file: IO[str]) -> None:
     Raises:
         ValueError: a name has a tab or the end of a line in it.
     """
-    for row in groups.select(["group", "members", "topics"]).to_pylist():
-        members = [part for client_id in row["members"] for part in (client_id, _zone("client_zones", client_id))]
+    for row in groups.select(["group", "clientIds", "topics"]).to_pylist():
+        members = [part for client_id in row["clientIds"] for part in (client_id, _zone("client_zones", client_id))]
         file.write(_line("group", row["group"], *members))
         for topic in row["topics"]:
             runs = [
@@ -136,11 +136,11 @@ def _line(*words: str) -> str:
 
 def sizes(groups: pa.Table) -> Mapping[str, int]:
     """How many groups, pairs, members and queues there are."""
-    lists: Sequence[Any] = groups.select(["members", "topics"]).to_pylist()
+    lists: Sequence[Any] = groups.select(["clientIds", "topics"]).to_pylist()
     topics = [topic for row in lists for topic in row["topics"]]
     return {
         "groups": len(lists),
         "pairs": len(topics),
-        "members": sum(len(row["members"]) for row in lists),
+        "members": sum(len(row["clientIds"]) for row in lists),
         "queues": sum(run["queues"] for topic in topics for run in topic["subscribe"]),
     }

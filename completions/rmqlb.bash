@@ -212,11 +212,11 @@ _rmqlb_at_pipeline_generate() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words fleet faults damaged; return ;;
-        --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--members|--days|--first|--faults|--odd-names|--churn|--bad-files) :; return ;;
+        --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--churn|--bad-files) :; return ;;
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --members --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -267,7 +267,7 @@ _rmqlb_at_pipeline_score() {
 _rmqlb_at_pipeline_what_if() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
+        --as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
         --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --config|--log-file) _rmqlb_files; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
@@ -275,7 +275,7 @@ _rmqlb_at_pipeline_what_if() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -321,7 +321,7 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--members|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -334,7 +334,7 @@ _rmqlb_at_pipeline_run() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --members --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }

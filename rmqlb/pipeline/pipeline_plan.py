@@ -22,11 +22,11 @@ class PipelinePlan:
     Attributes:
         inputs: files, folders, patterns and URLs to ingest.
         cluster: the name under which they are ingested; None takes it from each document.
-        settings: what the members' strategy objects are taken to be constructed with.
+        settings: what the consumers' strategy objects are taken to be constructed with.
         settings_text: where the settings come from, for a later run to see whether they are the same.
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
         include_retry: the groups' %RETRY% topics too.
-        members: how many members more or fewer a what-if goes.
+        consumers: how many consumers more or fewer a what-if goes.
         schedule_text: where the schedule comes from, for the same.
         report_to: the folder of the report; None for `report` in the warehouse.
         top: how many rows the report's lists have.
@@ -41,7 +41,7 @@ class PipelinePlan:
     as_of: date | None = None
     only: RowFilter = field(default_factory=RowFilter)
     include_retry: bool = False
-    members: int = 2
+    consumers: int = 2
     schedule: SendSchedule = SendSchedule()
     schedule_text: str = ""
     report_to: str | None = None

@@ -107,53 +107,53 @@ BROKERS = table(
 
 GROUPS = table(
     "groups",
-    "group string, consumeType string, messageModel string, consumeFromWhere string, members int, "
+    "group string, consumeType string, messageModel string, consumeFromWhere string, processes int, "
     "hasSplitView boolean, strategy string, mixedStrategies boolean, problem string",
 )
-"""`members` counts processes, null when nobody looked; `strategy` is what most members report (the first by client id
-of equals), null when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
+"""`processes`: null when nobody looked; `strategy` is what most of them report (the first by client id of equals), null
+when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
 not known; null for all others."""
 
-MEMBERS = table(
-    "members",
+PROCESSES = table(
+    "processes",
     "group string, place int, clientId string, language string, version string, strategy string, strategyClass string",
 )
 """One process of a group; `place` is its index in the clients' sorted list. `strategy` is RocketMQ's name of the
 reported `strategyClass`, the class's own name when it is none of RocketMQ's."""
 
 SUBSCRIPTIONS = table("subscriptions", "group string, topic string, hasRoute boolean, absent array<string>")
-"""`absent`: members that report their topics, and not this one; what falls to them is read by nobody."""
+"""`absent`: client ids that report their topics, and not this one; what falls to them is read by nobody."""
 
-OWNERS = table("owners", f"group string, {_QUEUE}, place int, owners array<string>")
-"""Who was seen to hold a queue; an empty list says that somebody looked and found nobody. `place`: the queue's index
-in the clients' order, null when the route does not have it."""
+OWNERS = table("owners", f"group string, {_QUEUE}, place int, ownersObserved array<string>")
+"""A queue whose owners the cluster reports; an empty list is a queue that it reports without one. `place`: the queue's
+index in the clients' order, null when the route does not have it."""
 
 OFFSETS = table(
     "offsets",
     f"group string, {_QUEUE}, place int, brokerOffset bigint, consumerOffset bigint, lag bigint, lastTimestamp bigint",
 )
 
-INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, MEMBERS, SUBSCRIPTIONS, OWNERS, OFFSETS)
+INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS)
 
 # What lies between ingest and the sweeps: a group with all that is needed to allocate its queues, in one row.
 
 FLEET = table(
     "fleet",
-    f"group string, strategy string, members array<string>, topics array<struct<topic: string, subscribe: {RUNS}, "
+    f"group string, strategy string, clientIds array<string>, topics array<struct<topic: string, subscribe: {RUNS}, "
     "absent: array<string>, lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, "
     "owners: array<string>>>>>",
 )
-"""`strategy`: what the members report, or null; `members`: client ids in the clients' order, duplicates kept. `topics`
+"""`strategy`: what the consumers report, or null; `clientIds`: in the clients' order, duplicates kept. `topics`
 is sorted by name; `lags` and `owners` name only the queues of which something is known."""
 
 # What the sweeps write.
 
 ASSIGNMENTS = table(
     "assignments",
-    f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, drifts boolean",
+    f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, mismatch boolean",
 )
 """Who owns a queue under a strategy: a row for each owner, one row with null when it has none; `owners` is their
-number. `drifts`: those who were seen to hold it are others; null when nobody looked."""
+number. `mismatch`: the observed owners are others; null when nobody looked."""
 
 REFUSALS = table("refusals", "group string, topic string, strategy string, reason string")
 """A group whose clients cannot run a strategy: the text that each of them throws; they keep what they hold."""
@@ -167,43 +167,43 @@ beyond the mean of its group."""
 
 SCORES = table(
     "scores",
-    "group string, strategy string, runs boolean, origin string, topics int, members int, queues int, idle int, "
-    "unowned int, multiplyOwned int, sharedId int, least int, most int, mean double, skew double, lag bigint, "
-    "mostLag bigint, observed int, drift int, firstIdBias double",
+    "group string, strategy string, runs boolean, origin string, topics int, consumers int, queues int, idle int, "
+    "unassigned int, duplicateOwners int, queuesOfDuplicateClientIds int, minQueuesPerConsumer int, "
+    "meanQueuesPerConsumer double, maxQueuesPerConsumer int, imbalance double, lag bigint, maxLagPerConsumer bigint, "
+    "observed int, mismatches int, firstIdBias double",
 )
-"""A group under a strategy. `runs`: the group runs it, as its members report, as its queues show, or by default
-(`origin`: reported, observed, assumed). `members` counts client ids; `sharedId` the queues whose owner's id is that of
-several processes. `skew` is most / mean; `mostLag` the most that waits for one member; `drift` counts the `observed`
+"""A group under a strategy, in the words of `show-owners`. `runs`: the group runs it, as its consumers report, as its
+queues show, or by default (`origin`: reported, observed, assumed). `queuesOfDuplicateClientIds`: those whose owner's id
+several processes have. `imbalance` is the largest number of queues over the mean; `mismatches` counts the `observed`
 queues whose owners are others; `firstIdBias` is what the first client id has beyond the mean, summed over the group's
 topics."""
 
 WHAT_IF = table(
     "what_if",
-    "group string, strategy string, change string, subject string, strategyAfter string, membersBefore int, "
-    "membersAfter int, queuesBefore int, queuesAfter int, moved int, assigned int, unassigned int, removed int, "
-    "idleBefore int, idleAfter int, unownedAfter int, multiplyOwnedAfter int, leastAfter int, mostAfter int, "
-    "meanAfter double, lagMoved bigint",
+    "group string, strategy string, change string, subject string, strategyAfter string, consumersBefore int, "
+    "consumersAfter int, queuesBefore int, queuesAfter int, moved int, newlyAssigned int, newlyUnassigned int, "
+    "removed int, idleBefore int, idleAfter int, unassignedAfter int, duplicateOwnersAfter int, "
+    "minQueuesPerConsumerAfter int, meanQueuesPerConsumerAfter double, maxQueuesPerConsumerAfter int, lagMoved bigint",
 )
-"""A group after a change, as `plan-rebalance` sums it up. `change` is members (`subject` +2, -1, …), broker-lost (the
+"""A group after a change, as `plan-rebalance` sums it up. `change` is consumers (`subject` +2, -1, …), broker-lost (the
 broker), or strategy (the new one)."""
 
 BROKER_LOSSES = table(
     "broker_losses",
-    "brokerName string, topic string, readQueuesBefore int, readQueuesAfter int, writeQueuesBefore int, "
-    "writeQueuesAfter int",
+    "brokerName string, topic string, readableQueuesBefore int, readableQueuesAfter int, writableQueuesBefore int, "
+    "writableQueuesAfter int",
 )
 """What a topic has left when a broker is lost."""
 
 SENDS = table(
     "sends",
     "topic string, scenario string, latencyFault boolean, trials int, messages double, attempts double, "
-    "attemptsPerMessage double, extraAttempts double, lost double, lostLow double, lostHigh double, "
-    "lostShare double, anyLost double, longestMs double",
+    "attemptsPerMessage double, retries double, lost double, lostLow double, lostHigh double, lostShare double, "
+    "losingTrials double, longestSendMs double",
 )
-"""A topic's producer under the failure schedule, means over the trials. `messages`, `attempts` (requests, each
-message's first one included), `extraAttempts` and `lost` are numbers of a trial; `lostLow` and `lostHigh` bound the
-mean of `lost` with 95 % confidence. `lostShare` is the share of messages lost, `anyLost` that of trials that lost a
-message, both 0 to 1."""
+"""A topic's producer under the failure schedule, means over the trials, in the words of `simulate-send`. `messages`,
+`attempts`, `retries` and `lost` are numbers of a trial; `lostLow` and `lostHigh` bound the mean of `lost` with 95 %
+confidence. `lostShare` is the share of messages lost, `losingTrials` that of trials that lost one, both 0 to 1."""
 
 SEND_SHARES = table(
     "send_shares",
@@ -222,13 +222,14 @@ SESSIONS = Table(
     ("cluster",),
 )
 """From when to when a client held a queue: `since` is the first snapshot that shows it, `until` the first that does not
-any more (null while it lasts), `lastSeen` the last that does. `endedBy`: moved, unowned, unobserved (null while it
+any more (null while it lasts), `lastSeen` the last that does. `endedBy`: moved, unassigned, unobserved (null while it
 lasts)."""
 
 MOVES = Table(
     "moves",
     columns(
-        "cluster string, date date, group string, moved int, unassigned int, assigned int, observed int, snapshots int"
+        "cluster string, date date, group string, moved int, newlyUnassigned int, newlyAssigned int, observed int, "
+        "snapshots int"
     ),
     ("cluster",),
 )
@@ -238,24 +239,24 @@ later one; `observed`: queues looked at in both."""
 FLAPPING = Table(
     "flapping",
     columns(
-        "cluster string, group string, moves int, returns int, queues int, days int, movesADay double, flaps boolean"
+        "cluster string, group string, moved int, returns int, queues int, days int, movedPerDay double, flaps boolean"
     ),
     ("cluster",),
 )
-"""How restless a group is: `returns` counts queues that went back to an owner they had before; `queues` those that
-moved at least once."""
+"""How restless a group is: `moved` sums its days; `returns` counts queues that went back to an owner they had before;
+`queues` those that moved at least once."""
 
 CHURN = Table(
     "churn",
-    columns("cluster string, date date, group string, members int, joined int, left int"),
+    columns("cluster string, date date, group string, processes int, joined int, left int"),
     ("cluster",),
 )
-"""Members that came and went since the snapshot before, by the date of the later one."""
+"""Processes that came and went since the snapshot before, by the date of the later one."""
 
 TREND = table(
     "trend",
-    "takenAt timestamp, group string, members int, queues int, most int, mean double, skew double, idle int, "
-    "unowned int, lag bigint",
+    "takenAt timestamp, group string, processes int, queues int, meanQueuesPerConsumer double, "
+    "maxQueuesPerConsumer int, imbalance double, idle int, unassigned int, lag bigint",
 )
 """A group as it was seen to hold its queues, snapshot by snapshot."""
 

@@ -78,7 +78,7 @@ def allocate(run: StageRun) -> StageReport:
     from rmqlb.pipeline.groups.fleet import fleet
 
     topics, owners, offsets = schemas.TOPICS, schemas.OWNERS, schemas.OFFSETS
-    reads = (topics, schemas.GROUPS, schemas.MEMBERS, schemas.SUBSCRIPTIONS, owners, offsets)
+    reads = (topics, schemas.GROUPS, schemas.PROCESSES, schemas.SUBSCRIPTIONS, owners, offsets)
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
@@ -112,12 +112,12 @@ def what_if(run: StageRun) -> StageReport:
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.members)
+        rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.consumers)
         writing.replace(schemas.WHAT_IF, rows, made_from)
         losses = broker_losses(run.latest(schemas.TOPICS)[schemas.TOPICS.name])
         writing.replace(schemas.BROKER_LOSSES, losses, made_from)
 
-    asked = plan.digest("strategies", "settings_text", "as_of", "only", "members")
+    asked = plan.digest("strategies", "settings_text", "as_of", "only", "consumers")
     return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 

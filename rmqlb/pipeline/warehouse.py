@@ -26,7 +26,7 @@ from rmqlb.sources.atomic_file import replace_file
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT, VERSION = "rmqlb/warehouse", 1
+FORMAT, VERSION = "rmqlb/warehouse", 2
 _CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
 
 
@@ -167,11 +167,11 @@ class Warehouse:
             return _Contents()
         except (OSError, msgspec.DecodeError) as error:
             raise DataError(f"{path}: {error}", hint="is this a warehouse of rmqlb?") from None
-        if contents.schema != FORMAT or contents.format_version > VERSION:
+        if contents.schema != FORMAT or contents.format_version != VERSION:
             raise DataError(
                 f"{path}: {contents.schema} {contents.format_version} is not what this program reads "
                 f"({FORMAT} {VERSION})",
-                hint="use a newer rmqlb, or another folder",
+                hint="ingest the dumps into another --warehouse, or use the rmqlb that wrote this one",
             )
         return contents
 

@@ -29,12 +29,12 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> list[list[ClusterSnapsho
     return [good(cluster) for cluster in sorted(folder.iterdir())]
 
 
-def drifts(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
+def has_mismatches(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     moves = moves_of(snapshot, group)
     return any(move.owners_observed and move.owners_observed != move.owners_before for move in moves)
 
 
-def is_unowned(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
+def is_unassigned(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     return any(move.owners_observed == () and move.owners_before for move in moves_of(snapshot, group))
 
 
@@ -42,16 +42,16 @@ def has_two_owners(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     return any(len(move.owners_observed or ()) == 2 for move in moves_of(snapshot, group))
 
 
-def has_idle_members(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
+def has_idle_consumers(snapshot: ClusterSnapshot, group: ConsumerGroup) -> bool:
     busy = {owner for move in moves_of(snapshot, group) for owner in move.owners_observed or ()}
     return len(group.client_ids or ()) > len(busy)
 
 
 SHOWS: dict[Fault, Callable[[ClusterSnapshot, ConsumerGroup], bool]] = {
-    Fault.DRIFT: drifts,
-    Fault.UNOWNED: is_unowned,
-    Fault.TWO_OWNERS: has_two_owners,
-    Fault.IDLE_MEMBERS: has_idle_members,
+    Fault.MISMATCHES: has_mismatches,
+    Fault.UNASSIGNED: is_unassigned,
+    Fault.DUPLICATE_OWNERS: has_two_owners,
+    Fault.IDLE_CONSUMERS: has_idle_consumers,
 }
 
 

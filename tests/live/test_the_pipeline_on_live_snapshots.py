@@ -69,12 +69,12 @@ def test_the_fleets_owners_are_those_of_the_running_clients(cluster: RocketMQClu
         if row["strategy"] == "AVG_BY_CIRCLE"
     }
     assert predicted == held[1]
-    assert not any(row["drifts"] for row in ours if row["strategy"] == "AVG_BY_CIRCLE")
+    assert not any(row["mismatch"] for row in ours if row["strategy"] == "AVG_BY_CIRCLE")
 
     [score] = [row for row in rows(warehouse, "scores") if row["group"] == GROUP and row["runs"]]
     loads = Counter(owner for owners in held[1].values() for owner in owners)
-    assert (score["strategy"], score["origin"], score["drift"]) == ("AVG_BY_CIRCLE", "reported", 0)
-    assert (score["most"], score["least"]) == (max(loads.values()), min(loads.values()))
+    assert (score["strategy"], score["origin"], score["mismatches"]) == ("AVG_BY_CIRCLE", "reported", 0)
+    assert (score["maxQueuesPerConsumer"], score["minQueuesPerConsumer"]) == (max(loads.values()), min(loads.values()))
 
     moved = sum(held[0][queue] != held[1][queue] for queue in held[0])
     [step] = [row for row in rows(warehouse, "moves") if row["group"] == GROUP]

@@ -26,7 +26,7 @@ FLEET_SCHEMA = pa.schema(
         ("snapshot", pa.string()),
         ("group", pa.string()),
         ("strategy", pa.string()),
-        ("members", pa.list_(pa.string())),
+        ("clientIds", pa.list_(pa.string())),
         ("topics", pa.list_(TOPIC)),
     ]
 )
@@ -63,7 +63,7 @@ def _row(group: Group, cluster: str, day: date | None) -> dict[str, Any]:
         "snapshot": "s1",
         "group": group.group,
         "strategy": group.strategy,
-        "members": list(group.members),
+        "clientIds": list(group.members),
         "topics": [_topic(topic) for topic in group.topics],
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, MEMBERS, OFFSETS, OWNERS, Table
+from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, OFFSETS, OWNERS, PROCESSES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +77,7 @@ def queue(number: int) -> dict[str, Any]:
 
 def tables(spark: SparkSession, shots: Iterable[Shot]) -> dict[str, DataFrame]:
     """The warehouse's tables of these snapshots, as far as the history reads them."""
-    rows: dict[str, list[dict[str, Any]]] = {t.name: [] for t in (DOCUMENTS, OWNERS, GROUPS, MEMBERS, OFFSETS)}
+    rows: dict[str, list[dict[str, Any]]] = {t.name: [] for t in (DOCUMENTS, OWNERS, GROUPS, PROCESSES, OFFSETS)}
     for shot in shots:
         for position in range(1, shot.pieces + 1):
             # Of several pieces only the last one tells the time.
@@ -87,16 +87,16 @@ def tables(spark: SparkSession, shots: Iterable[Shot]) -> dict[str, DataFrame]:
             ids = shot.members.get(group)
             model = shot.models.get(group, "CLUSTERING")
             count = None if ids is None else len(ids)
-            rows["groups"].append({**shot.key, "group": group, "members": count, "messageModel": model})
+            rows["groups"].append({**shot.key, "group": group, "processes": count, "messageModel": model})
             for place, client_id in enumerate(ids or ""):
-                rows["members"].append({**shot.key, "group": group, "place": place, "clientId": client_id})
+                rows["processes"].append({**shot.key, "group": group, "place": place, "clientId": client_id})
         for group, owners in shot.queues.items():
             for number, held in owners.items():
-                rows["owners"].append({**shot.key, "group": group, **queue(number), "owners": list(held)})
+                rows["owners"].append({**shot.key, "group": group, **queue(number), "ownersObserved": list(held)})
         for group, lags in shot.lags.items():
             for number, lag in lags.items():
                 rows["offsets"].append({**shot.key, "group": group, **queue(number), "lag": lag})
-    return {t.name: frame(spark, t, rows[t.name]) for t in (DOCUMENTS, OWNERS, GROUPS, MEMBERS, OFFSETS)}
+    return {t.name: frame(spark, t, rows[t.name]) for t in (DOCUMENTS, OWNERS, GROUPS, PROCESSES, OFFSETS)}
 
 
 def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:

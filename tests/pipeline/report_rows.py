@@ -56,22 +56,31 @@ def write(spark: SparkSession, warehouse: Warehouse, tables: Mapping[str, tuple[
 
 
 def score(group: str, strategy: str = "AVG", *, runs: bool = True, **figures: Any) -> Row:
-    """A row of SCORES: 4 members with 8 queues, dealt evenly, unless said otherwise."""
-    row = {"members": 4, "queues": 8, "idle": 0, "unowned": 0, "multiplyOwned": 0, "least": 2, "most": 2, "mean": 2.0}
+    """A row of SCORES: 4 consumers with 8 balanced queues, unless said otherwise."""
+    row = {
+        "consumers": 4,
+        "queues": 8,
+        "idle": 0,
+        "unassigned": 0,
+        "duplicateOwners": 0,
+        "minQueuesPerConsumer": 2,
+        "meanQueuesPerConsumer": 2.0,
+        "maxQueuesPerConsumer": 2,
+    }
     whole = {**KEY, "group": group, "strategy": strategy, "runs": runs, "origin": "reported", **row, **figures}
-    return {"skew": whole["most"] / whole["mean"], **whole}
+    return {"imbalance": whole["maxQueuesPerConsumer"] / whole["meanQueuesPerConsumer"], **whole}
 
 
 def what_if(group: str, change: str, subject: str, after: str = "AVG", **figures: Any) -> Row:
-    row = {"membersBefore": 4, "queuesBefore": 8, "moved": 0, "removed": 0, "idleBefore": 0, "idleAfter": 0}
+    row = {"consumersBefore": 4, "queuesBefore": 8, "moved": 0, "removed": 0, "idleBefore": 0, "idleAfter": 0}
     names = {"group": group, "strategy": "AVG", "change": change, "subject": subject, "strategyAfter": after}
-    return {**KEY, **names, **row, "unownedAfter": 0, "mostAfter": 2, **figures}
+    return {**KEY, **names, **row, "unassignedAfter": 0, "maxQueuesPerConsumerAfter": 2, **figures}
 
 
 def send(topic: str, lost: float, *, latency_fault: bool = False) -> Row:
-    figures = {"trials": 10, "messages": 1000.0, "attempts": 1010.0, "extraAttempts": 10.0, "longestMs": 3004.0}
+    figures = {"trials": 10, "messages": 1000.0, "attempts": 1010.0, "retries": 10.0, "longestSendMs": 3004.0}
     figures = {**figures, "attemptsPerMessage": 1.01, "lostShare": lost / 1000}
-    bounds = {"lost": lost, "lostLow": lost / 2, "lostHigh": 2 * lost, "anyLost": 0.5 if lost else 0.0}
+    bounds = {"lost": lost, "lostLow": lost / 2, "lostHigh": 2 * lost, "losingTrials": 0.5 if lost else 0.0}
     return {**KEY, "topic": topic, "scenario": "broker-a dies", "latencyFault": latency_fault, **figures, **bounds}
 
 
@@ -91,9 +100,10 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
         "share": 0.5,
     }
     day = {"cluster": "east", "date": DAY, "group": name}
-    seen = {"members": 4, "queues": 8, "most": 4, "mean": 2.0, "idle": 1, "unowned": 0, "lag": 9}
-    loss = {"brokerName": name, "topic": name, "readQueuesBefore": 8, "readQueuesAfter": 4}
-    counts = {"moves": 9, "returns": 4, "queues": 3, "days": 2, "movesADay": 4.5, "flaps": True}
+    even = {"meanQueuesPerConsumer": 2.0, "maxQueuesPerConsumer": 4, "idle": 1, "unassigned": 0}
+    seen = {"processes": 4, "queues": 8, **even, "lag": 9}
+    loss = {"brokerName": name, "topic": name, "readableQueuesBefore": 8, "readableQueuesAfter": 4}
+    counts = {"moved": 9, "returns": 4, "queues": 3, "days": 2, "movedPerDay": 4.5, "flaps": True}
     return {
         "documents": (
             DOCUMENTS,
@@ -102,7 +112,16 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
         "scores": (
             SCORES,
             [
-                score(name, unowned=2, multiplyOwned=1, idle=1, most=5, lag=100, mostLag=80, firstIdBias=1.5),
+                score(
+                    name,
+                    unassigned=2,
+                    duplicateOwners=1,
+                    idle=1,
+                    maxQueuesPerConsumer=5,
+                    lag=100,
+                    maxLagPerConsumer=80,
+                    firstIdBias=1.5,
+                ),
                 score(name, "AVG_BY_CIRCLE", runs=False),
             ],
         ),
@@ -111,23 +130,34 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
         "what_if": (
             WHAT_IF,
             [
-                what_if(name, "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", moved=3, mostAfter=2, lagMoved=7),
-                what_if(name, "members", "+1", moved=2),
-                what_if(name, "members", "-1", moved=4),
+                what_if(
+                    name, "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", moved=3, maxQueuesPerConsumerAfter=2, lagMoved=7
+                ),
+                what_if(name, "consumers", "+1", moved=2),
+                what_if(name, "consumers", "-1", moved=4),
                 what_if(name, "broker-lost", name, moved=1, removed=4, lagMoved=70),
             ],
         ),
-        "broker_losses": (BROKER_LOSSES, [{**KEY, **loss, "writeQueuesBefore": 8, "writeQueuesAfter": 0}]),
+        "broker_losses": (BROKER_LOSSES, [{**KEY, **loss, "writableQueuesBefore": 8, "writableQueuesAfter": 0}]),
         "sends": (SENDS, [{**send(name, 4.0), "scenario": name}, {**send("calm", 0.0), "scenario": name}]),
         "send_shares": (SEND_SHARES, [{**KEY, "topic": name, **share}]),
-        "moves": (MOVES, [{**day, "moved": 3, "unassigned": 1, "assigned": 2, "observed": 8, "snapshots": 2}]),
+        "moves": (
+            MOVES,
+            [{**day, "moved": 3, "newlyUnassigned": 1, "newlyAssigned": 2, "observed": 8, "snapshots": 2}],
+        ),
         "flapping": (FLAPPING, [{"cluster": "east", "group": name, **counts}]),
-        "churn": (CHURN, [{**day, "members": 4, "joined": 2, "left": 1}]),
+        "churn": (CHURN, [{**day, "processes": 4, "joined": 2, "left": 1}]),
         "trend": (
             TREND,
             [
-                {**KEY, "date": DAY - dt.timedelta(days=1), "snapshot": "s0", "group": name, **seen, "skew": 1.5},
-                {**KEY, "takenAt": dt.datetime(2026, 3, 2, 1, 2, 3, tzinfo=dt.UTC), "group": name, **seen, "skew": 2.0},
+                {**KEY, "date": DAY - dt.timedelta(days=1), "snapshot": "s0", "group": name, **seen, "imbalance": 1.5},
+                {
+                    **KEY,
+                    "takenAt": dt.datetime(2026, 3, 2, 1, 2, 3, tzinfo=dt.UTC),
+                    "group": name,
+                    **seen,
+                    "imbalance": 2.0,
+                },
             ],
         ),
         "quarantine": (QUARANTINE, [{"file": name, "position": 2, "hash": "00ff", "bytes": 12, "reason": name}]),

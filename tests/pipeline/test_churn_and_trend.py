@@ -24,7 +24,7 @@ def members(*ids: str | None) -> list[Shot]:
     return [Shot(night(n), members={"g": seen}) for n, seen in enumerate(ids, 1)]
 
 
-# Columns: date, members, joined, left.
+# Columns: date, processes, joined, left.
 CHURN: dict[str, Case] = {
     "one observation is compared with the next": (
         members("AB", "BCD", "", "A"),
@@ -58,7 +58,7 @@ def balance(lags: Mapping[int, int | None]) -> list[Shot]:
     return [Shot(night(1), {"g": held}, {"g": "ABC"}, {"g": lags})]
 
 
-# Columns: date, members, queues, most, mean, skew, idle, unowned, lag.
+# Columns: date, processes, queues, maxQueuesPerConsumer, meanQueuesPerConsumer, imbalance, idle, unassigned, lag.
 TREND: dict[str, Case] = {
     "the balance of what was seen": (
         balance({n: 10 * n for n in range(9)}),
@@ -71,15 +71,15 @@ TREND: dict[str, Case] = {
         balance(dict.fromkeys(range(5), 2**62)),
         [(day(1), 3, 5, 3, 4 / 3, 2.25, 1, 1, None)],
     ),
-    "without members only the most is known": (
+    "without processes only the most is known": (
         nights({0: "A", 1: "A", 2: "B"}),
         [(day(1), None, 3, 2, None, None, None, 0, None)],
     ),
-    "an owner that is no member does not count, and processes that share an id are one": (
+    "an owner that is not in the group does not count, and processes that share an id are one": (
         [Shot(night(1), {"g": {0: "Z", 1: "Z", 2: "A"}}, {"g": "AA"})],
         [(day(1), 2, 3, 1, 1.0, 1.0, 0, 0, None)],
     ),
-    "no members": ([Shot(night(1), {"g": {0: "Z"}}, {"g": ""})], [(day(1), 0, 1, None, None, None, 0, 0, None)]),
+    "no processes": ([Shot(night(1), {"g": {0: "Z"}}, {"g": ""})], [(day(1), 0, 1, None, None, None, 0, 0, None)]),
     "nobody holds anything": (
         [Shot(night(1), {"g": {0: ""}}, {"g": "AB"})],
         [(day(1), 2, 1, 0, 0.0, None, 2, 1, None)],
@@ -92,19 +92,19 @@ TREND: dict[str, Case] = {
 @pytest.fixture(scope="module")
 def found_churn(spark: SparkSession) -> Found:
     def step(past: Mapping[str, DataFrame]) -> DataFrame:
-        return churn(timeline(past["documents"]), past["groups"], past["members"])
+        return churn(timeline(past["documents"]), past["groups"], past["processes"])
 
-    return by_case(spark, CHURN, step, "date", "members", "joined", "left")
+    return by_case(spark, CHURN, step, "date", "processes", "joined", "left")
 
 
 @pytest.fixture(scope="module")
 def found_trend(spark: SparkSession) -> Found:
     def step(past: Mapping[str, DataFrame]) -> DataFrame:
         order = timeline(past["documents"])
-        return trend(order, past["owners"], past["groups"], past["members"], past["offsets"])
+        return trend(order, past["owners"], past["groups"], past["processes"], past["offsets"])
 
-    columns = ("date", "members", "queues", "most", "mean", "skew", "idle", "unowned", "lag")
-    return by_case(spark, TREND, step, *columns)
+    columns = "date processes queues maxQueuesPerConsumer meanQueuesPerConsumer imbalance idle unassigned lag"
+    return by_case(spark, TREND, step, *columns.split())
 
 
 @pytest.mark.parametrize("case", CHURN)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parent.parent.parent
-LITTLE = ("--trials", "20", "--members", "1")
+LITTLE = ("--trials", "20", "--consumers", "1")
 QUICK = f"spark.driver.extraJavaOptions={QUICK_JAVA}"
 FLEET = FleetShape(seed=3, groups=24, days=2, bad_files=2, odd_names=0.2)
 
@@ -89,7 +89,7 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     assert counts["found"] == counts["ingested"] + FLEET.bad_files
     stands_out = stages[-1]["counts"]
     assert stands_out["documentsQuarantined"] == FLEET.bad_files
-    idle = query(warehouse, "SELECT sum(idle), sum(unowned), count(*) FROM {t} WHERE runs", t="scores")
+    idle = query(warehouse, "SELECT sum(idle), sum(unassigned), count(*) FROM {t} WHERE runs", t="scores")
     assert [(stands_out["idleConsumers"], stands_out["queuesWithoutReader"], stands_out["groups"])] == idle
     assert [finding["code"] for finding in printed["findings"]] == ["quarantined", "info"]
     assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -107,15 +107,15 @@ def test_another_reader_of_parquet_sees_the_same_rows(ran: tuple[Path, dict[str,
             assert rows == written[table.name], table.name
             compared += 1
     assert compared > 15
-    worst = query(warehouse, "SELECT max(skew) FROM {t} WHERE runs", t="scores")
-    skews = query(
+    worst = query(warehouse, "SELECT max(imbalance) FROM {t} WHERE runs", t="scores")
+    imbalances = query(
         warehouse,
-        "SELECT max(skew) FROM (SELECT max(l.queues) / avg(l.queues) AS skew FROM {l} l "
+        "SELECT max(imbalance) FROM (SELECT max(l.queues) / avg(l.queues) AS imbalance FROM {l} l "
         'JOIN {s} s USING (cluster, "group", strategy) WHERE s.runs GROUP BY cluster, "group", strategy)',
         l="loads",
         s="scores",
     )
-    assert worst[0][0] == pytest.approx(skews[0][0])
+    assert worst[0][0] == pytest.approx(imbalances[0][0])
 
 
 def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str, Any], str], dumps: Path) -> None:

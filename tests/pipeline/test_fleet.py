@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqlb.pipeline.groups.fleet import fleet
-from rmqlb.pipeline.schemas import FLEET, GROUPS, MEMBERS, OFFSETS, OWNERS, SUBSCRIPTIONS, TOPICS, Table
+from rmqlb.pipeline.schemas import FLEET, GROUPS, OFFSETS, OWNERS, PROCESSES, SUBSCRIPTIONS, TOPICS, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +43,12 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
             spark,
             GROUPS,
             {"group": "g", "strategy": "AVG"},
-            {"group": "nobody", "members": 0},
+            {"group": "nobody", "processes": 0},
             {"group": "told", "problem": "group told is BROADCASTING"},
         ),
-        "members": frame(
+        "processes": frame(
             spark,
-            MEMBERS,
+            PROCESSES,
             {"group": "g", "place": 2, "clientId": "10.0.0.9@1"},
             {"group": "g", "place": 0, "clientId": "10.0.0.10@1"},
             {"group": "g", "place": 1, "clientId": "10.0.0.10@1"},
@@ -66,8 +66,8 @@ def tables(spark: SparkSession) -> dict[str, DataFrame]:
         "owners": frame(
             spark,
             OWNERS,
-            {**at, "queueId": 0, "place": 0, "owners": ["10.0.0.9@1"]},
-            {**at, "queueId": 9, "place": None, "owners": ["10.0.0.9@1"]},
+            {**at, "queueId": 0, "place": 0, "ownersObserved": ["10.0.0.9@1"]},
+            {**at, "queueId": 9, "place": None, "ownersObserved": ["10.0.0.9@1"]},
         ),
         "offsets": frame(
             spark,
@@ -82,13 +82,13 @@ def read(rows: DataFrame) -> dict[str, dict[str, Any]]:
     return {row["group"]: row.asDict(recursive=True) for row in rows.collect()}
 
 
-def test_a_group_is_one_row_with_its_members_in_order_and_its_topics(tables: dict[str, DataFrame]) -> None:
+def test_a_group_is_one_row_with_its_client_ids_in_order_and_its_topics(tables: dict[str, DataFrame]) -> None:
     rows = fleet(tables)
     assert rows.columns == list(FLEET.columns)
     found = read(rows)
     assert set(found) == {"g", "nobody"}
     group = found["g"]
-    assert group["members"] == ["10.0.0.10@1", "10.0.0.10@1", "10.0.0.9@1"]
+    assert group["clientIds"] == ["10.0.0.10@1", "10.0.0.10@1", "10.0.0.9@1"]
     assert group["strategy"] == "AVG"
     first, second = group["topics"]
     assert (first["topic"], first["absent"], first["lags"], first["owners"]) == ("T1", None, None, None)
@@ -98,8 +98,8 @@ def test_a_group_is_one_row_with_its_members_in_order_and_its_topics(tables: dic
     assert second["owners"] == [{"place": 0, "owners": ["10.0.0.9@1"]}]
 
 
-def test_a_group_without_members_stays_and_owns_nothing(tables: dict[str, DataFrame]) -> None:
-    assert read(fleet(tables))["nobody"]["members"] == []
+def test_a_group_without_consumers_stays_and_owns_nothing(tables: dict[str, DataFrame]) -> None:
+    assert read(fleet(tables))["nobody"]["clientIds"] == []
 
 
 def test_retry_topics_are_taken_when_asked_for(tables: dict[str, DataFrame]) -> None:

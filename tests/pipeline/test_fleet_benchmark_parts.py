@@ -99,7 +99,7 @@ def test_the_owners_are_the_engines(strategy: str) -> None:
         topic = row["topics"][0]
         datas = [QueueData(run["brokerName"], run["queues"], run["queues"], 6) for run in topic["subscribe"]]
         dealt = assign(
-            TopicRouteData(topic["topic"], tuple(datas), ()), Members(tuple(row["members"]), strategy, SETTINGS)
+            TopicRouteData(topic["topic"], tuple(datas), ()), Members(tuple(row["clientIds"]), strategy, SETTINGS)
         )
         assert [(owner,) if owner else () for owner in found] == [tuple(dealt.owners[queue]) for queue in dealt.queues]
 
@@ -121,7 +121,7 @@ def test_the_jvm_reads_lines_of_words() -> None:
     fleet_pairs.write_lines(pa.Table.from_pylist([made], groups().schema), file)
     kinds = [line.split("\t") for line in file.getvalue().splitlines()]
     assert [line[0] for line in kinds] == ["group", "topic", "absent"]
-    assert kinds[0][2] == made["members"][0]
+    assert kinds[0][2] == made["clientIds"][0]
     assert kinds[0][3].isdigit()
     assert kinds[1][2:5] == ["r1@broker-0", "0", "2"]
     assert kinds[2] == ["absent", "x@1"]

@@ -79,7 +79,7 @@ def test_a_snapshot_becomes_these_rows(spark: SparkSession, warehouse: Warehouse
         "queues": [(*key, "T", "a", 0, 0, 0), (*key, "T", "a", 1, 1, 1), (*key, "T", "b", 0, 2, 2)],
         "brokers": [(*key, "a", "c1", {0: "a:10911"}, True), (*key, "b", "c1", {0: "b:10911"}, True)],
         "groups": [(*key, "g", None, "CLUSTERING", None, 2, False, "AVG", False, None)],
-        "members": [
+        "processes": [
             (*key, "g", 0, "x", None, None, "AVG", "AllocateMessageQueueAveragely"),
             (*key, "g", 1, "y", None, None, None, None),
         ],
@@ -181,7 +181,7 @@ def test_pieces_of_a_folder_make_one_snapshot_also_over_two_runs(
     name = pieces_id(PathLabels(f"{root}/date=2026-11-20", None, date(2026, 11, 20)))
     key = ("unknown", date(2026, 11, 20), name)
     assert rows(spark, warehouse, "owners") == [(*key, "g", "T", "a", 0, None, ["x"])]
-    assert rows(spark, warehouse, "members") == [(*key, "g", 0, "x", "JAVA", None, None, None)]
+    assert rows(spark, warehouse, "processes") == [(*key, "g", 0, "x", "JAVA", None, None, None)]
 
     write(
         dumps,

@@ -62,7 +62,7 @@ RARE = [
     Shot(night(n), {"g": {0: held, 1: "Z", 2: "Z"}}) for n, held in zip((1, 2, 3, 20, 21, 40), "ABABAA", strict=True)
 ]
 
-# Columns: moves, returns, queues, days, movesADay, flaps.
+# Columns: moved, returns, queues, days, movedPerDay, flaps.
 FLAPPING: dict[str, Case] = {
     "one snapshot": (nights("A"), [(0, 0, 0, 1, 0.0, False)]),
     "at rest": (nights("A", "A", "A"), [(0, 0, 0, 2, 0.0, False)]),
@@ -82,7 +82,7 @@ FLAPPING: dict[str, Case] = {
 
 @pytest.fixture(scope="module")
 def found_moves(spark: SparkSession) -> Found:
-    columns = ("date", "moved", "unassigned", "assigned", "observed", "snapshots")
+    columns = ("date", "moved", "newlyUnassigned", "newlyAssigned", "observed", "snapshots")
     return by_case(spark, MOVES, lambda past: moves(made_days(past)), *columns)
 
 
@@ -91,7 +91,7 @@ def found_flapping(spark: SparkSession) -> Found:
     def step(past: Mapping[str, DataFrame]) -> DataFrame:
         return flapping(made_days(past), sessions(timeline(past["documents"]), past["owners"]))
 
-    return by_case(spark, FLAPPING, step, "moves", "returns", "queues", "days", "movesADay", "flaps")
+    return by_case(spark, FLAPPING, step, "moved", "returns", "queues", "days", "movedPerDay", "flaps")
 
 
 @pytest.mark.parametrize("case", MOVES)

@@ -108,13 +108,13 @@ def row_of(key_: Mapping[str, Any], report: TrialsReport) -> dict[str, Any]:
         "messages": report.messages.mean,
         "attempts": math.fsum(each.mean for each in report.attempts_at.values()),
         "attemptsPerMessage": report.attempts.mean,
-        "extraAttempts": report.retries.mean,
+        "retries": report.retries.mean,
         "lost": report.lost_messages.mean,
         "lostLow": report.lost_messages.low,
         "lostHigh": report.lost_messages.high,
         "lostShare": report.lost_share.mean,
-        "anyLost": report.losing_trials.mean,
-        "longestMs": report.longest_send_ms and report.longest_send_ms.mean,
+        "losingTrials": report.losing_trials.mean,
+        "longestSendMs": report.longest_send_ms and report.longest_send_ms.mean,
     }
 
 

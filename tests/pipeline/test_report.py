@@ -82,7 +82,7 @@ def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
     assert json.loads(written["report.json"])["tables"]["what_if"] == {"rows": 4, "inCsv": False}
     assert summary.page == str(folder / "index.html")
     assert {table.name: table.rows for table in summary.tables}["trend"] == 2
-    counts = {"clusters": 1, "groups": 1, "documents quarantined": 1}
+    counts = {"clusters": 1, "groups": 1, "quarantined documents": 1}
     assert {words: summary.facts[words] for words in counts} == counts
     assert [name for name in os.listdir(folder.parent) if "report" in name] == ["report"]
 
@@ -90,19 +90,29 @@ def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
 def test_csv_is_written_byte_for_byte_as_rmqlb_writes_it(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    seen = {"group": "b,c", "members": 4, "queues": 8, "most": 3, "mean": 2.0, "skew": 1.5, "idle": 0, "unowned": 0}
+    seen = {
+        "group": "b,c",
+        "processes": 4,
+        "queues": 8,
+        "meanQueuesPerConsumer": 2.0,
+        "maxQueuesPerConsumer": 3,
+        "imbalance": 1.5,
+        "idle": 0,
+        "unassigned": 0,
+    }
     later = {**KEY, "takenAt": dt.datetime(2026, 3, 2, 1, 2, 3, 400_000, dt.UTC), **seen, "lag": 2**53 + 1}
-    rows = [later, {**KEY, "group": "=1+1", "members": None}, {**KEY, "group": 'say "a"\n'}]
+    rows = [later, {**KEY, "group": "=1+1", "processes": None}, {**KEY, "group": 'say "a"\n'}]
     refused = [{"file": "@x", "position": 1, "hash": "ab", "bytes": 0, "reason": "not\x1b JSON"}]
     write(spark, warehouse, {"trend": (TREND, rows), "quarantine": (QUARANTINE, refused)})
     write_report(spark, warehouse, str(tmp_path / "report"))
 
     assert files(tmp_path / "report" / "csv") == {
         "quarantine.csv": b"file,position,hash,bytes,reason\r\n'@x,1,ab,0,not\\x1b JSON\r\n",
-        "trend.csv": b"cluster,date,snapshot,takenAt,group,members,queues,most,mean,skew,idle,unowned,lag\r\n"
+        "trend.csv": b"cluster,date,snapshot,takenAt,group,processes,queues,meanQueuesPerConsumer,"
+        b"maxQueuesPerConsumer,imbalance,idle,unassigned,lag\r\n"
         b"east,2026-03-02,s1,,'=1+1,,,,,,,,\r\n"
         b'east,2026-03-02,s1,,"say ""a""\\n",,,,,,,,\r\n'
-        b'east,2026-03-02,s1,2026-03-02T01:02:03.400000Z,"b,c",4,8,3,2.0,1.5,0,0,9007199254740993\r\n',
+        b'east,2026-03-02,s1,2026-03-02T01:02:03.400000Z,"b,c",4,8,2.0,3,1.5,0,0,9007199254740993\r\n',
     }
 
 
@@ -131,15 +141,16 @@ def test_a_table_beyond_a_spreadsheet_is_parquet_only(
 
 def test_what_if_is_summed_up_over_groups(spark: SparkSession) -> None:
     rows = [
-        what_if("a", "members", "+1", moved=2, mostAfter=3, lagMoved=5),
-        what_if("b", "members", "+1", moved=4, mostAfter=1, lagMoved=None),
-        what_if("a", "members", "-1", moved=9),
+        what_if("a", "consumers", "+1", moved=2, maxQueuesPerConsumerAfter=3, lagMoved=5),
+        what_if("b", "consumers", "+1", moved=4, maxQueuesPerConsumerAfter=1, lagMoved=None),
+        what_if("a", "consumers", "-1", moved=9),
     ]
     frame = spark.createDataFrame([tuple(row.get(name) for name in WHAT_IF.columns) for row in rows], WHAT_IF.ddl)
     summed = summarise_what_if(frame)
     assert summed.columns == list(WHAT_IF_SUMMARY.columns)
     assert {
-        row.subject: (row.groups, row.moved, row.mostAfter, row.lagMoved, row.lagUnknown) for row in summed.collect()
+        row.subject: (row.groups, row.moved, row.maxQueuesPerConsumerAfter, row.lagMoved, row.lagUnknown)
+        for row in summed.collect()
     } == {
         "+1": (2, 6, 3, 5, 1),
         "-1": (1, 9, 2, None, 1),
@@ -190,19 +201,19 @@ def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[Re
     read = parts(page)
     for title in (
         "Clusters",
-        "Queues without a reader, or with several",
-        "Lopsided groups",
-        "How lopsided each strategy is",
+        "Queues unassigned or with duplicate owners",
+        "Most imbalanced groups",
+        "Imbalance under each strategy",
         "Idle consumers",
         "Lag that waits for one consumer",
         "Under another strategy",
         "With more or fewer consumers",
         "The broker whose loss hurts most",
         "Producers while brokers fail",
-        "Moves a day",
+        "Queues moved per day",
         "Flapping groups",
-        "Consumers that come and go",
-        "Trend of skew",
+        "Processes that join and leave",
+        "Imbalance over time",
         "Documents that could not be read",
         "The tables",
     ):
@@ -273,7 +284,7 @@ def test_what_is_not_there_has_no_section(spark: SparkSession, warehouse: Wareho
     write(spark, warehouse, {"moves": fleet()["moves"]})
     summary = write_report(spark, warehouse, str(tmp_path / "report"))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert re.findall("<h2[^>]*>(.*?)</h2>", page) == ["Moves a day", "The tables"]
+    assert re.findall("<h2[^>]*>(.*?)</h2>", page) == ["Queues moved per day", "The tables"]
     assert summary.facts == {"clusters": 0}
 
 
@@ -300,27 +311,27 @@ def test_groups_are_ranked_by_each_fault_under_the_strategy_that_they_run(found:
     shown = found(
         scores=[
             score("even"),
-            score("lopsided", most=6),
-            score("more lopsided", "CONSISTENT_HASH", most=7),
-            score("more lopsided", "AVG", runs=False, most=8, unowned=4),
-            score("idle", members=20, queues=8, idle=12, most=1, mean=0.4),
-            score("unread", unowned=3, multiplyOwned=1),
-            score("waiting", lag=100, mostLag=51),
-            score("alone", members=1, lag=100, mostLag=100),
-            score("nothing to read", queues=0, most=0, mean=1.0, skew=None),
+            score("imbalanced", maxQueuesPerConsumer=6),
+            score("more imbalanced", "CONSISTENT_HASH", maxQueuesPerConsumer=7),
+            score("more imbalanced", "AVG", runs=False, maxQueuesPerConsumer=8, unassigned=4),
+            score("idle", consumers=20, queues=8, idle=12, maxQueuesPerConsumer=1, meanQueuesPerConsumer=0.4),
+            score("unassigned", unassigned=3, duplicateOwners=1),
+            score("waiting", lag=100, maxLagPerConsumer=51),
+            score("alone", consumers=1, lag=100, maxLagPerConsumer=100),
+            score("nothing to read", queues=0, maxQueuesPerConsumer=0, meanQueuesPerConsumer=1.0, imbalance=None),
         ],
     )
     assert shown.worst is not None
     totals = shown.worst.totals
-    assert (totals.groups, totals.lopsided, totals.with_idle, totals.idle, totals.surplus) == (8, 3, 1, 12, 12)
-    assert (totals.with_unowned, totals.unowned, totals.multiply_owned, totals.on_one_member) == (1, 3, 1, 1)
-    assert [one.group for one in shown.worst.lopsided] == ["more lopsided", "lopsided"]
+    assert (totals.groups, totals.imbalanced, totals.with_idle, totals.idle, totals.surplus) == (8, 3, 1, 12, 12)
+    assert (totals.with_unassigned, totals.unassigned, totals.duplicate_owners, totals.on_one_consumer) == (1, 3, 1, 1)
+    assert [one.group for one in shown.worst.imbalanced] == ["more imbalanced", "imbalanced"]
     assert [one.group for one in shown.worst.idle] == ["idle"]
-    assert [one.group for one in shown.worst.unowned] == ["unread"]
-    assert [(one.group, one.lag_share) for one in shown.worst.one_member] == [("waiting", 0.51)]
+    assert [one.group for one in shown.worst.unassigned] == ["unassigned"]
+    assert [(one.group, one.lag_share) for one in shown.worst.one_consumer] == [("waiting", 0.51)]
 
 
-def test_groups_that_were_seen_otherwise_than_they_are_dealt(
+def test_groups_whose_observed_owners_differ_from_the_predicted_ones(
     found: Found, spark: SparkSession, warehouse: Warehouse
 ) -> None:
     held = [{"place": 0, "owners": []}, {"place": 1, "owners": ["a", "b"]}, {"place": 2, "owners": ["a"]}]
@@ -328,37 +339,39 @@ def test_groups_that_were_seen_otherwise_than_they_are_dealt(
     groups = [
         {**KEY, "group": "stuck", "topics": [{**topic, "owners": held}, {**topic, "owners": held[:1]}]},
         {**KEY, "group": "swapped", "topics": [{**topic, "owners": held[2:]}]},
-        {**KEY, "group": "as dealt", "topics": [{**topic, "owners": held[2:]}]},
-        {**KEY, "group": "not looked at", "topics": [{**topic, "owners": None}]},
+        {**KEY, "group": "as predicted", "topics": [{**topic, "owners": held[2:]}]},
+        {**KEY, "group": "not observed", "topics": [{**topic, "owners": None}]},
     ]
     write(spark, warehouse, {"fleet": (FLEET, groups)})
     shown = found(
         scores=[
-            score("as dealt", observed=1, drift=0),
-            score("not looked at", observed=0, drift=0),
-            score("stuck", observed=4, drift=3),
-            score("stuck", "AVG_BY_CIRCLE", runs=False, observed=4, drift=4),
-            score("swapped", observed=1, drift=1),
+            score("as predicted", observed=1, mismatches=0),
+            score("not observed", observed=0, mismatches=0),
+            score("stuck", observed=4, mismatches=3),
+            score("stuck", "AVG_BY_CIRCLE", runs=False, observed=4, mismatches=4),
+            score("swapped", observed=1, mismatches=1),
         ]
     )
     assert shown.worst is not None
     totals = shown.worst.totals
-    assert (totals.observed, totals.drift, totals.with_drift) == (6, 4, 2)
-    assert (totals.held_by_nobody, totals.held_by_several) == (2, 1)
-    seen = [(one.group, one.drift, one.held_by_nobody, one.held_by_several) for one in shown.worst.drift]
-    assert seen == [("stuck", 3, 2, 1), ("swapped", 1, 0, 0)]
-    assert dict(facts(shown))["queues seen without reader"] == 2
+    assert (totals.observed, totals.mismatches, totals.with_mismatches) == (6, 4, 2)
+    assert (totals.observed_unassigned, totals.observed_duplicate_owners) == (2, 1)
+    assert [
+        (one.group, one.mismatches, one.observed_unassigned, one.observed_duplicate_owners)
+        for one in shown.worst.mismatches
+    ] == [("stuck", 3, 2, 1), ("swapped", 1, 0, 0)]
+    assert dict(facts(shown))["unassigned queues observed"] == 2
     said = {section.name: section.seen[0] for section in sections(shown)}
-    assert said["unread"] == "Nothing: the strategy that each group runs gives each queue one reader."
-    assert "Of 6 queues" in said["otherwise"]
-    assert "2 had nobody, 1 had several" in said["otherwise"]
+    assert said["unassigned"] == "Nothing: under the strategy that each group runs, each queue has one owner."
+    assert "Of 6 queues" in said["mismatches"]
+    assert "2 had no owner, 1 had several" in said["mismatches"]
 
 
-def test_nobody_looked_is_no_good_news(found: Found) -> None:
+def test_unknown_owners_are_no_good_news(found: Found) -> None:
     shown = found(scores=[score("a")])
-    assert "queues seen without reader" not in dict(facts(shown))
+    assert "unassigned queues observed" not in dict(facts(shown))
     said = {section.name: section.seen for section in sections(shown)}
-    assert said["otherwise"] == ("Unknown: nobody looked who holds the queues.",)
+    assert said["mismatches"] == ("Unknown: the snapshots report no owners.",)
 
 
 def test_lists_are_cut_to_the_first_rows(found: Found) -> None:
@@ -368,31 +381,31 @@ def test_lists_are_cut_to_the_first_rows(found: Found) -> None:
     assert shown.worst.totals.with_idle == 4
 
 
-def test_skew_is_counted_in_bins_for_each_strategy(found: Found) -> None:
+def test_imbalance_is_counted_in_bins_for_each_strategy(found: Found) -> None:
     shown = found(
         scores=[
-            *(score(f"g{number}", skew=skew) for number, skew in enumerate((1.0, 1.1, 1.25, 4.0, 5.0))),
-            score("g0", "CONFIG", runs=False, skew=None),
+            *(score(f"g{number}", imbalance=imbalance) for number, imbalance in enumerate((1.0, 1.1, 1.25, 4.0, 5.0))),
+            score("g0", "CONFIG", runs=False, imbalance=None),
         ],
         refusals=[{**KEY, "group": "g1", "topic": "t", "strategy": "CONFIG", "reason": "no queues"}],
     )
     assert shown.strategies is not None
     avg, config = shown.strategies
-    assert (avg.strategy, avg.groups, avg.running, avg.even, avg.refused) == ("AVG", 5, 5, 3, 0)
+    assert (avg.strategy, avg.groups, avg.running, avg.balanced, avg.refused) == ("AVG", 5, 5, 3, 0)
     assert avg.bins == (1, 1, 1, 0, 0, 1, 1)
-    assert (avg.median, avg.worst) == (1.25, 5.0)
-    assert (config.groups, config.running, config.even, config.median, config.refused) == (1, 0, 0, None, 1)
+    assert (avg.p50, avg.max) == (1.25, 5.0)
+    assert (config.groups, config.running, config.balanced, config.p50, config.refused) == (1, 0, 0, None, 1)
 
 
 def test_other_strategies_are_held_against_the_one_that_runs(found: Found) -> None:
     shown = found(
-        scores=[score("a", most=5), score("b", most=2), score("a", "AVG_BY_CIRCLE", runs=False)],
+        scores=[score("a", maxQueuesPerConsumer=5), score("b"), score("a", "AVG_BY_CIRCLE", runs=False)],
         what_if=[
-            what_if("a", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", mostAfter=3, moved=6),
-            what_if("a", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", mostAfter=3, moved=4),
-            what_if("b", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", mostAfter=2),
-            what_if("b", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", mostAfter=4),
-            {**what_if("a", "strategy", "AVG", "AVG", mostAfter=1), "strategy": "AVG_BY_CIRCLE"},
+            what_if("a", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", maxQueuesPerConsumerAfter=3, moved=6),
+            what_if("a", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", maxQueuesPerConsumerAfter=3, moved=4),
+            what_if("b", "strategy", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", maxQueuesPerConsumerAfter=2),
+            what_if("b", "strategy", "CONSISTENT_HASH", "CONSISTENT_HASH", maxQueuesPerConsumerAfter=4),
+            {**what_if("a", "strategy", "AVG", "AVG", maxQueuesPerConsumerAfter=1), "strategy": "AVG_BY_CIRCLE"},
         ],
     )
     assert shown.strategy_changes is not None
@@ -403,13 +416,13 @@ def test_other_strategies_are_held_against_the_one_that_runs(found: Found) -> No
     assert [(one.group, one.strategy_after, one.gain) for one in shown.gains] == [("a", "CONSISTENT_HASH", 2)]
 
 
-def test_changes_of_members_come_in_the_order_of_their_number(found: Found) -> None:
+def test_changes_of_consumers_come_in_the_order_of_their_number(found: Found) -> None:
     shown = found(
         scores=[score("a"), score("b")],
-        what_if=[what_if(group, "members", subject, moved=3) for group in "ab" for subject in ("+10", "+2", "-1")],
+        what_if=[what_if(group, "consumers", subject, moved=3) for group in "ab" for subject in ("+10", "+2", "-1")],
     )
-    assert shown.member_changes is not None
-    assert [(one.subject, one.groups, one.queues, one.moved) for one in shown.member_changes] == [
+    assert shown.consumer_changes is not None
+    assert [(one.subject, one.groups, one.queues, one.moved) for one in shown.consumer_changes] == [
         ("-1", 2, 16, 6),
         ("+2", 2, 16, 6),
         ("+10", 2, 16, 6),
@@ -417,7 +430,7 @@ def test_changes_of_members_come_in_the_order_of_their_number(found: Found) -> N
 
 
 def test_the_worst_broker_is_the_one_that_stops_most_topics(found: Found) -> None:
-    loss = {"readQueuesBefore": 4, "readQueuesAfter": 4, "writeQueuesBefore": 4}
+    loss = {"readableQueuesBefore": 4, "readableQueuesAfter": 4, "writableQueuesBefore": 4}
     shown = found(
         scores=[score("a"), score("b")],
         what_if=[
@@ -426,9 +439,9 @@ def test_the_worst_broker_is_the_one_that_stops_most_topics(found: Found) -> Non
             what_if("a", "broker-lost", "only", moved=1),
         ],
         broker_losses=[
-            {**KEY, "brokerName": "busy", "topic": "t", **loss, "writeQueuesAfter": 2},
-            {**KEY, "brokerName": "only", "topic": "t", **loss, "writeQueuesAfter": 0},
-            {**KEY, "brokerName": "only", "topic": "u", **loss, "writeQueuesAfter": 1},
+            {**KEY, "brokerName": "busy", "topic": "t", **loss, "writableQueuesAfter": 2},
+            {**KEY, "brokerName": "only", "topic": "t", **loss, "writableQueuesAfter": 0},
+            {**KEY, "brokerName": "only", "topic": "u", **loss, "writableQueuesAfter": 1},
         ],
     )
     assert shown.brokers is not None
@@ -484,13 +497,13 @@ def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSess
         ("a", 2400, 900, 900 / 2400),
         ("b", 1200, 0, 0),
     ]
-    assert by_scenario[0]["extra attempts"] == pytest.approx(one["retries"]["mean"] + two["retries"]["mean"])
+    assert by_scenario[0]["retries"] == pytest.approx(one["retries"]["mean"] + two["retries"]["mean"])
     assert [(row["topic"], row["messages"], row["lost"], row["low"], row["high"]) for row in losing] == [
         ("One", 1200, *(one["lost"][name] for name in ("mean", "low", "high")))
     ]
     failed = {(row["broker"], row["scenario"]): row["failed"] for row in by_broker}
     # No attempt fails elsewhere, and one that fails is a retry or a lost message.
-    assert failed["a", "a"] == pytest.approx(by_scenario[0]["extra attempts"] + 900)
+    assert failed["a", "a"] == pytest.approx(by_scenario[0]["retries"] + 900)
 
 
 def _titles(grid: Grid) -> list[str]:
@@ -499,9 +512,9 @@ def _titles(grid: Grid) -> list[str]:
 
 def test_history_is_summed_up_by_day(found: Found) -> None:
     before = DAY - dt.timedelta(days=1)
-    counts = {"moved": 2, "unassigned": 1, "assigned": 0, "observed": 8}
-    restless = {"cluster": "east", "moves": 5, "queues": 1, "days": 1, "movesADay": 5.0}
-    seen = {"cluster": "east", "idle": 1, "unowned": 0}
+    counts = {"moved": 2, "newlyUnassigned": 1, "newlyAssigned": 0, "observed": 8}
+    restless = {"cluster": "east", "moved": 5, "queues": 1, "days": 1, "movedPerDay": 5.0}
+    seen = {"cluster": "east", "idle": 1, "unassigned": 0}
     shown = found(
         top=1,
         moves=[{"cluster": cluster, "date": DAY, "group": "g", **counts} for cluster in ("east", "west")]
@@ -522,7 +535,7 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
                 "snapshot": "s1",
                 "takenAt": dt.datetime(2026, 3, 2, 1, tzinfo=dt.UTC),
                 "group": "g",
-                "skew": 9.0,
+                "imbalance": 9.0,
             },
             {
                 **seen,
@@ -530,7 +543,7 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
                 "snapshot": "s0",
                 "takenAt": dt.datetime(2026, 3, 2, 2, tzinfo=dt.UTC),
                 "group": "g",
-                "skew": 1.0,
+                "imbalance": 1.0,
             },
             {
                 **seen,
@@ -538,7 +551,7 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
                 "snapshot": "s0",
                 "takenAt": dt.datetime(2026, 3, 2, 2, tzinfo=dt.UTC),
                 "group": "h",
-                "skew": 2.0,
+                "imbalance": 2.0,
             },
         ],
     )
@@ -549,7 +562,7 @@ def test_history_is_summed_up_by_day(found: Found) -> None:
     assert shown.flapping is not None
     assert ([one.group for one in shown.flapping], shown.flaps) == (["restless"], 2)
     assert shown.trend is not None
-    assert [(one.groups, one.median, one.idle) for one in shown.trend] == [(2, 1.5, 2)]
+    assert [(one.groups, one.p50, one.idle) for one in shown.trend] == [(2, 1.5, 2)]
 
 
 def test_a_report_takes_the_place_of_an_earlier_one(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def test_hostile_names_are_text_in_every_picture(name: str) -> None:
     when = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
     for drawn in (
         bars(PICTURE, [name, name], series, "queues"),
-        histograms(PICTURE, ["1–2", "2+"], series, "skew", "groups"),
+        histograms(PICTURE, ["1–2", "2+"], series, "imbalance", "groups"),
         days(PICTURE, when, series, [], "queues"),
-        lines(PICTURE, [(name, [(DAY, 1.0)]), ("other", [(DAY, 2.0)])], "skew"),
+        lines(PICTURE, [(name, [(DAY, 1.0)]), ("other", [(DAY, 2.0)])], "imbalance"),
         steps(PICTURE, [name, "+1"], series, ("change", "moved")),
     ):
         svg = ET.fromstring(drawn)
@@ -94,7 +94,7 @@ def test_names_in_a_picture_are_written_as_they_are() -> None:
 
 
 def test_a_legend_names_every_series() -> None:
-    drawn = ET.fromstring(lines(PICTURE, [(name, [(DAY, 1.0)]) for name in ("_east", "west", "")], "skew"))
+    drawn = ET.fromstring(lines(PICTURE, [(name, [(DAY, 1.0)]) for name in ("_east", "west", "")], "imbalance"))
     assert {" _east", "west"} <= {element.text for element in drawn.iter("text")}
 
 
@@ -155,7 +155,7 @@ def test_one_day_alone_is_a_picture() -> None:
     assert "2026" in shown[0].pictures[0]
 
 
-def test_a_trend_whose_skew_nobody_knows_is_a_table_without_a_picture() -> None:
+def test_a_trend_of_unknown_imbalance_is_a_table_without_a_picture() -> None:
     (trend, _) = sections(Figures(trend=(TrendDay("c", DAY, 3, None, None, None, 2),)))
     assert (trend.name, trend.pictures) == ("trend", ())
     assert [grid.rows[0][0] for grid in trend.grids] == ["c"]
@@ -163,7 +163,7 @@ def test_a_trend_whose_skew_nobody_knows_is_a_table_without_a_picture() -> None:
 
 def test_producers_that_could_not_be_simulated_are_not_said_to_lose_nothing() -> None:
     (sends, _) = sections(Figures(scenarios=(Scenario("a", False, 3, 0, None, None, None, None),)))
-    assert sends.seen == ("Nothing: of no topic can anybody tell what its producer goes through.",)
+    assert sends.seen == ("Nothing: no topic has a producer that can be simulated.",)
     assert sends.pictures == ()
 
 

@@ -115,15 +115,15 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
             row, owners = found[group.group, strategy], under(group, strategy)
             judged = spread(owners, group.members)
             lags = [lag_of(group).get(queue) for queue in owners]
-            assert (row["members"], row["queues"], row["idle"]) == (judged.consumers, judged.queues, judged.idle)
-            assert (row["unowned"], row["multiplyOwned"]) == (judged.unassigned, judged.duplicate_owners)
-            assert (row["sharedId"], row["least"], row["most"]) == (
+            assert (row["consumers"], row["queues"], row["idle"]) == (judged.consumers, judged.queues, judged.idle)
+            assert (row["unassigned"], row["duplicateOwners"]) == (judged.unassigned, judged.duplicate_owners)
+            assert (row["queuesOfDuplicateClientIds"], row["minQueuesPerConsumer"], row["maxQueuesPerConsumer"]) == (
                 judged.queues_of_duplicate_client_ids,
                 judged.fewest,
                 judged.most,
             )
-            assert row["mean"] == pytest.approx(judged.mean)
-            assert row["skew"] == pytest.approx(judged.imbalance)
+            assert row["meanQueuesPerConsumer"] == pytest.approx(judged.mean)
+            assert row["imbalance"] == pytest.approx(judged.imbalance)
             assert row["lag"] == (None if None in lags else sum(lag or 0 for lag in lags))
             seen = {
                 MessageQueue(t.topic, broker, i): set(t.owners[place])
@@ -132,7 +132,7 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
                 if place in t.owners
             }
             assert row["observed"] == len(seen)
-            assert row["drift"] == sum(set(owners[queue]) != ids for queue, ids in seen.items())
+            assert row["mismatches"] == sum(set(owners[queue]) != ids for queue, ids in seen.items())
             compared += 1
     assert compared > 200
 
@@ -175,4 +175,4 @@ def test_the_first_ids_bias_adds_up_over_topics(spark: SparkSession) -> None:
     rows = frame(spark, [many])
     dealt = assignments(rows, ("AVG",), Settings())
     [row] = scores(dealt, loads(dealt, rows), rows).collect()
-    assert (row["firstIdBias"], row["skew"], row["idle"], row["topics"]) == (5.0, 2.0, 1, 10)
+    assert (row["firstIdBias"], row["imbalance"], row["idle"], row["topics"]) == (5.0, 2.0, 1, 10)

@@ -41,7 +41,7 @@ CASES: dict[str, Case] = {
     "nobody holds the queue any more": (
         nights("A", "", "", "A"),
         [
-            ("g", 0, "A", night(1), night(2), night(1), 1, "unowned"),
+            ("g", 0, "A", night(1), night(2), night(1), 1, "unassigned"),
             ("g", 0, "A", night(4), None, night(4), 1, None),
         ],
     ),

@@ -169,8 +169,9 @@ def test_a_lost_folder_is_said(spark: SparkSession, warehouse: Warehouse) -> Non
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ({"schema": "rmqlb/warehouse", "formatVersion": 2}, "rmqlb/warehouse 2 is not what this program reads"),
-        ({"schema": "another", "formatVersion": 1}, "another 1 is not what this program reads"),
+        ({"schema": "rmqlb/warehouse", "formatVersion": 1}, "rmqlb/warehouse 1 is not what this program reads"),
+        ({"schema": "rmqlb/warehouse", "formatVersion": 3}, "rmqlb/warehouse 3 is not what this program reads"),
+        ({"schema": "another", "formatVersion": 2}, "another 2 is not what this program reads"),
         ([], "Expected `object`, got `array`"),
     ],
 )

@@ -53,7 +53,7 @@ def sides(group: Group, name: str, with_: Settings) -> Side:
 
 
 def after(side: Side, change: str, subject: str, strategy: str) -> Side | None:
-    if change == "members":
+    if change == "consumers":
         number = int(subject)
         if -number > len(side.members.client_ids):
             return None
@@ -75,7 +75,7 @@ def expected(group: Group, with_: Settings) -> list[Any]:
     brokers = dict.fromkeys(broker for topic in group.topics for broker in topic.brokers)
     rows: list[Any] = []
     for name in names:
-        cases = [("members", f"{change:+d}", name) for change in (-2, -1, 1, 2)]
+        cases = [("consumers", f"{change:+d}", name) for change in (-2, -1, 1, 2)]
         cases += [("broker-lost", broker, name) for broker in brokers]
         cases += [("strategy", other, other) for other in names if other != name]
         before = sides(group, name, with_)
@@ -97,7 +97,7 @@ def summed(summary: Summary) -> tuple[Any, ...]:
         *(was.consumers, becomes.consumers, was.queues, becomes.queues),
         *(summary.moved, summary.newly_assigned, summary.newly_unassigned, summary.removed),
         *(was.idle, becomes.idle, becomes.unassigned, becomes.duplicate_owners),
-        *(becomes.fewest, becomes.most, becomes.mean, summary.lag_moved),
+        *(becomes.fewest, becomes.mean, becomes.most, summary.lag_moved),
     )
 
 

@@ -46,7 +46,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> StageRun:
-    plan = PipelinePlan(inputs=(str(fleet),), members=1)
+    plan = PipelinePlan(inputs=(str(fleet),), consumers=1)
     run = StageRun(spark, Warehouse(str(tmp_path_factory.mktemp("warehouse"))), plan)
     for name in ("ingest", "allocate", "score", "what-if"):
         STAGES[name](run)
@@ -112,13 +112,18 @@ def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dic
             under = Members(members, "AVG", subscribed=subscribed(group))
             row = scores[cluster, name, "AVG"]
             judged = spread({q: o for r in routes for q, o in assign(r, under).owners.items()}, members)
-            assert (row["members"], row["idle"], row["unowned"]) == (judged.consumers, judged.idle, judged.unassigned)
-            assert (row["queues"], row["least"], row["most"]) == (judged.queues, judged.fewest, judged.most)
+            assert (row["consumers"], row["idle"], row["unassigned"]) == (
+                judged.consumers,
+                judged.idle,
+                judged.unassigned,
+            )
+            queues = row["queues"], row["minQueuesPerConsumer"], row["maxQueuesPerConsumer"]
+            assert queues == (judged.queues, judged.fewest, judged.most)
             joined = Members(change_members(members, Changes(add=(1,))), "AVG", subscribed=subscribed(group))
             before, after = (Side(side, tuple(routes)) for side in (under, joined))
             summary = plan_rebalance(name, before, after, states=group.queues).summary
-            plan = plans[cluster, name, "AVG", "members", "+1"]
-            assert (plan["moved"], plan["idleAfter"], plan["mostAfter"], plan["lagMoved"]) == (
+            plan = plans[cluster, name, "AVG", "consumers", "+1"]
+            assert (plan["moved"], plan["idleAfter"], plan["maxQueuesPerConsumerAfter"], plan["lagMoved"]) == (
                 *(summary.moved, summary.after.idle, summary.after.most, summary.lag_moved),
             )
 

@@ -57,7 +57,7 @@ def sessions(cluster: str, past: list[Moment]) -> list[Row]:
         ended: list[tuple[str, list[datetime], datetime | None, str | None]] = []
         for moment in sighted:
             owners = moment.held[group, number]
-            by = "moved" if owners else "unowned"
+            by = "moved" if owners else "unassigned"
             ended += [(owner, going.pop(owner), moment.at, by) for owner in set(going) - owners]
             for owner in owners:
                 going.setdefault(owner, []).append(moment.at)
@@ -84,7 +84,7 @@ def moves(cluster: str, past: list[Moment], group: str) -> list[Row]:
                 today["observed"] += 1
                 today[_change(before.held[key], after.held[key])] += 1
     return [
-        (cluster, day, group, n["moved"], n["unassigned"], n["assigned"], n["observed"], n["snapshots"])
+        (cluster, day, group, n["moved"], n["newlyUnassigned"], n["newlyAssigned"], n["observed"], n["snapshots"])
         for day, n in found.items()
     ]
 
@@ -142,14 +142,14 @@ def trend(shot: Shot, group: str) -> Row | None:
     if ids is None:
         held = Counter(owner for owners in queues.values() for owner in owners)
         most = max(held.values(), default=None)
-        return (*key, None, len(queues), most, None, None, None, list(queues.values()).count(""), lag)
+        return (*key, None, len(queues), None, most, None, None, list(queues.values()).count(""), lag)
     owners = {MessageQueue("T", "b", number): tuple(held) for number, held in queues.items()}
     judged = spread(owners, list(ids))
-    skew = judged.most / judged.mean if judged.most is not None and judged.mean else None
-    return (*key, len(ids), judged.queues, judged.most, judged.mean, skew, judged.idle, judged.unassigned, lag)
+    imbalance = judged.most / judged.mean if judged.most is not None and judged.mean else None
+    return (*key, len(ids), judged.queues, judged.mean, judged.most, imbalance, judged.idle, judged.unassigned, lag)
 
 
 def _change(before: set[str], after: set[str]) -> str:
     if before and after:
         return "moved" if before != after else "kept"
-    return "unassigned" if before else "assigned" if after else "kept"
+    return "newlyUnassigned" if before else "newlyAssigned" if after else "kept"

@@ -72,7 +72,7 @@ def test_the_example_cluster_row_by_row() -> None:
         ("bill-svc", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", 4),
         ("order-svc", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", 3),
     ]
-    assert found["members"][9:] == [
+    assert found["processes"][9:] == [
         ("order-svc", 0, "192.0.2.2@inst0", "JAVA", "V5_5_0", "AVG", "AllocateMessageQueueAveragely"),
         ("order-svc", 1, "192.0.2.2@inst1", "JAVA", "V5_5_0", None, None),
         ("order-svc", 2, "192.0.2.2@inst2", "JAVA", "V5_5_0", None, None),
@@ -205,14 +205,14 @@ def test_a_split_view_is_told() -> None:
 
 
 def test_members_are_in_the_clients_order_with_duplicates() -> None:
-    found = rows("members", group("9 10 \U0001f600 \uffee 10", "9"))
+    found = rows("processes", group("9 10 \U0001f600 \uffee 10", "9"))
     assert [row[1:3] for row in found] == [(0, "10"), (1, "10"), (2, "9"), (3, "\U0001f600"), (4, "\uffee")]
 
 
 def test_each_of_two_processes_with_one_id_has_its_own_channel() -> None:
     one = MemberView((Connection("a", "1", "JAVA", "V5_0_0"),), HERE)
     two = MemberView((Connection("a", "2", "GO", "V1"), Connection("a", "3", "CPP", None), Connection("b")), HERE)
-    found = rows("members", replace(group(), views=(one, two), reports={"a": MemberReport("a", None, "MyStrategy")}))
+    found = rows("processes", replace(group(), views=(one, two), reports={"a": MemberReport("a", None, "MyStrategy")}))
     assert found == [
         ("g", 0, "a", "GO", "V1", "MyStrategy", "MyStrategy"),
         ("g", 1, "a", "CPP", None, "MyStrategy", "MyStrategy"),

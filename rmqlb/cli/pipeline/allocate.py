@@ -18,7 +18,7 @@ def allocate(
     stage: StageOptions,
     output: OutputOptions,
 ) -> None:
-    """Deal out every queue of every group under every strategy.
+    """Predict the owner of every queue of every group under every strategy.
 
     Reads what ingest wrote; writes the tables fleet, assignments and refusals.
 

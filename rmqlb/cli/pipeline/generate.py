@@ -25,20 +25,20 @@ def generate(
     groups: Annotated[int | None, size_option(help="In all; default two in five pairs.")] = None,
     pairs: Annotated[int | None, size_option(help="Groups on topics in all; default 500.")] = None,
     queues: Annotated[int | None, size_option(help="Queues of all groups on all topics.")] = None,
-    members: Annotated[float, size_option(help="Of a group, on average.")] = 5.0,
-    days: Annotated[int, size_option(help="Nights, a snapshot of each cluster each.")] = 1,
+    consumers: Annotated[float, size_option(help="Of a group, on average.")] = 5.0,
+    days: Annotated[int, size_option(help="Nights, one snapshot of each cluster per night.")] = 1,
     first: Annotated[str, size_option(metavar="YYYY-MM-DD", help="The first night.")] = "2026-11-01",
     faults: Annotated[float, kind_option(help="Share of groups with something wrong.")] = 0.15,
     odd_names: Annotated[float, kind_option(help="Share of odd names.")] = 0.02,
-    churn: Annotated[float, kind_option(help="Share of groups whose members change in a night.")] = 0.1,
+    churn: Annotated[float, kind_option(help="Share of groups whose consumers change in a night.")] = 0.1,
     observed: Annotated[bool, kind_option("--observed/--not-observed", help="Owners and offsets too.")] = True,
     retry_queues: Annotated[bool, kind_option("--retry-queues/--no-retry-queues", help="%RETRY% topics too.")] = True,
     bad_files: Annotated[int, kind_option(help="Damaged files among the good ones.")] = 0,
     layout: Annotated[
-        str, kind_option(metavar="json.gz|json|jsonl", help="A file a night, or a line a night.")
+        str, kind_option(metavar="json.gz|json|jsonl", help="A file per night, or a line per night.")
     ] = "json.gz",
 ) -> None:
-    """Make up a realistic fleet from a seed: skewed sizes, odd names, faults, members that come and go.
+    """Generate a synthetic fleet from a seed: uneven sizes, odd names, faults, consumers that join and leave.
 
     Examples:
       rmqlb pipeline generate dumps --groups 200 --days 7

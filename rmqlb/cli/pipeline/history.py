@@ -9,7 +9,7 @@ from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 @command
 def history(*, which: OnlyOptions, stage: StageOptions, output: OutputOptions) -> None:
-    """Follow ownership over all snapshots: sessions, moves a day, flapping groups, churn, skew.
+    """Follow ownership over all snapshots: sessions, queues moved per day, flapping groups, churn, imbalance.
 
     Reads what ingest wrote; writes the tables sessions, moves, flapping, churn and trend.
 

@@ -26,7 +26,7 @@ class StageOptions(Struct, frozen=True):
             help="The folder of the tables; all of Spark's machines see it under this name.",
         ),
     ] = None
-    force: Annotated[bool, warehouse_option("--force", help="Write anew what is unchanged.")] = False
+    force: Annotated[bool, warehouse_option("--force", help="Rebuild even if up to date.")] = False
     master: Annotated[
         str,
         spark_option(
@@ -79,14 +79,14 @@ class ScheduleOptions(Struct, frozen=True):
         list[str] | None,
         producers_option(
             metavar="BROKER[@FROM-TO][:KIND]",
-            help="Who fails, as in simulate-send; repeatable. Else each broker dies in turn.",
+            help="Who fails, as in simulate-send; repeatable. By default each broker dies in turn.",
         ),
     ] = None
     each: Annotated[bool, producers_option("--each", help="The brokers that --fail names fail one at a time.")] = False
     nameserver_notices: Annotated[
         str | None, producers_option(metavar="TIME|never", help="When the NameServer drops a failed broker.")
     ] = None
-    rate: Annotated[str, producers_option(metavar="R", help="Messages a second to each topic.")] = "10"
+    rate: Annotated[str, producers_option(metavar="R", help="Messages per second to each topic.")] = "10"
     for_: Annotated[str, producers_option("--for", metavar="TIME", help="No message starts after this time.")] = "2m"
     threads: Annotated[int, producers_option(min=1, max=1000, help="Sending threads.")] = 1
     client: Annotated[str, producers_option(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
@@ -94,4 +94,4 @@ class ScheduleOptions(Struct, frozen=True):
     retries: Annotated[int, producers_option(min=0, max=100, help="retryTimesWhenSendFailed.")] = 2
     timeout: Annotated[str, producers_option(metavar="TIME", help="sendMsgTimeout.")] = "3s"
     trials: Annotated[str, producers_option(metavar="N", help="Trials of each scenario.")] = "200"
-    seed: Annotated[int, producers_option(help="Of everything random.")] = 1
+    seed: Annotated[int, producers_option(help="Random seed.")] = 1

@@ -25,7 +25,7 @@ def run(
     top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
     which: StrategiesOptions,
     include_retry: Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")] = False,
-    members: Annotated[int, which_option(min=0, max=64, help="What-if: how many members more and fewer.")] = 2,
+    consumers: Annotated[int, which_option(min=0, max=64, help="What-if: how many consumers more and fewer.")] = 2,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,
     stage: StageOptions,
@@ -38,7 +38,7 @@ def run(
     Examples:
       rmqlb pipeline run -w warehouse dumps/
 
-      rmqlb pipeline run -w warehouse --only cluster=east --members 3 -o json
+      rmqlb pipeline run -w warehouse --only cluster=east --consumers 3 -o json
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
@@ -58,5 +58,5 @@ def run(
         report_to=to,
         top=top,
         include_retry=include_retry,
-        members=members,
+        consumers=consumers,
     )

@@ -9,7 +9,7 @@ from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 
 @command
 def score(*, which: OnlyOptions, stage: StageOptions, output: OutputOptions) -> None:
-    """Judge each group under each strategy: queues and lag a member, skew, idle, unowned, drift.
+    """Judge each group under each strategy: queues and lag per consumer, imbalance, idle, unassigned, mismatches.
 
     Reads what allocate wrote; writes the tables loads and scores.
 

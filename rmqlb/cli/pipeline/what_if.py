@@ -13,20 +13,20 @@ from rmqlb.cli.pipeline.options import StageOptions, StrategiesOptions, which_op
 def what_if(
     *,
     which: StrategiesOptions,
-    members: Annotated[int, which_option(min=0, max=64, help="How many members more and fewer.")] = 2,
+    consumers: Annotated[int, which_option(min=0, max=64, help="How many consumers more and fewer.")] = 2,
     strategy_options: StrategyOptions,
     stage: StageOptions,
     output: OutputOptions,
 ) -> None:
-    """Change every group: more or fewer members, each broker lost, each other strategy.
+    """Change every group: more or fewer consumers, each broker lost, each other strategy.
 
     Reads what ingest and allocate wrote; writes the tables what_if and broker_losses.
 
     Examples:
-      rmqlb pipeline what-if -w warehouse --members 3
+      rmqlb pipeline what-if -w warehouse --consumers 3
 
     Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    run_stages(["what-if"], which, stage, output, strategies=strategy_options, members=members)
+    run_stages(["what-if"], which, stage, output, strategies=strategy_options, consumers=consumers)

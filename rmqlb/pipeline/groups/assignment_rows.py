@@ -93,11 +93,11 @@ def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> 
         "owner": names_of(batch.client_ids, owners[kept]),
         "owners": (owners >= 0)[kept],
         "lag": null_unless(batch.lags[kept], batch.lag_known[kept]),
-        "drifts": null_unless(_drifts(batch, owners)[kept], batch.seen[kept]),
+        "mismatch": null_unless(_mismatches(batch, owners)[kept], batch.seen[kept]),
     }
 
 
-def _drifts(batch: GroupBatch, owners: Ints) -> Bools:
+def _mismatches(batch: GroupBatch, owners: Ints) -> Bools:
     """Where those seen to hold a queue are others than its one owner; shape (sum of queues,)."""
     holders = np.bincount(batch.held[:, 0], minlength=len(owners))
     right = batch.held[batch.held[:, 1] == owners[batch.held[:, 0]], 0]
@@ -111,19 +111,19 @@ def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str
     rows = [row for pair in allocate_by_engine(batch, strategy, settings) for row in _rows(batch, pair)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())
-    names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "drifts")
+    names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "mismatch")
     arrays = {name: pa.array(values, kind) for name, values, kind in zip(names, columns, kinds, strict=True)}
     return {**arrays, "pair": np.asarray(arrays["pair"])}
 
 
 def _rows(batch: GroupBatch, allocated: PairAllocation) -> Iterator[tuple[Any, ...]]:
-    """A pair's rows: pair, broker name, queue id, owner, owners, lag, drifts."""
+    """A pair's rows: pair, broker name, queue id, owner, owners, lag, mismatch."""
     seen = _seen(batch, allocated.pair)
     for index, (queue, owners) in enumerate(allocated.owners.items()):
         lag, holders = seen[index] if index < len(seen) else (None, None)
-        drifts = None if holders is None else holders != set(owners)
+        mismatch = None if holders is None else holders != set(owners)
         for owner in owners or (None,):
-            yield allocated.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, drifts
+            yield allocated.pair, queue.broker_name, queue.queue_id, owner, len(owners), lag, mismatch
 
 
 def _seen(batch: GroupBatch, pair: int) -> list[tuple[int | None, set[str] | None]]:

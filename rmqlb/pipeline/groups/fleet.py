@@ -18,7 +18,7 @@ _PAIR = (*GROUP_IN_SNAPSHOT, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
-    """Topics, groups, members, subscriptions, owners and offsets, by table name, → FLEET: groups that allocate queues.
+    """TOPICS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS and OFFSETS, by name, → FLEET: groups that allocate queues.
 
     Args:
         tables: of the snapshots that are meant.
@@ -35,19 +35,19 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
     )
     groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
     return (
-        groups.join(_members(tables["members"]), list(GROUP_IN_SNAPSHOT), "left")
+        groups.join(_client_ids(tables["processes"]), list(GROUP_IN_SNAPSHOT), "left")
         .join(by_group, list(GROUP_IN_SNAPSHOT))
-        .withColumn("members", fn.coalesce("members", fn.array().cast("array<string>")))
+        .withColumn("clientIds", fn.coalesce("clientIds", fn.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
 
 
-def _members(members: DataFrame) -> DataFrame:
+def _client_ids(processes: DataFrame) -> DataFrame:
     """Client ids in the clients' order."""
-    ordered = members.groupBy(*GROUP_IN_SNAPSHOT).agg(
+    ordered = processes.groupBy(*GROUP_IN_SNAPSHOT).agg(
         fn.sort_array(fn.collect_list(fn.struct("place", "clientId"))).alias("placed")
     )
-    return ordered.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("members"))
+    return ordered.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("clientIds"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:
@@ -57,7 +57,9 @@ def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:
         *_PAIR, fn.struct("place", "lag").alias("lagged"), fn.lit(None).alias("owned")
     )
     held = owners.where(placed).select(
-        *_PAIR, fn.lit(None).alias("lagged"), fn.struct("place", "owners").alias("owned")
+        *_PAIR,
+        fn.lit(None).alias("lagged"),
+        fn.struct("place", fn.col("ownersObserved").alias("owners")).alias("owned"),
     )
     return (
         lags.unionByName(held)

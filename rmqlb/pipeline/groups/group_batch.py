@@ -79,7 +79,7 @@ class GroupBatch:
 
 def read_batch(batch: pa.RecordBatch) -> GroupBatch:
     """A batch of FLEET rows as arrays."""
-    members = batch.column("members")
+    members = batch.column("clientIds")
     topics = batch.column("topics")
     pairs: Any = topics.flatten()
     runs = pairs.field("subscribe")

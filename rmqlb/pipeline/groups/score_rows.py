@@ -23,7 +23,7 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
         .agg(fn.count("*").cast("int").alias("queues"), _sum_if_known("lag").alias("lag"))
     )
-    members = fleet.select(*GROUP_IN_SNAPSHOT, fn.posexplode("members").alias("place", "clientId"))
+    members = fleet.select(*GROUP_IN_SNAPSHOT, fn.posexplode("clientIds").alias("place", "clientId"))
     ids = members.groupBy(*GROUP_IN_SNAPSHOT, "clientId").agg(
         fn.min("place").alias("place"), fn.count("*").cast("int").alias("processes")
     )
@@ -40,11 +40,12 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
     """ASSIGNMENTS, LOADS, and FLEET for the strategies that members report, → SCORES."""
     whole = _queues(assignments, loads).join(_members(loads), list(_UNDER), "left")
     whole = whole.join(fleet.select(*GROUP_IN_SNAPSHOT, fn.col("strategy").alias("reported")), list(GROUP_IN_SNAPSHOT))
+    mean = fn.col("meanQueuesPerConsumer")
     whole = whole.withColumns(
         {
-            "members": fn.coalesce("members", fn.lit(0)),
+            "consumers": fn.coalesce("consumers", fn.lit(0)),
             "idle": fn.coalesce("idle", fn.lit(0)),
-            "skew": fn.when(fn.col("mean") > 0, fn.col("most") / fn.col("mean")),
+            "imbalance": fn.when(mean > 0, fn.col("maxQueuesPerConsumer") / mean),
         }
     )
     whole = whole.withColumn("shown", _shown())
@@ -63,23 +64,23 @@ def _queues(assignments: DataFrame, loads: DataFrame) -> DataFrame:
     return rows.groupBy(*GROUP, "strategy").agg(
         fn.count_distinct("topic").cast("int").alias("topics"),
         _count(one).alias("queues"),
-        _count(fn.when(fn.col("owner").isNull(), one)).alias("unowned"),
-        _count(fn.when(fn.col("owners") > 1, one)).alias("multiplyOwned"),
-        _count(fn.when(fn.col("isShared") == 1, one)).alias("sharedId"),
+        _count(fn.when(fn.col("owner").isNull(), one)).alias("unassigned"),
+        _count(fn.when(fn.col("owners") > 1, one)).alias("duplicateOwners"),
+        _count(fn.when(fn.col("isShared") == 1, one)).alias("queuesOfDuplicateClientIds"),
         fn.when(fn.count("lag") == fn.count("*"), lag).alias("lag"),
-        _count(fn.when(fn.col("drifts").isNotNull(), one)).alias("observed"),
-        _count(fn.when(fn.col("drifts"), one)).alias("drift"),
+        _count(fn.when(fn.col("mismatch").isNotNull(), one)).alias("observed"),
+        _count(fn.when(fn.col("mismatch"), one)).alias("mismatches"),
     )
 
 
 def _members(loads: DataFrame) -> DataFrame:
     return loads.groupBy(*_UNDER).agg(
-        fn.count("*").cast("int").alias("members"),
+        fn.count("*").cast("int").alias("consumers"),
         fn.count_if(fn.col("queues") == 0).cast("int").alias("idle"),
-        fn.min("queues").alias("least"),
-        fn.max("queues").alias("most"),
-        fn.avg("queues").alias("mean"),
-        fn.when(fn.count("lag") == fn.count("*"), fn.max("lag")).alias("mostLag"),
+        fn.min("queues").alias("minQueuesPerConsumer"),
+        fn.max("queues").alias("maxQueuesPerConsumer"),
+        fn.avg("queues").alias("meanQueuesPerConsumer"),
+        fn.when(fn.count("lag") == fn.count("*"), fn.max("lag")).alias("maxLagPerConsumer"),
         fn.min_by("excess", "place").alias("firstIdBias"),
     )
 
@@ -87,7 +88,7 @@ def _members(loads: DataFrame) -> DataFrame:
 def _shown() -> Column:
     """The strategy that the queues show: all that were looked at lie as it says; the client's default first."""
     order = fn.array_position(fn.array(*(fn.lit(name) for name in WITHOUT_SETTINGS)), fn.col("strategy"))
-    fits = (order > 0) & (fn.col("observed") > 0) & (fn.col("drift") == 0)
+    fits = (order > 0) & (fn.col("observed") > 0) & (fn.col("mismatches") == 0)
     return fn.min_by("strategy", fn.when(fits, order)).over(Window.partitionBy(*GROUP_IN_SNAPSHOT))
 
 

@@ -144,11 +144,11 @@ def queue_counts(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> 
         "queuesBefore": stay + cases.removed,
         "queuesAfter": stay,
         "moved": count(moved),
-        "assigned": count((was < 0) & (after >= 0)),
-        "unassigned": count((was >= 0) & (after < 0)),
+        "newlyAssigned": count((was < 0) & (after >= 0)),
+        "newlyUnassigned": count((was >= 0) & (after < 0)),
         "removed": cases.removed,
-        "unownedAfter": count(after < 0),
-        "multiplyOwnedAfter": np.zeros(number, np.int64),
+        "unassignedAfter": count(after < 0),
+        "duplicateOwnersAfter": np.zeros(number, np.int64),
         "lagMoved": null_unless(lag, count(moved & ~batch.lag_known[rows]) == 0),
     }
 

@@ -54,10 +54,10 @@ def broker_losses(topics: DataFrame) -> DataFrame:
             *KEY,
             "brokerName",
             "topic",
-            fn.col("allReads").alias("readQueuesBefore"),
-            (fn.col("allReads") - fn.coalesce("reads", none)).cast("int").alias("readQueuesAfter"),
-            fn.col("allWrites").alias("writeQueuesBefore"),
-            (fn.col("allWrites") - fn.coalesce("writes", none)).cast("int").alias("writeQueuesAfter"),
+            fn.col("allReads").alias("readableQueuesBefore"),
+            (fn.col("allReads") - fn.coalesce("reads", none)).cast("int").alias("readableQueuesAfter"),
+            fn.col("allWrites").alias("writableQueuesBefore"),
+            (fn.col("allWrites") - fn.coalesce("writes", none)).cast("int").alias("writableQueuesAfter"),
         )
         .select(*BROKER_LOSSES.columns)
     )
@@ -104,7 +104,7 @@ class _Swept:
                 pairs = among(self._allocator.pairs, self._roster.present(change))
                 subject = pa.repeat(f"{change:+d}", self._batch.groups)
                 cases = every_group(pairs, self._batch.groups)
-                yield self._case(name, name, "members", subject, cases, real >= -change)
+                yield self._case(name, name, "consumers", subject, cases, real >= -change)
             yield self._case(name, name, "broker-lost", names_of(self._batch.brokers, lost), brokers)
             for other in self._strategies:
                 if other != name:
@@ -122,13 +122,13 @@ class _Swept:
             "change": pa.repeat(change, len(cases.groups)),
             "subject": subject,
             "strategyAfter": pa.repeat(other, len(cases.groups)),
-            "membersBefore": was.members[cases.groups],
-            "membersAfter": becomes.members,
+            "consumersBefore": was.members[cases.groups],
+            "consumersAfter": becomes.members,
             "idleBefore": was.idle[cases.groups],
             "idleAfter": becomes.idle,
-            "leastAfter": null_unless(becomes.least, some),
-            "mostAfter": null_unless(becomes.most, some),
-            "meanAfter": null_unless(becomes.owned / np.maximum(becomes.members, 1), some),
+            "minQueuesPerConsumerAfter": null_unless(becomes.least, some),
+            "maxQueuesPerConsumerAfter": null_unless(becomes.most, some),
+            "meanQueuesPerConsumerAfter": null_unless(becomes.owned / np.maximum(becomes.members, 1), some),
             **queue_counts(self._batch, cases, self._before[name], after),
         }
         whole = batch_of({**take_rows(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)

@@ -11,22 +11,22 @@ from rmqlb.pipeline.schemas import CHURN
 _MOMENT = ("cluster", "group", "index")
 
 
-def churn(timeline: DataFrame, groups: DataFrame, members: DataFrame) -> DataFrame:
-    """TIMELINE, GROUPS and MEMBERS → CHURN: who joined and who left each group, summed over the moments of a day.
+def churn(timeline: DataFrame, groups: DataFrame, processes: DataFrame) -> DataFrame:
+    """TIMELINE, GROUPS and PROCESSES → CHURN: who joined and who left each group, summed over the moments of a day.
 
-    Compared are moments that follow each other among those at which the group's members were observed (`groups.members`
-    is not null). Processes that share a client id count each: three where there were two is one that joined. What was
-    before the first observation is not known: alone on its day, it has null for `joined` and `left`. `members` is
-    how many processes the day's last moment shows.
+    Compared are moments that follow each other among those at which the group's processes were observed
+    (`groups.processes` is not null). Processes that share a client id count each: three where there were two is one
+    that joined. What was before the first observation is not known: alone on its day, it has null for `joined` and
+    `left`. `processes` is how many the day's last moment shows.
     """
     by_time = Window.partitionBy("cluster", "group").orderBy("index")
     now, before = fn.col("processes"), fn.col("before")
-    observed = _observed(timeline, groups).join(_processes(timeline, members), list(_MOMENT), "left")
+    observed = _observed(timeline, groups).join(_processes(timeline, processes), list(_MOMENT), "left")
     compared = observed.withColumn("processes", fn.coalesce(now, fn.array().cast("array<string>"))).withColumn(
         "before", fn.lag(now).over(by_time)
     )
     by_day = compared.groupBy("cluster", "group", "date").agg(
-        fn.max_by(fn.array_size(now), "index").alias("members"),
+        fn.max_by(fn.array_size(now), "index").alias("processes"),
         fn.sum(fn.array_size(fn.array_except(now, before))).alias("joined"),
         fn.sum(fn.array_size(fn.array_except(before, now))).alias("left"),
     )
@@ -34,11 +34,11 @@ def churn(timeline: DataFrame, groups: DataFrame, members: DataFrame) -> DataFra
 
 
 def _observed(timeline: DataFrame, groups: DataFrame) -> DataFrame:
-    looked = groups.where(fn.col("members").isNotNull())
+    looked = groups.where(fn.col("processes").isNotNull())
     return place(looked, timeline).select(*_MOMENT, "date").distinct()
 
 
-def _processes(timeline: DataFrame, members: DataFrame) -> DataFrame:
+def _processes(timeline: DataFrame, processes: DataFrame) -> DataFrame:
     """A group's processes at a moment, each by a name of its own: "2 10.0.0.1@7" is the second that has the id.
 
     As plain text, for Spark compares lists of structs pair by pair. The set over the snapshots of one moment has each
@@ -46,5 +46,5 @@ def _processes(timeline: DataFrame, members: DataFrame) -> DataFrame:
     """
     same_id = Window.partitionBy("cluster", "snapshot", "group", "clientId").orderBy("place")
     name = fn.concat_ws(" ", fn.row_number().over(same_id).cast("string"), "clientId")
-    named = place(members, timeline).withColumn("process", name)
+    named = place(processes, timeline).withColumn("process", name)
     return named.groupBy(*_MOMENT).agg(fn.collect_set("process").alias("processes"))

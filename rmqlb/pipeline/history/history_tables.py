@@ -13,9 +13,20 @@ from rmqlb.pipeline.history.moves import days, flapping, moves
 from rmqlb.pipeline.history.sessions import sessions
 from rmqlb.pipeline.history.snapshot_timeline import timeline
 from rmqlb.pipeline.history.trend import trend
-from rmqlb.pipeline.schemas import CHURN, DOCUMENTS, FLAPPING, GROUPS, MEMBERS, MOVES, OFFSETS, OWNERS, SESSIONS, TREND
+from rmqlb.pipeline.schemas import (
+    CHURN,
+    DOCUMENTS,
+    FLAPPING,
+    GROUPS,
+    MOVES,
+    OFFSETS,
+    OWNERS,
+    PROCESSES,
+    SESSIONS,
+    TREND,
+)
 
-READS = (DOCUMENTS, OWNERS, GROUPS, MEMBERS, OFFSETS)
+READS = (DOCUMENTS, OWNERS, GROUPS, PROCESSES, OFFSETS)
 """The tables that `history` is made from."""
 
 
@@ -28,7 +39,7 @@ def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
     `schemas.HISTORY`, in the order in which they are best written.
     """
     order = timeline(tables[DOCUMENTS.name])
-    owners, groups, members = (tables[table.name] for table in (OWNERS, GROUPS, MEMBERS))
+    owners, groups, processes = (tables[table.name] for table in (OWNERS, GROUPS, PROCESSES))
     held = sessions(order, owners).persist(StorageLevel.DISK_ONLY)
     by_day = days(order, owners, groups).persist(StorageLevel.DISK_ONLY)
     try:
@@ -36,8 +47,8 @@ def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
             SESSIONS.name: held,
             MOVES.name: moves(by_day),
             FLAPPING.name: flapping(by_day, held),
-            CHURN.name: churn(order, groups, members),
-            TREND.name: trend(order, owners, groups, members, tables[OFFSETS.name]),
+            CHURN.name: churn(order, groups, processes),
+            TREND.name: trend(order, owners, groups, processes, tables[OFFSETS.name]),
         }
     finally:
         held.unpersist()

@@ -18,14 +18,14 @@ from rmqlb.pipeline.schemas import FLAPPING, MOVES, QUEUE, Table, columns
 DAYS = Table(
     "days",
     columns(
-        "cluster string, date date, group string, moved int, unassigned int, assigned int, observed int, "
+        "cluster string, date date, group string, moved int, newlyUnassigned int, newlyAssigned int, observed int, "
         "snapshots int, restless int, newlyMoved int, queues int"
     ),
 )
 """A group's day, as MOVES; also a day with its first observation alone (`snapshots` 0). `restless` counts the steps in
 which a queue moved, `newlyMoved` the queues that moved for the first time, `queues` the most sighted at one moment."""
 
-_SUMMED = ("moved", "unassigned", "assigned", "observed", "newlyMoved")
+_SUMMED = ("moved", "newlyUnassigned", "newlyAssigned", "observed", "newlyMoved")
 
 
 def days(timeline: DataFrame, owners: DataFrame, groups: DataFrame) -> DataFrame:
@@ -64,15 +64,15 @@ def flapping(
 ) -> DataFrame:
     """DAYS and SESSIONS → FLAPPING: each group, and whether it is restless.
 
-    `moves` is the sum of MOVES.moved, `days` the nights from the group's first observation to its last, at least 1. A
+    `moved` is the sum of MOVES.moved, `days` the nights from the group's first observation to its last, at least 1. A
     queue *returns* when it goes to a client that held it before and had lost it, also when nobody held it in between; a
     queue that returns to two clients at one moment returns once.
 
     A group flaps when, by itself or by its surroundings, it does not come to rest:
 
     - queues go back and forth: they returned at `least` moments or more, and on average once in `days_a_return` days;
-    - or they hardly ever stay: queues moved in `least` steps or more, and on a day (`movesADay`) at least `moved_share`
-      of the group's queues.
+    - or they hardly ever stay: queues moved in `least` steps or more, and at least `moved_share` of the group's queues
+      per day (`movedPerDay`).
 
     So one deployment, or one client that was away for a night, is no flapping, however many queues it moved.
 
@@ -85,7 +85,7 @@ def flapping(
     """
     nights = fn.datediff(fn.max("date"), fn.min("date"))
     in_all = days.groupBy("cluster", "group").agg(
-        fn.sum("moved").alias("moves"),
+        fn.sum("moved").alias("moved"),
         fn.sum("newlyMoved").alias("queues"),
         fn.sum("restless").alias("restless"),
         fn.max("queues").alias("most"),
@@ -93,8 +93,8 @@ def flapping(
     )
     known = in_all.join(_returns(sessions), ["cluster", "group"], "left").fillna(0, ["returns", "moments"])
     back_and_forth = (fn.col("moments") >= least) & (fn.col("moments") * days_a_return >= fn.col("days"))
-    never_still = (fn.col("restless") >= least) & (fn.col("movesADay") >= fn.col("most") * moved_share)
-    rated = known.withColumn("movesADay", fn.col("moves") / fn.col("days"))
+    never_still = (fn.col("restless") >= least) & (fn.col("movedPerDay") >= fn.col("most") * moved_share)
+    rated = known.withColumn("movedPerDay", fn.col("moved") / fn.col("days"))
     return conform(rated.withColumn("flaps", back_and_forth | never_still), FLAPPING)
 
 
@@ -113,8 +113,8 @@ def _changes(seen: DataFrame) -> DataFrame:
     counted = compared.select(
         "*",
         (fn.col("observed") & had & has & (before != after)).alias("moved"),
-        (fn.col("observed") & had & ~has).alias("unassigned"),
-        (fn.col("observed") & ~had & has).alias("assigned"),
+        (fn.col("observed") & had & ~has).alias("newlyUnassigned"),
+        (fn.col("observed") & ~had & has).alias("newlyAssigned"),
     )
     so_far = fn.count_if("moved").over(queue.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return counted.withColumn("newlyMoved", fn.col("moved") & (so_far == 1))

@@ -18,7 +18,7 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
 
     What ends a session is the first moment after its last sighting that
 
-    - sights the queue without the client: `endedBy` is moved when others hold it, unowned when nobody does;
+    - sights the queue without the client: `endedBy` is moved when others hold it, unassigned when nobody does;
     - or, when the queue is never sighted again, observes the group on other queues: `endedBy` is unobserved.
 
     `until` is that moment. Without one the session lasts, as far as anybody knows: `until` and `endedBy` are null, also
@@ -28,7 +28,7 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     ended = _runs(seen).join(_next_observations(seen), ["cluster", "group", "index"])
     by = (
         fn.when(fn.col("nextOwners") > 0, "moved")
-        .when(fn.col("nextOwners") == 0, "unowned")
+        .when(fn.col("nextOwners") == 0, "unassigned")
         .when(fn.col("observedAgain").isNotNull(), "unobserved")
     )
     until = fn.coalesce("nextSighting", "observedAgain")

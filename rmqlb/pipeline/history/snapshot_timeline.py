@@ -63,7 +63,7 @@ def untimed(documents: DataFrame) -> DataFrame:
 
 def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     """TIMELINE and OWNERS → SIGHTINGS: one row for a queue and moment."""
-    seen = place(owners.where(fn.col("owners").isNotNull()), timeline)
+    seen = place(owners.withColumnRenamed("ownersObserved", "owners").where("owners IS NOT NULL"), timeline)
     # Only where two snapshots share a moment is there anything to put together; all others need no shuffle for it.
     alone = seen.where(~fn.col("shared")).withColumn("owners", fn.array_sort(fn.array_distinct("owners")))
     everyone = fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("owners"))))

@@ -15,31 +15,31 @@ from rmqlb.pipeline.schemas import GROUP_IN_SNAPSHOT, QUEUE, TREND
 
 
 def trend(
-    timeline: DataFrame, owners: DataFrame, groups: DataFrame, members: DataFrame, offsets: DataFrame
+    timeline: DataFrame, owners: DataFrame, groups: DataFrame, processes: DataFrame, offsets: DataFrame
 ) -> DataFrame:
-    """TIMELINE, OWNERS, GROUPS, MEMBERS and OFFSETS → TREND: the balance of each observed group over time.
+    """TIMELINE, OWNERS, GROUPS, PROCESSES and OFFSETS → TREND: the balance of each observed group over time.
 
-    A row for each group with a queue whose owners were looked for, in each snapshot with a time. `members` counts
-    processes; `lag` sums over those queues, and is null when that of one is not known.
+    A row for each group with a queue whose owners were observed, in each snapshot with a time. `lag` sums over those
+    queues, and is null when that of one is not known.
 
-    `most`, `mean` and `idle` are those of `engine.assignment.balance.spread`: over the group's client ids, each of
-    which counts once, with the queues that it holds; an owner that is no member does not count. When the members
-    were not observed, `members`, `mean`, `skew` and `idle` are null, and `most` is over the owners seen. `skew` is
-    most / mean, null when no member holds a queue.
+    Queues per consumer, their imbalance and `idle` are those of `engine.assignment.balance.spread`: over the group's
+    client ids, each of which counts once, with the queues that it holds; an owner that is not in the group does not
+    count. When the processes were not observed, these and `processes` are null, but `maxQueuesPerConsumer`, which is
+    then that of the observed owners.
     """
     in_time = timeline.select("cluster", "snapshot")
-    seen = place(owners.where(fn.col("owners").isNotNull()), in_time).select(
-        *GROUP_IN_SNAPSHOT, *QUEUE, fn.array_distinct("owners").alias("owners")
+    seen = place(owners.where(fn.col("ownersObserved").isNotNull()), in_time).select(
+        *GROUP_IN_SNAPSHOT, *QUEUE, fn.array_distinct("ownersObserved").alias("owners")
     )
-    known = fn.col("members").isNotNull()
-    mean = fn.when(known, fn.try_divide("heldByMembers", "ids"))
-    most = fn.when(known, fn.col("mostOfMembers")).otherwise(fn.col("mostOfOwners"))
+    known = fn.col("processes").isNotNull()
+    mean = fn.when(known, fn.try_divide("heldByListed", "ids"))
+    most = fn.when(known, fn.col("mostOfListed")).otherwise(fn.col("mostOfOwners"))
     whole = (
         _totals(seen, offsets)
-        .join(groups.select(*GROUP_IN_SNAPSHOT, "members").hint("merge"), list(GROUP_IN_SNAPSHOT), "left")
-        .join(_spread(seen, members).hint("merge"), list(GROUP_IN_SNAPSHOT), "left")
-        .select("*", mean.alias("mean"), most.alias("most"))
-        .withColumn("skew", fn.try_divide("most", "mean"))
+        .join(groups.select(*GROUP_IN_SNAPSHOT, "processes").hint("merge"), list(GROUP_IN_SNAPSHOT), "left")
+        .join(_spread(seen, processes).hint("merge"), list(GROUP_IN_SNAPSHOT), "left")
+        .select("*", mean.alias("meanQueuesPerConsumer"), most.alias("maxQueuesPerConsumer"))
+        .withColumn("imbalance", fn.try_divide("maxQueuesPerConsumer", "meanQueuesPerConsumer"))
         .withColumn("idle", fn.when(known, fn.coalesce("idleIds", fn.lit(0))))
     )
     return conform(place(whole, timeline), TREND)
@@ -47,7 +47,7 @@ def trend(
 
 def _totals(seen: DataFrame, offsets: DataFrame) -> DataFrame:
     """Per group and snapshot: its queues, those without an owner, and the lag of all."""
-    queues = seen.select(*GROUP_IN_SNAPSHOT, *QUEUE, (fn.size("owners") == 0).alias("isUnowned"))
+    queues = seen.select(*GROUP_IN_SNAPSHOT, *QUEUE, (fn.size("owners") == 0).alias("isUnassigned"))
     lags = offsets.select(*GROUP_IN_SNAPSHOT, *QUEUE, "lag")
     every_lag_is_known = fn.count("lag") == fn.count("*")
     return (
@@ -55,28 +55,28 @@ def _totals(seen: DataFrame, offsets: DataFrame) -> DataFrame:
         .groupBy(*GROUP_IN_SNAPSHOT)
         .agg(
             fn.count("*").alias("queues"),
-            fn.count_if("isUnowned").alias("unowned"),
+            fn.count_if("isUnassigned").alias("unassigned"),
             fn.when(every_lag_is_known, fn.try_sum("lag")).alias("lag"),
         )
     )
 
 
-def _spread(seen: DataFrame, members: DataFrame) -> DataFrame:
+def _spread(seen: DataFrame, processes: DataFrame) -> DataFrame:
     """Per group and snapshot: what its client ids hold, and what all hold who were seen to."""
     holds = seen.select(*GROUP_IN_SNAPSHOT, fn.explode("owners").alias("clientId"), fn.lit(1).alias("held"))
-    listed = members.select(*GROUP_IN_SNAPSHOT, "clientId", fn.lit(0).alias("held"))
-    # One union, and so one shuffle, in place of an outer join of holdings and members.
+    listed = processes.select(*GROUP_IN_SNAPSHOT, "clientId", fn.lit(0).alias("held"))
+    # One union, and so one shuffle, in place of an outer join of holdings and processes.
     by_id = (
         holds.withColumn("listed", fn.lit(0))
         .unionByName(listed.withColumn("listed", fn.lit(1)))
         .groupBy(*GROUP_IN_SNAPSHOT, "clientId")
-        .agg(fn.sum("held").alias("held"), (fn.max("listed") == 1).alias("isMember"))
+        .agg(fn.sum("held").alias("held"), (fn.max("listed") == 1).alias("isListed"))
     )
-    of_member = fn.when(fn.col("isMember"), fn.col("held"))
+    of_listed = fn.when(fn.col("isListed"), fn.col("held"))
     return by_id.groupBy(*GROUP_IN_SNAPSHOT).agg(
         fn.max("held").alias("mostOfOwners"),
-        fn.max(of_member).alias("mostOfMembers"),
-        fn.sum(of_member).alias("heldByMembers"),
-        fn.count_if("isMember").alias("ids"),
-        fn.count_if(of_member == 0).alias("idleIds"),
+        fn.max(of_listed).alias("mostOfListed"),
+        fn.sum(of_listed).alias("heldByListed"),
+        fn.count_if("isListed").alias("ids"),
+        fn.count_if(of_listed == 0).alias("idleIds"),
     )

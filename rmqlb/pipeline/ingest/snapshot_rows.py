@@ -21,7 +21,7 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.schemas import BROKERS, GROUPS, MEMBERS, OFFSETS, OWNERS, QUEUES, SUBSCRIPTIONS, TOPICS, Table
+from rmqlb.pipeline.schemas import BROKERS, GROUPS, OFFSETS, OWNERS, PROCESSES, QUEUES, SUBSCRIPTIONS, TOPICS, Table
 
 Row = tuple[Any, ...]
 Runs = list[dict[str, Any]]
@@ -43,7 +43,7 @@ def rows_of(snapshot: ClusterSnapshot) -> Iterator[tuple[Table, Iterator[Row]]]:
     yield QUEUES, (row for route in routes for row in _queue_rows(route))
     yield BROKERS, iter(_broker_rows(snapshot))
     yield GROUPS, (_group_row(group) for group in groups)
-    yield MEMBERS, (row for group in groups for row in _member_rows(group))
+    yield PROCESSES, (row for group in groups for row in _process_rows(group))
     yield SUBSCRIPTIONS, (row for group in groups for row in _subscription_rows(group, snapshot))
     yield OWNERS, (row for group in groups for row in _owner_rows(group, places))
     yield OFFSETS, (row for group in groups for row in _offset_rows(group, places))
@@ -163,7 +163,7 @@ def _problem(group: ConsumerGroup) -> str | None:
     return pop_refusal(group, popped).message if popped else None
 
 
-def _member_rows(group: ConsumerGroup) -> Iterator[Row]:
+def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
     strategies = reported_strategies(group)
     connections = _connections(group)
     nth: dict[str, int] = {}

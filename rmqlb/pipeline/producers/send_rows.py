@@ -189,13 +189,13 @@ def send_columns(report: TrialsReport) -> Mapping[str, Any]:
         "messages": report.messages.mean,
         "attempts": fsum(each.mean for each in report.attempts_at.values()),
         "attemptsPerMessage": report.attempts.mean,
-        "extraAttempts": report.retries.mean,
+        "retries": report.retries.mean,
         "lost": report.lost_messages.mean,
         "lostLow": report.lost_messages.low,
         "lostHigh": report.lost_messages.high,
         "lostShare": report.lost_share.mean,
-        "anyLost": report.losing_trials.mean,
-        "longestMs": None if report.longest_send_ms is None else report.longest_send_ms.mean,
+        "losingTrials": report.losing_trials.mean,
+        "longestSendMs": None if report.longest_send_ms is None else report.longest_send_ms.mean,
         "shares": [
             {
                 "brokerName": name,

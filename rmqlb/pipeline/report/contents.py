@@ -3,7 +3,7 @@
 Rules of this file and the `subject_*.py` beside it, which have a subject's rows, its queries and its sections each:
 - What a section speaks of is each cluster's last snapshot; history speaks of all.
 - Every order ends in names, so that equal data gives equal pages.
-- A section says in words what is seen and what to do, then shows it as a plot and as a table.
+- A section says in words what is found and what to do, then shows it as a plot and as a table.
 - A table that is not there has no section; one without rows has a section of one line.
 """
 
@@ -38,10 +38,10 @@ class Cluster(Row, frozen=True):
     first_date: dt.date | None
     last_date: dt.date | None
     groups: int | None
-    members: int | None
+    consumers: int | None
     queues: int | None
     idle: int | None
-    unowned: int | None
+    unassigned: int | None
 
 
 class Quarantined(Row, frozen=True):
@@ -72,7 +72,7 @@ class Figures(Struct, frozen=True):
     strategies: tuple[strategies.StrategyScores, ...] | None = None
     strategy_changes: tuple[changes.StrategyChange, ...] | None = None
     gains: tuple[changes.GroupChange, ...] = ()
-    member_changes: tuple[changes.MemberChange, ...] | None = None
+    consumer_changes: tuple[changes.ConsumerChange, ...] | None = None
     brokers: tuple[changes.BrokerLoss, ...] | None = None
     scenarios: tuple[sends.Scenario, ...] | None = None
     send_totals: sends.SendTotals = sends.SendTotals(None, None)
@@ -110,14 +110,14 @@ def sections(found: Figures) -> tuple[Section, ...]:
     """All parts of the page."""
     return (
         *_unless_none(_clusters_section, found.clusters or None),
-        *_unless_none(groups.unread, found.worst),
-        *_unless_none(groups.otherwise, found.worst),
-        *_unless_none(groups.lopsided, found.worst),
+        *_unless_none(groups.unassigned, found.worst),
+        *_unless_none(groups.mismatches, found.worst),
+        *_unless_none(groups.imbalanced, found.worst),
         *_unless_none(strategies.strategies, found.strategies),
         *_unless_none(groups.idle, found.worst),
-        *_unless_none(groups.one_member, found.worst),
+        *_unless_none(groups.one_consumer, found.worst),
         *_unless_none(changes.other_strategies, found.strategy_changes, found.gains),
-        *_unless_none(changes.other_members, found.member_changes),
+        *_unless_none(changes.other_consumers, found.consumer_changes),
         *_unless_none(changes.lost_brokers, found.brokers),
         *_unless_none(sends.producers, found.scenarios, found.send_totals, found.losing, found.broker_sends),
         *_unless_none(history.moves, found.moves),
@@ -151,16 +151,16 @@ def facts(found: Figures) -> tuple[tuple[str, Value], ...]:
         totals = found.worst.totals
         shown += [
             ("groups", totals.groups),
-            ("lopsided groups", totals.lopsided),
+            ("imbalanced groups", totals.imbalanced),
             ("idle consumers", totals.idle),
-            ("queues without reader", totals.unowned),
+            ("unassigned queues", totals.unassigned),
         ]
-        if totals.observed and totals.held_by_nobody is not None:
-            shown.append(("queues seen without reader", totals.held_by_nobody))
+        if totals.observed and totals.observed_unassigned is not None:
+            shown.append(("unassigned queues observed", totals.observed_unassigned))
     if found.flapping is not None:
         shown.append(("flapping groups", found.flaps))
     if found.quarantine is not None:
-        shown.append(("documents quarantined", found.quarantined))
+        shown.append(("quarantined documents", found.quarantined))
     return tuple(shown)
 
 
@@ -178,7 +178,7 @@ def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:
     scored = scored.groupBy("cluster").agg(
         fn.count("*").alias("groups"),
         fn.max("date").alias("scoredDate"),
-        *sums("members", "queues", "idle", "unowned"),
+        *sums("consumers", "queues", "idle", "unassigned"),
     )
     whole = seen.join(scored, "cluster", "full")
     for name in ("firstDate", "lastDate"):
@@ -193,7 +193,7 @@ def _clusters_section(found: tuple[Cluster, ...]) -> Section:
         names("cluster"),
         counts("snapshots"),
         words(("first", "first_date"), ("last", "last_date")),
-        counts("groups", ("consumers", "members"), "queues", "idle", ("without reader", "unowned")),
+        counts("groups", "consumers", "queues", "idle", "unassigned"),
     )
     seen = "Queues are counted once for each group that reads them, consumers once for each group they are in."
     return Section("clusters", "Clusters", (said(seen),), grids=(grid,))
@@ -207,8 +207,8 @@ def _quarantine(found: tuple[Quarantined, ...], number: int) -> Section:
     return Section(
         name,
         title,
-        (said(f"{documents} could not be read. What they would have told is missing everywhere on this page."),),
-        "mend or fetch them again, and ingest them again: what was read before is known and skipped.",
+        (said(f"{documents} could not be read. What they hold is missing everywhere on this page."),),
+        "repair or fetch them again, and ingest them again: what was read before is known and skipped.",
         grids=(
             grid_of(
                 "The first, by file and place",

@@ -44,12 +44,12 @@ SPREADSHEET_ROWS = 1_048_575
 WHAT_IF_SUMMARY = table(
     "what_if_summary",
     "change string, subject string, strategy string, strategyAfter string, groups bigint, queuesBefore bigint, "
-    "queuesAfter bigint, moved bigint, assigned bigint, unassigned bigint, removed bigint, idleBefore bigint, "
-    "idleAfter bigint, unownedAfter bigint, multiplyOwnedAfter bigint, mostAfter int, lagMoved bigint, "
-    "lagUnknown bigint",
+    "queuesAfter bigint, moved bigint, newlyAssigned bigint, newlyUnassigned bigint, removed bigint, "
+    "idleBefore bigint, idleAfter bigint, unassignedAfter bigint, duplicateOwnersAfter bigint, "
+    "maxQueuesPerConsumerAfter int, lagMoved bigint, lagUnknown bigint",
 )
-"""WHAT_IF summed over the groups under a strategy; `mostAfter` is the largest; `lagMoved` is that of the groups whose
-lag is known, `lagUnknown` the number of the others."""
+"""WHAT_IF summed over the groups under a strategy; `maxQueuesPerConsumerAfter` is the largest; `lagMoved` is that of
+the groups whose lag is known, `lagUnknown` the number of the others."""
 
 EXPORTED = (
     SCORES,
@@ -90,7 +90,7 @@ def summarise_what_if(what_if: DataFrame) -> DataFrame:
         .agg(
             fn.count("*").alias("groups"),
             *sums(*summed),
-            fn.max("mostAfter").alias("mostAfter"),
+            fn.max("maxQueuesPerConsumerAfter").alias("maxQueuesPerConsumerAfter"),
             count_if(fn.col("lagMoved").isNull()).alias("lagUnknown"),
         )
         .select(*WHAT_IF_SUMMARY.columns)

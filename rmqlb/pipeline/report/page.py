@@ -63,8 +63,8 @@ class Section(Struct, frozen=True):
 def columns(kind: Kind, *of: str | tuple[str, str | Callable[[Any], Any]]) -> tuple[Column, ...]:
     """Columns of one kind: fields that are their own titles, or (title, field or function).
 
-    >>> columns("count", "queues", ("consumers", "members"), "lag_moved")
-    (('queues', 'count', 'queues'), ('consumers', 'count', 'members'), ('lag moved', 'count', 'lag_moved'))
+    >>> columns("count", "queues", ("then", "idle_after"), "lag_moved")
+    (('queues', 'count', 'queues'), ('then', 'count', 'idle_after'), ('lag moved', 'count', 'lag_moved'))
     """
     pairs = ((each.replace("_", " "), each) if isinstance(each, str) else each for each in of)
     return tuple((title, kind, its) for title, its in pairs)

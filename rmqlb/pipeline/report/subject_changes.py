@@ -15,11 +15,11 @@ from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, KEY, WHAT_I
 
 _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 MOST_SUBJECTS = 200
-"""Strategies times changes of members in one table."""
+"""Strategies times changes of consumers in one table."""
 
 
 class StrategyChange(Row, frozen=True):
-    """All groups that do not run a strategy, if they did: in `better` the busiest member gets fewer queues."""
+    """All groups that do not run a strategy, if they did: in `better` the busiest consumer gets fewer queues."""
 
     strategy_after: str
     groups: int
@@ -33,23 +33,23 @@ class StrategyChange(Row, frozen=True):
 
 
 class GroupChange(Row, frozen=True):
-    """A group under the other strategy that suits it best; `gain`: queues that its busiest member has less."""
+    """A group under the other strategy that suits it best; `gain`: queues that its busiest consumer has less."""
 
     cluster: str
     group: str
     strategy: str
     strategy_after: str
-    members: int | None
+    consumers: int | None
     queues: int | None
-    most_before: int | None
-    most_after: int | None
+    max_queues_per_consumer_before: int | None
+    max_queues_per_consumer_after: int | None
     gain: int | None
     moved: int | None
     idle_after: int | None
 
 
-class MemberChange(Row, frozen=True):
-    """All groups that run a strategy, with so many members more or fewer (`subject`: +1, -2, …)."""
+class ConsumerChange(Row, frozen=True):
+    """All groups that run a strategy, with so many consumers more or fewer (`subject`: +1, -2, …)."""
 
     strategy: str
     subject: str
@@ -74,7 +74,7 @@ class BrokerLoss(Row, frozen=True):
     removed: int | None
     lag_moved: int | None
     idle_after: int | None
-    unowned_after: int | None
+    unassigned_after: int | None
     topics: int | None
     without_write: int | None
     without_read: int | None
@@ -87,22 +87,26 @@ def changes(tables: Tables, runs: DataFrame | None, top: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if what_if is not None:
         found |= _strategies(what_if.where("change = 'strategy' and strategyAfter <> strategy"), top)
-        found["member_changes"] = _members(what_if.where("change = 'members'"))
+        found["consumer_changes"] = _consumers(what_if.where("change = 'consumers'"))
     if what_if is not None or losses is not None:
         found["brokers"] = _brokers(tables, what_if, losses, top)
     return found
 
 
 def _of_running(what_if: DataFrame, runs: DataFrame | None) -> DataFrame:
-    """Rows about the strategy that a group runs, with what its busiest member holds now; all rows without scores."""
+    """Rows about the strategy that a group runs, with what its busiest consumer holds now; all rows without scores."""
     if runs is None:
-        return what_if.withColumn("mostBefore", fn.lit(None).cast("int"))
-    return what_if.join(runs.select(*_UNDER, fn.col("most").alias("mostBefore")), list(_UNDER))
+        return what_if.withColumn("maxQueuesPerConsumerBefore", fn.lit(None).cast("int"))
+    return what_if.join(
+        runs.select(*_UNDER, fn.col("maxQueuesPerConsumer").alias("maxQueuesPerConsumerBefore")), list(_UNDER)
+    )
 
 
 def _strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
-    gain = fn.expr("mostBefore - mostAfter")
-    whole = what_if.withColumns({"gain": gain, "queues": fn.col("queuesBefore"), "members": fn.col("membersBefore")})
+    gain = fn.expr("maxQueuesPerConsumerBefore - maxQueuesPerConsumerAfter")
+    whole = what_if.withColumns(
+        {"gain": gain, "queues": fn.col("queuesBefore"), "consumers": fn.col("consumersBefore")}
+    )
     summary = whole.groupBy("strategyAfter").agg(
         fn.count("*").alias("groups"),
         count_if(gain > 0).alias("better"),
@@ -118,13 +122,13 @@ def _strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
     }
 
 
-def _members(what_if: DataFrame) -> tuple[MemberChange, ...]:
+def _consumers(what_if: DataFrame) -> tuple[ConsumerChange, ...]:
     found = what_if.groupBy("strategy", "subject").agg(
         fn.count("*").alias("groups"),
         fn.sum("queuesBefore").alias("queues"),
         *sums("moved", "idleBefore", "idleAfter"),
     )
-    return first(MemberChange, found, MOST_SUBJECTS, "strategy", fn.expr("try_cast(subject as int)"), "subject")
+    return first(ConsumerChange, found, MOST_SUBJECTS, "strategy", fn.expr("try_cast(subject as int)"), "subject")
 
 
 def _brokers(tables: Tables, what_if: DataFrame | None, losses: DataFrame | None, top: int) -> tuple[BrokerLoss, ...]:
@@ -137,13 +141,13 @@ def _brokers(tables: Tables, what_if: DataFrame | None, losses: DataFrame | None
         .groupBy("cluster", fn.col("subject").alias("brokerName"))
         .agg(
             count_if(fn.expr("moved > 0 or removed > 0")).alias("groups"),
-            *sums("moved", "removed", "lagMoved", "idleAfter", "unownedAfter"),
+            *sums("moved", "removed", "lagMoved", "idleAfter", "unassignedAfter"),
         )
     )
     topics = losses.groupBy("cluster", "brokerName").agg(
         fn.count("*").alias("topics"),
-        count_if(fn.expr("writeQueuesBefore > 0 and writeQueuesAfter = 0")).alias("withoutWrite"),
-        count_if(fn.expr("readQueuesBefore > 0 and readQueuesAfter = 0")).alias("withoutRead"),
+        count_if(fn.expr("writableQueuesBefore > 0 and writableQueuesAfter = 0")).alias("withoutWrite"),
+        count_if(fn.expr("readableQueuesBefore > 0 and readableQueuesAfter = 0")).alias("withoutRead"),
     )
     found = groups.join(topics, ["cluster", "brokerName"], "full").withColumn(
         "touched", fn.expr("coalesce(moved, 0) + coalesce(removed, 0)")
@@ -167,12 +171,9 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
     ]  # fmt: skip
     if gains:
         top = gains[0]
-        seen.append(
-            said(
-                "{} in {} gains most: from {} to {} queues with its busiest consumer under {}.",
-                top.group, top.cluster, top.most_before, top.most_after, top.strategy_after,
-            )
-        )  # fmt: skip
+        most = top.max_queues_per_consumer_before, top.max_queues_per_consumer_after
+        gained = "{} in {} gains most: from {} to {} queues with its busiest consumer under {}."
+        seen.append(said(gained, top.group, top.cluster, *most, top.strategy_after))
     picture = bars(
         Picture(name, title, "Bars: in how many groups the busiest consumer would get fewer, as many or more queues."),
         [one.strategy_after for one in found],
@@ -196,19 +197,25 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
         gains,
         names("cluster", "group"),
         words(("from", "strategy"), ("to", "strategy_after")),
-        counts(("consumers", "members"), "queues", ("most now", "most_before"), ("most then", "most_after"), "moved"),
+        counts(
+            "consumers",
+            "queues",
+            ("max now", "max_queues_per_consumer_before"),
+            ("max then", "max_queues_per_consumer_after"),
+            "moved",
+        ),
         counts(("idle then", "idle_after")),
     )
     advice = (
-        "change all members of a group at once, in a quiet hour: while two strategies run side by side, some queues "
-        "have two readers and some none. rmqlb plan-rebalance shows each move."
+        "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
+        "have two owners and some none. rmqlb plan-rebalance shows each move."
     )
     return Section(name, title, tuple(seen), advice, (picture,), (summary, gaining))
 
 
-def other_members(found: tuple[MemberChange, ...]) -> Section:
-    """The groups with more or fewer members."""
-    name, title = "members", "With more or fewer consumers"
+def other_consumers(found: tuple[ConsumerChange, ...]) -> Section:
+    """The groups with more or fewer consumers."""
+    name, title = "consumers", "With more or fewer consumers"
     if not found:
         return Section(name, title, (said("Nothing: no change of consumers was looked at."),))
     subjects = list(dict.fromkeys(one.subject for one in sorted(found, key=_subject)))
@@ -235,7 +242,7 @@ def other_members(found: tuple[MemberChange, ...]) -> Section:
     return Section(name, title, (said(seen),), advice, (picture,), (grid,))
 
 
-def _subject(one: MemberChange) -> tuple[int, str]:
+def _subject(one: ConsumerChange) -> tuple[int, str]:
     try:
         return int(one.subject), one.subject
     except ValueError:
@@ -276,6 +283,6 @@ def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
         found,
         names("cluster", ("broker", "broker_name")),
         counts("topics", ("no write queue", "without_write"), ("no read queue", "without_read"), "groups", "removed"),
-        counts("moved", "lag_moved", ("idle then", "idle_after"), ("without reader", "unowned_after")),
+        counts("moved", "lag_moved", ("idle then", "idle_after"), ("unassigned then", "unassigned_after")),
     )
     return Section(name, title, (seen,), advice, tuple(pictures), (grid,))

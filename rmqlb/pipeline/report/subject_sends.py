@@ -22,7 +22,7 @@ _CASE = ("scenario", "latencyFault")
 class Scenario(Row, frozen=True):
     """All topics' producers under a failure schedule, means over the trials.
 
-    `messages`, `extra_attempts` and `lost` are numbers; `losing`: topics that lost a message.
+    `messages`, `retries` and `lost` are numbers; `losing`: topics that lost a message.
     """
 
     scenario: str
@@ -30,9 +30,9 @@ class Scenario(Row, frozen=True):
     topics: int
     losing: int
     messages: float | None
-    extra_attempts: float | None
+    retries: float | None
     lost: float | None
-    longest_ms: float | None
+    longest_send_ms: float | None
 
 
 class SendTotals(Row, frozen=True):
@@ -43,7 +43,7 @@ class SendTotals(Row, frozen=True):
 
 
 class TopicSends(Row, frozen=True):
-    """A topic's producer that loses messages; `lost` with its bounds is a number, `any_lost` a share of the trials."""
+    """A topic's producer that loses messages: `lost` with its bounds is a number, `losing_trials` a share."""
 
     cluster: str
     topic: str
@@ -53,7 +53,7 @@ class TopicSends(Row, frozen=True):
     lost: float | None
     lost_low: float | None
     lost_high: float | None
-    any_lost: float | None
+    losing_trials: float | None
 
 
 class BrokerSends(Row, frozen=True):
@@ -75,9 +75,9 @@ def sends(tables: Tables, top: int) -> dict[str, Any]:
     if topics is not None:
         scenarios = _scenarios(topics)
         found["send_totals"] = rows(SendTotals, scenarios.agg(*sums("messages", "lost")))[0]
-        worst = (down("lostShare"), down("extraAttempts"), *_CASE)
+        worst = (down("lostShare"), down("retries"), *_CASE)
         found["scenarios"] = first(Scenario, scenarios, MOST_SCENARIOS, *worst)
-        order = (down("lost"), down("anyLost"), "cluster", "topic", *_CASE)
+        order = (down("lost"), down("losingTrials"), "cluster", "topic", *_CASE)
         found["losing"] = first(TopicSends, topics.where("lost > 0"), top, *order)
     if of_brokers is not None:
         order = (down("failures"), down("attempts"), "cluster", "brokerName", *_CASE)
@@ -89,8 +89,8 @@ def _scenarios(topics: DataFrame) -> DataFrame:
     found = topics.groupBy(*_CASE).agg(
         fn.count("*").alias("topics"),
         count_if(fn.col("lost") > 0).alias("losing"),
-        *sums("messages", "extraAttempts", "lost"),
-        fn.max("longestMs").alias("longestMs"),
+        *sums("messages", "retries", "lost"),
+        fn.max("longestSendMs").alias("longestSendMs"),
     )
     return found.withColumn("lostShare", fn.try_divide("lost", "messages"))
 
@@ -111,7 +111,7 @@ _LATENCY_FAULT = words(("latency fault", _switch))
 def producers(
     found: tuple[Scenario, ...], totals: SendTotals, losing: tuple[TopicSends, ...], brokers: tuple[BrokerSends, ...]
 ) -> Section:
-    """What is lost and tried again in each scenario, and where."""
+    """What is lost and retried in each scenario, and where."""
     name, title = "producers", "Producers while brokers fail"
     if not found:
         return Section(name, title, (said("Nothing: no producer was simulated."),))
@@ -123,11 +123,11 @@ def producers(
         counts("topics", ("that lose", "losing"), "messages"),
         decimals("lost"),
         shares(("of all", lambda one: share_of(one.lost, one.messages))),
-        decimals("extra_attempts"),
-        columns("ms", ("longest send", "longest_ms")),
+        decimals("retries"),
+        columns("ms", ("longest send", "longest_send_ms")),
     )
     if not totals.messages:
-        nothing = said("Nothing: of no topic can anybody tell what its producer goes through.")
+        nothing = said("Nothing: no topic has a producer that can be simulated.")
         return Section(name, title, (nothing,), grids=(scenarios,))
     lost, worst = totals.lost or 0, found[0]
     seen: tuple[Markup, ...] = (
@@ -142,8 +142,8 @@ def producers(
             ),
         )  # fmt: skip
     few = found[:IN_PICTURE]
-    parts = [share_of(one.lost if lost else one.extra_attempts, one.messages) or 0 for one in few]
-    axis = "messages lost in a million" if lost else "extra attempts for a million messages"
+    parts = [share_of(one.lost if lost else one.retries, one.messages) or 0 for one in few]
+    axis = "messages lost in a million" if lost else "retries for a million messages"
     picture = bars(
         Picture(name, title, f"Bars: {axis}, for each scenario with and without latency fault."),
         [f"{one.scenario}, {_switch(one)}" for one in few],
@@ -152,7 +152,7 @@ def producers(
     )
     advice = (
         "a topic with write queues on one broker only loses whatever is sent while it is away: give it a second one. "
-        "Where a slow or silent broker costs, sendLatencyFaultEnable makes producers avoid it."
+        "Where a slow or silent broker costs, sendLatencyFaultEnable makes producers isolate it."
     )
     return Section(name, title, seen, advice, (picture,), (scenarios, _losing_grid(losing), _brokers_grid(brokers)))
 
@@ -165,7 +165,7 @@ def _losing_grid(losing: tuple[TopicSends, ...]) -> Grid:
         _LATENCY_FAULT,
         counts("messages"),
         decimals("lost", ("low", "lost_low"), ("high", "lost_high")),
-        shares(("trials with loss", "any_lost")),
+        shares("losing_trials"),
     )
 
 

@@ -17,7 +17,7 @@ from rmqlb.engine.arrays.lanes import Ints
 from rmqlb.pipeline.synthetic import names
 from rmqlb.pipeline.synthetic.faults import Fault
 from rmqlb.pipeline.synthetic.shape import (
-    MOST_MEMBERS,
+    MOST_CONSUMERS,
     MOST_QUEUES,
     STRATEGIES,
     FleetShape,
@@ -53,7 +53,7 @@ class FleetTopic(msgspec.Struct, frozen=True):
 
 
 class FleetGroup(msgspec.Struct, frozen=True):
-    """A group: its topics (by number), how many members it starts with, and what is wrong with it."""
+    """A group: its topics (by number), how many consumers it starts with, and what is wrong with it."""
 
     name: str
     topics: tuple[int, ...]
@@ -200,10 +200,10 @@ def _groups(
     kinds = itertools.islice(itertools.cycle(Fault), ill_before % len(Fault), None)
     for number, its in enumerate(subscriptions):
         fault = next(kinds) if number in ill else None
-        size = min(max(round(random.lognormvariate(math.log(shape.members) - 0.5, 1.0)), 1), MOST_MEMBERS)
+        size = min(max(round(random.lognormvariate(math.log(shape.consumers) - 0.5, 1.0)), 1), MOST_CONSUMERS)
         if fault is not None:
             size = max(size, 3)
-        if fault is Fault.IDLE_MEMBERS:
+        if fault is Fault.IDLE_CONSUMERS:
             size = max(topics[topic].size for topic in its) + 2
         odd = random.random() < shape.odd_names
         groups.append(
@@ -211,7 +211,7 @@ def _groups(
                 name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
                 topics=its,
                 size=size,
-                strategy="AVG" if fault is Fault.IDLE_MEMBERS else random.choices(strategies, weights)[0],
+                strategy="AVG" if fault is Fault.IDLE_CONSUMERS else random.choices(strategies, weights)[0],
                 id_kind="odd" if odd else random.choices(_ID_KINDS, (6, 3, 1))[0],
                 fault=fault,
             )

@@ -9,14 +9,14 @@ from random import Random
 class Fault(StrEnum):
     """What is wrong with a group; it stays so every night."""
 
-    DRIFT = "drift"
-    """Queues are held by another member, or by one that is gone."""
-    UNOWNED = "unowned"
-    TWO_OWNERS = "two-owners"
-    IDLE_MEMBERS = "idle-members"
-    """More members than queues."""
+    MISMATCHES = "mismatches"
+    """Queues are held by another consumer, or by one that is gone."""
+    UNASSIGNED = "unassigned"
+    DUPLICATE_OWNERS = "duplicate-owners"
+    IDLE_CONSUMERS = "idle-consumers"
+    """More consumers than queues."""
     FLAPPING = "flapping"
-    """A member comes and goes every other night."""
+    """A consumer comes and goes every other night."""
 
 
 Owners = frozenset[str]
@@ -25,7 +25,7 @@ NOBODY: Owners = frozenset()
 
 def disturb(owners: list[Owners], fault: Fault | None, client_ids: tuple[str, ...], random: Random) -> list[Owners]:
     """The owners of a topic's queues as they are seen where the group's strategy gives these: a quarter differs."""
-    if fault not in (Fault.DRIFT, Fault.UNOWNED, Fault.TWO_OWNERS) or not owners:
+    if fault not in (Fault.MISMATCHES, Fault.UNASSIGNED, Fault.DUPLICATE_OWNERS) or not owners:
         return owners
     seen = list(owners)
     for place in random.sample(range(len(seen)), -(-len(seen) // 4)):
@@ -34,9 +34,9 @@ def disturb(owners: list[Owners], fault: Fault | None, client_ids: tuple[str, ..
 
 
 def _disturbed(owners: Owners, fault: Fault, client_ids: tuple[str, ...], random: Random) -> Owners:
-    if fault is Fault.UNOWNED:
+    if fault is Fault.UNASSIGNED:
         return NOBODY
     others = [client_id for client_id in client_ids if client_id not in owners]
-    if fault is Fault.DRIFT and random.random() < 0.5:
+    if fault is Fault.MISMATCHES and random.random() < 0.5:
         others = [f"10.255.0.1@1#{len(client_ids)}"]
-    return frozenset({random.choice(others)} | (owners if fault is Fault.TWO_OWNERS else NOBODY))
+    return frozenset({random.choice(others)} | (owners if fault is Fault.DUPLICATE_OWNERS else NOBODY))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb.pipeline.synthetic import names
 from rmqlb.pipeline.synthetic.draw import FleetGroup
 from rmqlb.pipeline.synthetic.faults import Fault
-from rmqlb.pipeline.synthetic.shape import MOST_MEMBERS
+from rmqlb.pipeline.synthetic.shape import MOST_CONSUMERS
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 
@@ -34,14 +34,14 @@ def next_members(
     random: Random, members: list[FleetMember], group: FleetGroup, cluster: int, churn: float
 ) -> list[FleetMember]:
     """The members a night later; `churn` is how likely it is that anything changes."""
-    if random.random() >= churn or group.fault is Fault.IDLE_MEMBERS:
+    if random.random() >= churn or group.fault is Fault.IDLE_CONSUMERS:
         return members
     event = random.choices(("restart", "join", "leave", "deploy"), (5, 2, 2, 1))[0]
     changed = list(members)
     fewest = 1 if group.fault is None else 3
     if event == "deploy":
         changed = [_restarted(random, member, group) for member in members]
-    elif event == "join" and len(members) < MOST_MEMBERS:
+    elif event == "join" and len(members) < MOST_CONSUMERS:
         changed.append(_member(random, group, cluster, random.randrange(1000, 10**6), members[0].version))
     elif event == "leave" and len(members) > fewest:
         del changed[random.randrange(fewest, len(changed))]

@@ -10,12 +10,12 @@ import msgspec
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
 
-MOST_MEMBERS = 64
+MOST_CONSUMERS = 64
 MOST_QUEUES = 256
 """Of one topic."""
 
 STRATEGIES = {"AVG": 80, "AVG_BY_CIRCLE": 10, "CONSISTENT_HASH": 10}
-"""What members run, and how many of a hundred groups do."""
+"""What consumers run, and how many of a hundred groups do."""
 LAYOUTS = ("json.gz", "json", "jsonl")
 _QUEUES_A_PAIR = 20
 _ROWS_A_CLUSTER = 150_000
@@ -33,11 +33,11 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         groups: in the whole fleet; None for two in five pairs.
         pairs: (group, topic) subscriptions in the whole fleet, `%RETRY%` topics not counted.
         queues: (group, topic, queue) rows a night, when all brokers are up; None for what the draw gives.
-        members: of a group, on average; between 1 and 64 each.
+        consumers: of a group, on average; between 1 and 64 each.
         days: nights, one snapshot of each cluster a night.
         faults: share of the groups with something wrong, 0 to 1; the kinds go round.
         odd_names: share of topics and groups with odd names, 0 to 1.
-        churn: share of the groups whose members change in a night, 0 to 1.
+        churn: share of the groups whose consumers change in a night, 0 to 1.
         observed: owners and offsets too; False leaves them unknown.
         retry_queues: also the groups' `%RETRY%` queues, one on each broker.
         layout: json.gz or json (a file a night), or jsonl (a file a cluster, a line a night).
@@ -53,7 +53,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
     groups: int | None = None
     pairs: int | None = None
     queues: int | None = None
-    members: float = 5.0
+    consumers: float = 5.0
     days: int = 1
     first: date = date(2026, 11, 1)
     faults: float = 0.15
@@ -69,7 +69,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
             _within(name, getattr(self, name), 1, 10**9)
         _within("seed", self.seed, 0, 2**63 - 1)
         _within("brokers", self.brokers, 1, 200)
-        _within("members", self.members, 1, MOST_MEMBERS)
+        _within("consumers", self.consumers, 1, MOST_CONSUMERS)
         _within("days", self.days, 1, 3660)
         _within("bad files", self.bad_files, 0, 100_000)
         for name in ("faults", "odd_names", "churn"):
