@@ -19,10 +19,7 @@ _ready: set[object] = {object}
 
 
 def convert(value: object, kind: type[Value]) -> Value:
-    """A parsed value as a type; nothing is converted but the keys of mappings, which may be texts for numbers.
-
-    msgspec.ValidationError when it is of another type; the message names the path.
-    """
+    """A parsed value as a type (raises msgspec.ValidationError); keys of mappings may be texts for numbers."""
     _make_ready(kind)
     return msgspec.convert(value, kind, strict=True, str_keys=True)
 

@@ -48,10 +48,7 @@ class _LengthError(_WrongError):
 
 
 def require(value: object, hint: Any, name: str) -> None:
-    """Refuse a value that an annotation, or a Struct and the annotations of its fields, does not allow.
-
-    UsageError when it does not fit.
-    """
+    """Refuse (UsageError) a value that an annotation, or a Struct and the annotations of its fields, does not allow."""
     try:
         _check_of(hint)(value)
     except _WrongError as wrong:
@@ -87,10 +84,7 @@ def shown(value: object) -> str:
 
 
 def check_route(route: TopicRouteData) -> None:
-    """Refuse a route whose fields hold what they cannot, or more queues than any topic has.
-
-    UsageError when a field cannot be what it is. DataError when there are too many queues.
-    """
+    """Refuse fields that hold what they cannot (UsageError), or more queues than any topic has (DataError)."""
     require(route, TopicRouteData, "TopicRouteData")
     queues = sum(max(data.read_queue_nums, data.write_queue_nums, 0) for data in route.queue_datas)
     if queues > MOST_QUEUES:

@@ -104,13 +104,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
 
 
 def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[..., Any]:
-    """The function of what a user wrote: itself, or the method of an object or of a class without arguments.
-
-    Args:
-        where: as errors name it; None is by its kind.
-
-    UsageError when it cannot be called with the arguments of its kind.
-    """
+    """The function that a user wrote, or the method of an object or a class without arguments (raises UsageError)."""
     what, wanted = where or kind.noun, f"def {own_name(written)}({', '.join(kind.arguments)})"
     if inspect.isclass(written) and hasattr(written, kind.method):
         try:
@@ -168,11 +162,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def name_for(written: object, taken: Mapping[str, object], function: object) -> str:
-    """What a function is called in results: its name, and its file in brackets.
-
-    Args:
-        taken: names of others; one that several have is told apart by a number.
-    """
+    """What a function is called in results: its name, its file in brackets, and a number where others are called so."""
     title = getattr(written, "title", None)
     first = (
         title if isinstance(title, str) else f"{own_name(written)} ({os.path.basename(file_of(function)) or 'Python'})"

@@ -45,12 +45,7 @@ class Credentials:
 
 
 def sign(command: RemotingCommand, credentials: Credentials) -> RemotingCommand:
-    """The command with AccessKey, SecurityToken and Signature, as `AclClientRPCHook.doBeforeRequest` adds them.
-
-    Signing a signed command again with the same credentials changes nothing.
-
-    UsageError when a key, the token or a value holds a lone surrogate.
-    """
+    """The command with AccessKey, SecurityToken and Signature (`AclClientRPCHook`; raises UsageError)."""
     fields = dict(command.ext_fields) | {ACCESS_KEY: credentials.access_key}
     fields.pop(SIGNATURE, None)
     if credentials.security_token is not None:

@@ -40,10 +40,7 @@ class Exchange:
         return self._decoder.broken
 
     def send(self, command: RemotingCommand) -> bytes:
-        """The frame to write for a request, which is pending from now on; its opaque is replaced.
-
-        RequestNotAllowedError when its code is not in `READ_ONLY`, or its flag makes it a response or one-way.
-        """
+        """The frame of a request, which is pending from now on under a new opaque (raises RequestNotAllowedError)."""
         if command.code not in READ_ONLY:
             raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
         if command.flag != 0:
@@ -55,11 +52,7 @@ class Exchange:
         return frame
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
-        """Pairs of request and response completed by these bytes, in the order of the responses.
-
-        ProtocolError when the bytes are not RocketMQ's protocol; after good responses the next call raises, see
-        `broken`.
-        """
+        """Request and response, pair by pair (raises ProtocolError; after good responses the next call does)."""
         pairs = []
         for command in self._decoder.feed(data):
             request = self._pending.pop(command.opaque, None) if command.is_response else None

@@ -57,13 +57,7 @@ _NAMES: Final = _all_names()
 
 
 def version_text(ordinal: int) -> str:
-    """The name of a version, such as `V5_5_0` or `V5_5_0_SNAPSHOT`, as `MQVersion.getVersionDesc` gives it.
-
-    Args:
-        ordinal: MQVersion ordinal; 612 and everything above is `HIGHER_VERSION`.
-
-    ProtocolError when the ordinal is negative, which no RocketMQ sends (Java throws).
-    """
+    """`V5_5_0` or `V5_5_0_SNAPSHOT` for an ordinal (`MQVersion.getVersionDesc`), `HIGHER_VERSION` from 612 on."""
     if ordinal < 0:
         raise ProtocolError(f"version {ordinal} is not one of RocketMQ's")
     return _NAMES[min(ordinal, HIGHER_VERSION)]

@@ -22,10 +22,7 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
     """A file to write to, which takes the place of the one at `path` when the block ends well (raises ValueError).
 
     An interrupt leaves the old file or the new one, and nothing beside it. A symbolic link is replaced, not followed.
-
-    Args:
-        mode: who may open it; None is as the file that it replaces has it, or as the umask has it for a new one.
-        durable: wait until the disk has it.
+    The mode None is that of the file replaced, or the umask's; a durable file is waited for until the disk has it.
     """
     kept = _mode(path) if mode is None else mode
     aside = f"{path}.{os.getpid()}.part"

@@ -27,7 +27,7 @@ def wait_before_retry(
     asked: float = 0.0,  # seconds that the far side asked for; heeded up to 5
     left: float = math.inf,
 ) -> bool:
-    """Wait for a while of chance length.
+    """Wait for a while of chance length; False when there was no time for it, and nothing was waited for.
 
     >>> wait_before_retry(1, print, lambda: 0.5)
     0.2
@@ -37,8 +37,6 @@ def wait_before_retry(
     True
     >>> wait_before_retry(9, print, lambda: 0.5, left=2.5)
     False
-
-    Returns whether there was time for it; if not, nothing was waited for.
     """
     # The exponent stays small, so that no number of retries is too large for a float.
     longest = min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10))

@@ -42,10 +42,7 @@ def without_answer(states: Mapping[MessageQueue, QueueState]) -> list[MessageQue
 
 
 def with_stored(reads: OffsetReads, group: str, states: States, address: str) -> tuple[States, str | None]:
-    """The states of one broker's queues, with what is really stored where 0 is reported.
-
-    Returns the states, and why some still say 0 without telling what it means; None when all tell.
-    """
+    """The states with what is stored where 0 is reported, and why some still say 0 without telling what it means."""
     unclear = without_answer(states)
     reported = dict(states)
     for queue in unclear[:MOST_ASKED]:
@@ -61,11 +58,7 @@ def with_stored(reads: OffsetReads, group: str, states: States, address: str) ->
 def reported_offsets(
     reads: OffsetReads, group: str, questions: Sequence[OffsetQuestion], at_once: int, progress: Progress
 ) -> States:
-    """The answers to the questions; one without an answer is left out.
-
-    Args:
-        at_once: how many brokers are asked at a time.
-    """
+    """The answers to the questions, of so many brokers at once; a question without an answer is left out."""
     by_address: dict[str, list[OffsetQuestion]] = {}
     for question in questions:
         by_address.setdefault(question.address, []).append(question)

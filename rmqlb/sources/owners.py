@@ -16,10 +16,9 @@ def with_owners(
     members: Set[str] | None,
     popped: Set[str] = frozenset(),  # topics whose messages members take by POP, which makes nobody an owner
 ) -> dict[MessageQueue, QueueState]:
-    """The queues with their owners as the members themselves report them.
+    """The queues, and those that members hold, with their owners as the members themselves report them.
 
-    Returns the same queues and those held. A queue that an answering member holds is owned by those who hold it. A
-    queue that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise
+    A queue that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise
     what was known before stands.
     """
     owners: dict[MessageQueue, set[str]] = {}

@@ -37,10 +37,8 @@ def request_modes(
 ) -> Mapping[str, tuple[str, ...]] | None:
     """Topic → the modes that brokers have for the group, several where they differ; None when they are not known.
 
-    They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull.
-
-    Args:
-        via: client id → address of a broker that lists it.
+    They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull. `via`
+    is client id → address of a broker that lists it.
     """
     reports = group.reports
     if reads is None or all(client_id in reports and reports[client_id].client_rebalance for client_id in via):
@@ -61,11 +59,7 @@ def request_modes(
 
 
 def polling_num(reads: PopReads | None, group: str, topics: Sequence[str], addresses: Sequence[str]) -> int | None:
-    """How many receive requests of the group wait at the brokers, over its topics; None when no broker tells.
-
-    Args:
-        topics: those of which it has stored offsets.
-    """
+    """How many receive requests of the group wait at the brokers, over its topics; None when no broker tells."""
     if reads is None:
         return None
     asked = [topic for topic in topics if not topic.startswith(RETRY_PREFIX)][:MOST_TOPICS]

@@ -67,10 +67,7 @@ def shown_source(text: str) -> str:
 
 
 def check_source(text: str, where: str) -> None:
-    """Refuse what cannot be kept as a context's source: a password in it, above all. The message does not repeat it.
-
-    UsageError when it is no URL of a kind that is read and no absolute path, names no host, or holds a password.
-    """
+    """Refuse what cannot be kept as a context's source (UsageError), a password above all; no message repeats it."""
     match = _SCHEME.fullmatch(text)
     if match is None:
         if not os.path.isabs(text):

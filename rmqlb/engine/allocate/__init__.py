@@ -61,13 +61,10 @@ def _nested(strategy: str, settings: Settings) -> list[str]:
 
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
-    """What a prediction lacks: the settings that decide what a strategy does are the application's, and unknown.
+    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it.
 
     >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
     ('CONFIG', '--config')
-
-    Returns the first strategy, of it and those inside it, that cannot go without what was not given, and the options
-    that say it; None when nothing is missing.
     """
     for name in _nested(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
@@ -88,10 +85,7 @@ def custom_inside(strategy: str, settings: Settings) -> str | None:
 
 
 def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
-    """A strategy ready to be asked, for lists in the order in which the client passes them.
-
-    AllocationError when the strategy object cannot be constructed. UsageError when there is no such strategy.
-    """
+    """A strategy for lists in the order in which the client passes them (raises AllocationError, UsageError)."""
     return strategy_class(strategy, settings)(queues, client_ids, settings)
 
 

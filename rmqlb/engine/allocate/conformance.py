@@ -72,10 +72,7 @@ def check_strategy(
 def custom_findings(
     strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What `check_strategy` says of those strategies that users wrote, whatever they stand inside of.
-
-    DataError when a function returns something else than a list of the queues.
-    """
+    """What `check_strategy` says of the strategies that users wrote, also inside of others (raises DataError)."""
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
     return tuple(
         finding

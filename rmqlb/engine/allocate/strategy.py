@@ -88,10 +88,7 @@ class Prepared:
         return {queue: place for place, queue in enumerate(self._queues)}
 
     def _takes_part(self, client_id: str) -> bool:
-        """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list.
-
-        AllocationError when the id, the queues or the members are empty.
-        """
+        """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list."""
         if not client_id:
             raise AllocationError("currentCID is empty")
         if not self._queues:

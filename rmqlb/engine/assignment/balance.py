@@ -18,11 +18,7 @@ def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
 
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
-    """How evenly the queues lie on the members.
-
-    Args:
-        broadcasting: duplicate owners are as it should be, and counted as none.
-    """
+    """How evenly the queues lie on the members; in BROADCASTING, duplicate owners are the rule and counted as none."""
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)

@@ -19,12 +19,9 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
-    """The group's members, if they allocate queues among themselves (raises DataError).
+    """The group's members, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
 
-    Args:
-        broadcasting_too: a broadcasting group is no mistake, although each of its members takes every queue.
-
-    Returns the sorted ids, duplicates kept; empty when the group is known to have no member.
+    With `broadcasting_too` a broadcasting group is no mistake, although each of its members takes every queue.
     """
     must_rebalance(group, broadcasting_too=broadcasting_too)
     ids = group.client_ids

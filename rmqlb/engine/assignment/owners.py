@@ -24,10 +24,7 @@ def owners_by_strategy(
     states: States | None = None,
     explain: bool = False,
 ) -> OwnersReport:
-    """Who owns each queue of the topics under each strategy, whatever strategy the members have.
-
-    AllocationError when every client throws under one of the strategies.
-    """
+    """Who owns each queue under each strategy, whatever strategy the members have (raises AllocationError)."""
     states = states or {}
     queues = [queue for route in routes for queue in route.subscribe_queues()]
     observed = {

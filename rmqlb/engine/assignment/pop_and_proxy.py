@@ -80,10 +80,7 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
 
 
 def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
-    """Refuse a group that is consumed by consumers that no broker lists, unless others are assumed in their place.
-
-    DataError when its consumers are behind a Proxy.
-    """
+    """Refuse (DataError) a group whose consumers are behind a Proxy, unless others are assumed in their place."""
     evidence = behind_proxy(group)
     if evidence is not None and not assumed:
         raise DataError(

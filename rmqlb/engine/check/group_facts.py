@@ -143,10 +143,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def ownership(self) -> Ownership:
-        """The owners of all queues: as they were seen, or as the members' strategy deals them out.
-
-        DataError when they are not known.
-        """
+        """The owners of all queues as seen, or as the members' strategy deals them out (raises DataError)."""
         queues: list[MessageQueue] = [queue for route in self.routes for queue in route.subscribe_queues()]
         ids = self.client_ids
         if all(queue in self.seen_owners for queue in queues):

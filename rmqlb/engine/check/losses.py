@@ -20,10 +20,7 @@ from rmqlb.model.message_queue import sort_client_ids
 
 
 def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
-    """The largest share of the queues that goes to another owner when one process ends.
-
-    DataError when the members or what they run are not known. AllocationError when the clients throw.
-    """
+    """The largest share of the queues that goes to another owner when one process ends (raises RmqlbError)."""
     members, _ = facts.members
     ids = sort_client_ids(members.client_ids)
     left = ((i, [*ids[: ids.index(i)], *ids[ids.index(i) + 1 :]]) for i in dict.fromkeys(ids))
@@ -32,11 +29,7 @@ def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
 
 
 def moved_on_broker_loss(facts: GroupFacts) -> Measured:
-    """The largest share of the queues left that goes to another owner when one broker is lost.
-
-    DataError when the members or what they run are not known. AllocationError when the clients throw. UsageError when a
-    topic is a static one, whose queues do not follow brokers.
-    """
+    """The largest share of the queues left that goes to another owner when one broker is lost (raises RmqlbError)."""
     members, _ = facts.members
     names = sorted({data.broker_name for route in facts.routes for data in route.queue_datas})
     return _worst(facts, ((f"broker {name}", _without_broker(Side(members, facts.routes), name)) for name in names))

@@ -60,10 +60,7 @@ class Clock:
             )
 
     def asleep(self) -> tuple[dict[Process, int], int | None]:
-        """The processes that sleep, with the time when each wakes up, in the order in which they fell asleep.
-
-        Returns them, and when the first of all other things is due, or None.
-        """
+        """The processes that sleep → when each wakes up, by when they fell asleep; and when the rest is due."""
         sleeping: dict[Process, int] = {}
         other: int | None = None
         for due, _, action, _ in sorted(filter(_counts, self._due), key=lambda entry: entry[1]):

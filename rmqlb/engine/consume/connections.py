@@ -117,7 +117,7 @@ class Connections:
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
         """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
 
-        Returns the broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
+        The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)

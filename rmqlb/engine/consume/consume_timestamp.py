@@ -24,13 +24,10 @@ _MAKING = timedelta(seconds=3)
 
 
 def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tuple[int, ...]:
-    """The moment from which those who take a queue begin it, in milliseconds since 1970.
+    """The moment from which those who take a queue begin it, in ms since 1970; or the earliest and latest, or ().
 
-    Args:
-        takers: client ids. One that has not come yet is configured as the members are, when all of them have the same
-            text and it is none that each makes for itself.
-
-    Returns one moment, the earliest and the latest that it may be, or nothing when it is not known at all.
+    A taker that has not come yet is configured as the members are, when all of them have the same text and it is none
+    that each makes for itself.
     """
     found: set[tuple[int, ...]] = set()
     for client_id in takers:

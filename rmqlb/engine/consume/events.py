@@ -76,10 +76,7 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
 
 
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
-    """The events in the order of time, when they can happen; an id that two processes share stands twice.
-
-    UsageError when an event is before the start, or is about a member, broker or topic that is not there then.
-    """
+    """The events in the order of time, if they can happen (raises UsageError); an id of two processes stands twice."""
     for event in events:
         if event.at_us < 0:
             raise UsageError(f"{_named(event)}: before the start", hint="times count from the start, 0s")

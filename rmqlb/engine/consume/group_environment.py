@@ -125,10 +125,7 @@ class GroupEnvironment:
         return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
 
     def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
-        """Who is asked of the processes with these ids of a broker name (`BrokerData.selectBrokerAddr`).
-
-        Returns the master, whether it is up or not, else any of the slaves; None when there is neither.
-        """
+        """`BrokerData.selectBrokerAddr`: the master, whether it is up or not, else any of the slaves with these ids."""
         brokers = self.addresses({name: ids})
         if not brokers:
             return None

@@ -58,12 +58,7 @@ class IdleTimer(Struct, eq=False):
         return max(-(-(until_us - self.due_us) // max(self.every_us, 1)), 0)
 
     def do(self, over_us: int, place: int, waited: list[int]) -> None:
-        """It is through once more.
-
-        Args:
-            place: of the first random number; not asked for when the waits are told.
-            waited: the ends of its waits, or nothing.
-        """
+        """It is through once more: by the place of its first random number, or by the ends of its waits."""
         self._began, self._waited = (self.due_us, place), waited
         self.due_us, self.over_us = self.after(over_us, self.due_us), over_us
         self.done += 1
@@ -79,14 +74,10 @@ class IdleTimer(Struct, eq=False):
 
 
 def go_on(timers: Sequence[IdleTimer], ways: Ways, until_us: int) -> tuple[Sequence[IdleTimer], int]:
-    """Let timers of one member do what is due before a time.
+    """Let timers of one member do what is due before a time, and count the random numbers that they draw.
 
-    Args:
-        timers: waiting for their next times; in the order in which they began to, if they are due at the same time.
-        until_us: nothing is begun from then on; what was begun is over at most a minute later. They stop earlier where
-            something takes longer.
-
-    Returns the timers, waiting again, and how many random numbers they have drawn.
+    Those due at the same time stand in the order in which they began to wait. What was begun before the time is over at
+    most a minute later; they stop earlier where something takes longer.
     """
     place, orders = 0, count(len(timers))
     heap = [(timer.due_us, order, timer) for order, timer in enumerate(timers)]

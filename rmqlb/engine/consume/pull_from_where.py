@@ -60,15 +60,12 @@ def _computed(
 
 
 def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
-    """Likewise from what was observed of the queue.
+    """Likewise from what was observed of the queue; one that is new is empty, and each rule begins it at 0.
 
     Consume stats report an offset of 0 for a queue of which the broker stores none, so that 0 may mean either unless
     the broker was asked for it; of a static topic they report what it has, which is −1 when that is none. Any offset
     below 0 it answers to a client as none (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is
     never stored.
-
-    Args:
-        is_new: there was no such queue before. It is empty, and each rule begins it at 0.
     """
     if is_new:
         return _of_new(consume_from, topic)

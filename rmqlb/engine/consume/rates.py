@@ -16,12 +16,9 @@ from rmqlb.model.times import utc_text
 def spread_evenly(
     rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Iterable[Event] = ()
 ) -> dict[MessageQueue, float]:
-    """Each topic's rate, dealt evenly to the read queues that it has at the beginning.
+    """Each topic's rate, in messages a second, dealt evenly to the read queues that it has at the beginning.
 
     A queue that an event brings has the rate of the others, which is more than an even share: bounds stay bounds.
-
-    Args:
-        rates: topic → messages a second.
     """
     events = tuple(events)
     found: dict[MessageQueue, float] = {}
@@ -54,10 +51,7 @@ def observed_rates(
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    """What came into each queue between two snapshots of the same cluster, in messages a second (raises DataError).
-
-    Returns the rates of the queues whose end both snapshots know.
-    """
+    """What came into each queue whose end two snapshots know, in messages a second (raises DataError)."""
     later, earlier = taken
     if later is None or earlier is None:
         which = f"{where} does" if earlier is None else "the source does"

@@ -14,10 +14,7 @@ from rmqlb.model.group_scenario import GroupScenario
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
-    """The version whose rules a simulation follows, and the findings about it.
-
-    Returns the version that is said, else the one that most members report, of equals the older one, else the newest.
-    """
+    """The version whose rules are followed: as said, else what most report (the older of equals), else the newest."""
     connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
     findings = _languages(connections)
     if given is not None:

@@ -43,8 +43,7 @@ def with_starts(
 def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
     """Whether no message can be in a queue yet: its broker has no such queue before, neither to read nor to write.
 
-    Args:
-        before: the routes before the change; of topics without one, and of static ones, no queue is new.
+    Of topics without a route before, and of static ones, no queue is new.
     """
     numbers: dict[str, dict[str, int]] = {}
     for route in before:

@@ -60,11 +60,7 @@ def timelines(
 def figures(
     lines: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
 ) -> GroupFigures:
-    """A simulation in numbers.
-
-    Args:
-        first_us: when the first event was.
-    """
+    """A simulation in numbers, from when the first event was."""
     redelivered = [line.redelivered for line in lines]
     at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
     return GroupFigures(

@@ -56,10 +56,7 @@ class Condition(Struct, frozen=True):
 
 
 def parse_condition(text: str, figures: Figures) -> Condition:
-    """A condition as typed: NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign.
-
-    UsageError when it is not of that form, or there is no such figure.
-    """
+    """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign (raises UsageError)."""
     match = _CONDITION.fullmatch(text)
     if not match:
         raise UsageError(

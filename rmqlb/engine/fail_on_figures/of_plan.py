@@ -50,12 +50,9 @@ PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))
 
 
 def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary] = ()) -> TriedCondition:
-    """Whether the condition is there in a plan, or in any order of the ids that are not known yet.
+    """Whether the condition is there in a plan, or in any order of the ids that are not known yet (`places`).
 
-    Args:
-        places: those of the orders that were tried.
-
-    Returns the largest figure of those that meet it; of all when none does; the unknown one when there is one.
+    The largest figure of those that meet it; of all when none does; the unknown one when there is one.
     """
     tried = [_try(condition, each) for each in (summary, *places)]
     met = [each for each in tried if each.met]

@@ -60,13 +60,7 @@ def _percentage(value: float, whole: float, condition: Condition) -> float | Non
 
 
 def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport) -> TriedCondition:
-    """Whether the condition is there in the mean of many trials; of the longest send, in the worst of them.
-
-    Args:
-        report: what came of the first, which knows the brokers.
-
-    UsageError when it asks about a broker that the topic does not have.
-    """
+    """Whether it is there in the mean of many trials (raises UsageError); of the longest send, in the worst of them."""
     messages = trials.messages.mean
     attempts = fsum(each.mean for each in trials.attempts_at.values())
     name = condition.name

@@ -56,10 +56,7 @@ def try_on_group(condition: Condition, report: GroupReport) -> TriedCondition:
 
 
 def try_on_group_trials(condition: Condition, trials: GroupTrials) -> TriedCondition:
-    """Whether the condition is there in what 95 of 100 trials do not exceed, or in what it names instead.
-
-    UsageError when it names something else.
-    """
+    """Whether it is there in what 95 of 100 trials do not exceed, or in what it names instead (raises UsageError)."""
     of = condition.subject or "p95"
     if of not in _OF_SPREAD:
         raise UsageError(f"--fail-on {condition.text!r}: what is {of}?", hint=suggestion("spreads", of, _OF_SPREAD))

@@ -95,10 +95,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
 
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
-    """The routes of a group's topics after the change: a broker that is lost is lost to those topics that it has.
-
-    UsageError when no topic has a broker that is to go; else as `change_route`.
-    """
+    """The routes after the change (raises UsageError): a broker that is lost is lost to those topics that it has."""
     has = [{data.broker_name for data in route.queue_datas} for route in routes]
     present = set[str]().union(*has)
     for name in changes.remove_brokers:

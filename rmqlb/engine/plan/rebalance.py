@@ -51,10 +51,7 @@ def plan_rebalance(
     placeholders: Iterable[str] = (),
     explain: bool = False,
 ) -> RebalancePlan:
-    """What happens to each queue when the group goes from one side to the other and has settled.
-
-    AllocationError when every client throws on one of the sides.
-    """
+    """What happens to each queue when the group goes from one side to the other (raises AllocationError)."""
     states = states or {}
     was = [assign(route, before.members, explain=explain) for route in before.routes]
     becomes = [assign(route, after.members, explain=explain) for route in after.routes]
@@ -106,11 +103,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 
 
 def _change(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool) -> Change:
-    """What becomes of a queue; None is one that does not exist on that side.
-
-    Args:
-        everybody: every consumer reads the queue, so that others that come or go are no move.
-    """
+    """None is a queue that is not on that side; where everybody reads it, others that come or go are no move."""
     if was is None:
         return ADDED
     if becomes is None:

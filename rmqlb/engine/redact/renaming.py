@@ -135,13 +135,10 @@ def _broker_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
-    """Names with one head before the `@` stand together in the order, so that a head is a number too.
+    """Names with one head before the `@` stand together in the order, so that a head (`word` and a number) is one too.
 
-    Whatever sorts between two of them begins as they do. A name without `@` has a number of its own.
-
-    Args:
-        word: what a new head begins with.
-        tail: what follows the head, from the old name and the number of the new one.
+    Whatever sorts between two of them begins as they do. A name without `@` has a number of its own. The tail is made
+    from the old name and the number of the new one.
     """
     ordered = sorted(set(names), key=sort_key)
     width = len(str(len(ordered)))

@@ -38,13 +38,10 @@ def cost_of_each(costs: PairCosts) -> list[int]:
 def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     """The order whose stages between the first change and the last cost least in all, found among all orders.
 
-    Of equal orders it is the one that keeps the members' numbers in order from the last on.
+    `cost_of` has every stage by its bit mask. Of equal orders the one that keeps members in order from the last on.
 
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]
-
-    Args:
-        cost_of: what every stage costs, by its bit mask.
     """
     full = len(cost_of) - 1
     least = [0] * len(cost_of)

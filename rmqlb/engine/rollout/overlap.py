@@ -68,13 +68,10 @@ class LeastOverlap(Struct, frozen=True):
 
 
 def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> Overlaps:
-    """What is to know of the stages of this change of strategy (raises DataError).
+    """What is to know of the stages (raises DataError); the broker's lock keeps a second owner out of an orderly queue.
 
     Without ids that change, the members' list is the same in each stage, and two assignments tell all: with a queue
     that goes from x to y, a stage in which only x has changed has no owner for it, one in which only y has, two.
-
-    Args:
-        orderly: the broker's lock keeps a second owner out, so that no queue has several.
     """
     if rollout.becomes:
         return _by_assigning(rollout, routes, orderly)
@@ -107,12 +104,10 @@ def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mappin
 
 
 def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
-    """The order whose mixed stages have the fewest gaps and overlaps in all.
+    """The order whose mixed stages have the fewest gaps and overlaps in all; None when it cannot be searched for.
 
     All orders are searched up to 18 members when no more than two have to do with any queue, else as long as it takes
     half a second or so.
-
-    Returns what was found; None when there are too many orders to search and nothing to search them by.
     """
     order, searched = _searched(known, at_once)
     if order is None:

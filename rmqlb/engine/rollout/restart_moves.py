@@ -24,10 +24,7 @@ _Owners = list[tuple[str, ...]]
 def fewest_moves(
     rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
 ) -> tuple[tuple[str, ...], int] | None:
-    """The order of all in which queues change owners least often, and how often; None when there are too many orders.
-
-    DataError when a member's client throws.
-    """
+    """The order in which queues change owners least often, and how often; None when there are too many to search."""
     number = len(rollout.client_ids)
     if _work(number, at_once, sum(len(route.subscribe_queues()) for route in routes)) > EXACT_WORK:
         return None
@@ -63,12 +60,7 @@ class Moves:
         self._owners = owners
 
     def of(self, changed: frozenset[str], away: frozenset[str]) -> int:
-        """How many queues change owners from all there to some away, and on to all back (raises DataError).
-
-        Args:
-            changed: those that are back already, by their ids of before.
-            away: those that go down now.
-        """
+        """How many queues change owners from all there to some away, and on to all back; ids are those of before."""
         nobody: frozenset[str] = frozenset()
         without = self._owners(changed, away)
         ends = (self._owners(changed, nobody), self._owners(changed | away, nobody))

@@ -37,11 +37,7 @@ class RolloutModel(Struct, frozen=True):
 def rollout_model(
     members: Members, restart: Sequence[str] | None, to_strategy: str | None, becomes: Mapping[str, str] | None
 ) -> RolloutModel:
-    """The rollout, when it can be done (raises DataError, UsageError).
-
-    Args:
-        restart: who is restarted; None is everybody, of a change of strategy those that do not run the new one yet.
-    """
+    """The rollout (raises DataError, UsageError); `restart` None is everybody who does not run the new strategy."""
     if not members.client_ids:
         raise DataError("the group has no members: there is nothing to restart")
     chosen = _chosen(members, restart, to_strategy)
@@ -52,12 +48,7 @@ def rollout_model(
 
 
 def members_when(rollout: RolloutModel, changed: Set[str], away: Set[str] = frozenset()) -> Members:
-    """The members while some are back already and others are away.
-
-    Args:
-        changed: those that are back, by their ids of before.
-        away: those that are down, likewise; they need not be apart from the changed ones.
-    """
+    """The members while some are back already (`changed`, by their ids of before) and others are away."""
     ids = []
     strategy_of = dict(rollout.members.strategy_of)
     for client_id in rollout.members.client_ids:
@@ -87,13 +78,7 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
 
 
 def badly_owned(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly: bool) -> int:
-    """Queues with duplicate owners or none before a mere restart and after it: it is not the restart that does that.
-
-    Args:
-        orderly: the broker's lock keeps a second owner out, so that no queue has several.
-
-    DataError when a member's client throws.
-    """
+    """Queues with duplicate owners or none before a mere restart and after it: not the restart does that."""
     before = assigned(routes, rollout.members)
     after = assigned(routes, members_when(rollout, set(rollout.client_ids)))
     bad = (0,) if orderly else (0, 2)

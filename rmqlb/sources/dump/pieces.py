@@ -41,11 +41,7 @@ class _GroupPieces:
 
 
 class Pieces:
-    """What the documents of one dump have said so far.
-
-    Args:
-        group: of an answer that does not name its own.
-    """
+    """What the documents of one dump have said so far."""
 
     def __init__(
         self, where: str, wanted: Wanted | None = None, topic: str | None = None, group: str | None = None

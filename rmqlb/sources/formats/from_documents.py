@@ -167,19 +167,13 @@ def client_id(properties: Mapping[str, str | None]) -> str | None:
 
 
 def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
-    """The queues that a member holds now; those it has dropped but not yet let go are left out.
-
-    DocumentError when a key of the table is not a MessageQueue.
-    """
+    """The queues that a member holds now, without those it has dropped but not yet let go (raises DocumentError)."""
     table = document.mq_table or {}
     return frozenset(queue_key(key, where) for key, state in table.items() if not state.get("droped"))
 
 
 def queue_key(key: object, where: str) -> MessageQueue:
-    """A MessageQueue that stood as a map key: an object in RocketMQ's dialect, a text in the Dashboard's JSON.
-
-    DocumentError when it is neither.
-    """
+    """A MessageQueue as a map key: an object in RocketMQ's dialect, or the Dashboard's text (raises DocumentError)."""
     if isinstance(key, tuple):  # an ObjectKey
         fields = dict(key)
         topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")

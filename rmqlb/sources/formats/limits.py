@@ -87,11 +87,7 @@ def text_of(body: bytes, where: str) -> str:
 
 
 def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> None:
-    """Refuse a document that would fill the memory once it is built, before anything of it is (raises DocumentError).
-
-    Args:
-        body: JSON or what is like it; commas and opening brackets are counted, those in texts too.
-    """
+    """Refuse (DocumentError) what would fill the memory once built, by its commas and opening brackets."""
     most = max(limit // _BYTES_A_VALUE, _ALWAYS)
     if len(body) > most and sum(map(body.count, (b",", b"[", b"{"))) > most:
         raise DocumentError(f"{where}: more than {most} values", hint=_RAISE, hint_names_options=True)

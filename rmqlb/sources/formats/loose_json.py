@@ -50,10 +50,7 @@ class LooseReader:
         self.notes: list[str] = []  # the leniencies used so far, each once
 
     def documents(self) -> list[object]:
-        """All documents of the text, which may follow one another with or without space between them.
-
-        DocumentError when the text is not JSON, even in the dialect.
-        """
+        """All documents of the text, with or without space between them (raises DocumentError)."""
         found: list[object] = []
         if self._text.count("\\") > _MOST_ESCAPES:
             raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")

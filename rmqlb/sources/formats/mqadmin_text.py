@@ -49,10 +49,7 @@ def failed_command(text: str) -> str | None:
 
 
 def read_table(text: str, where: str) -> RouteDocument:
-    """The route in the table of `mqadmin topicRoute -l` (columns as `TopicRouteSubCommand` prints them).
-
-    DocumentError when a row is not like the others, or the table is cut short.
-    """
+    """The route in the table of `mqadmin topicRoute -l`, as `TopicRouteSubCommand` prints it (raises DocumentError)."""
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueData] = []
     lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))

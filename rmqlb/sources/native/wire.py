@@ -86,12 +86,7 @@ class RemotingClient:
         return sum(line.sent for line in list(self._lines.values()))
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        """The response to a request, whatever its code (raises EndpointError, ProtocolError).
-
-        Args:
-            address: `host:port` of a NameServer or broker, before it is mapped.
-            request: one of `rmqlb.remoting.requests`; it is signed here if there are credentials.
-        """
+        """The response to a request of `remoting.requests`, whatever its code (raises EndpointError, ProtocolError)."""
         line = self._line(address)
         credentials = self._settings.credentials
         signed = request if credentials is None else sign(request, credentials)
@@ -238,12 +233,7 @@ def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]
 def tls_context(
     ca_file: str | None = None, client_cert: str | None = None, client_key: str | None = None
 ) -> ssl.SSLContext:
-    """What every TLS connection needs; certificates and their names are always verified (raises UsageError).
-
-    Args:
-        ca_file: PEM file with the only CA certificates to trust, or None for the system's.
-        client_cert: PEM file with the certificate to show, or None.
-    """
+    """What every TLS connection needs, of PEM files or the system's CAs; certificates and names are always verified."""
     import ssl
 
     def password() -> str:

@@ -41,11 +41,7 @@ def not_connected(where: str, error: OSError | ValueError, timeout: float) -> En
 
 
 def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointError:
-    """The deadline has passed without a whole answer.
-
-    Args:
-        something_else: answers came, to what was never asked.
-    """
+    """The deadline has passed without a whole answer, perhaps with answers to what was never asked."""
     hint = "a longer --timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
     if something_else:
         hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
@@ -53,11 +49,7 @@ def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointEr
 
 
 def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | PassingFault:
-    """The connection ended before the whole answer had come.
-
-    Args:
-        error: what the socket raised, or None if the far side closed it in good order.
-    """
+    """The connection ended before the whole answer; error None: the far side closed it in good order."""
     failed = None if error is None else _tls_error(where, error)
     if failed is not None:
         return failed

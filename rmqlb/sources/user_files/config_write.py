@@ -20,11 +20,7 @@ _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` writes it anew; comme
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
-    """Read the file, change what it says, and put the new one in its place (raises UsageError).
-
-    Args:
-        change: gives the new content; errors that it raises leave the file as it is.
-    """
+    """Read the file, change it, and put the new one in its place (raises UsageError, and what `change` raises)."""
     folder = os.path.dirname(path)
     try:
         _make_folder(folder)

@@ -32,11 +32,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def read_policy(path: str, strategies: Collection[str]) -> Policy:
-    """The policy in a file, or on stdin for `-` (raises UsageError).
-
-    Args:
-        strategies: names of the strategies that a rule may assume.
-    """
+    """The policy in a file, or on stdin for `-`; its rules may assume these strategies (raises UsageError)."""
     text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
 

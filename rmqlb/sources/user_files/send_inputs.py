@@ -60,13 +60,9 @@ def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--m
 
 
 def read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
-    """Measured latencies from a CSV file: a column of milliseconds, perhaps one of broker names before it.
+    """Broker name (None without such a column) → microseconds, from a CSV of milliseconds (raises DataError).
 
     A first row without numbers names the columns (`brokerName`, `latencyMs`). Empty lines count for nothing.
-
-    Returns broker name → microseconds; None is the name where no column names brokers.
-
-    DataError when rows are not of that form; the message has their numbers.
     """
     where = f"{option} {path}"
     samples: dict[str | None, list[int]] = {}

@@ -71,13 +71,9 @@ def queue_texts(topics: Iterable[str], broker_names: Iterable[str], counts: Iter
 
 
 def entry_hashes(client_ids: Sequence[bytes], processes: Ints, virtual_nodes: int) -> Hashes:
-    """The positions of members' entries, `CLIENTID-0`, `CLIENTID-1`, ….
+    """The positions of members' entries, `CLIENTID-0`, `CLIENTID-1`, …; shape (n, virtual_nodes).
 
-    Args:
-        processes: how many members with the same id stand before it in its group, whose entries come first, as by
-            `first_processes`; shape (n,).
-
-    Returns shape (n, virtual_nodes).
+    `processes` is how many members with the same id stand before it in its group, as by `first_processes`; shape (n,).
     """
     replicas = range(virtual_nodes)
     ends = [
@@ -92,11 +88,8 @@ def entry_hashes(client_ids: Sequence[bytes], processes: Ints, virtual_nodes: in
 def build_rings(pairs: Pairs, entries: Hashes, client_id: Callable[[int], bytes]) -> Rings:
     """The rings of all member lists (`ConsistentHashRouter.addNode`); of two entries with one hash the later wins.
 
-    Args:
-        entries: the positions of each member's entries, as by `entry_hashes`; shape (members of the batch,
-            virtual_nodes).
-        client_id: place → client id as UTF-8; asked only where entries of an id that several processes share meet
-            others.
+    Entries are as by `entry_hashes`, of all members of the batch. Client ids (place → UTF-8) are asked for only where
+    entries of an id that several processes share meet others.
     """
     virtual_nodes = entries.shape[1]
     sizes = pairs.members * virtual_nodes
@@ -115,12 +108,8 @@ def exact_ring(client_ids: Sequence[bytes], virtual_nodes: int) -> tuple[Hashes,
     """One ring entry by entry, as `ConsistentHashRouter` makes it, for ids that stand twice and hashes that meet.
 
     The entries of an id's next process are numbered from how many entries the id has then, and one that was overtaken
-    by another entry no longer counts.
-
-    Args:
-        client_ids: a group's members as UTF-8, in the clients' order.
-
-    Returns the positions, ascending, and the index of each entry's id, that of its first process; both of shape (n,).
+    by another entry no longer counts. Returns the positions, ascending, and the index of each entry's id, that of its
+    first process; both of shape (n,).
     """
     ring: dict[int, bytes] = {}
     entries: Counter[bytes] = Counter()
@@ -141,12 +130,7 @@ def exact_ring(client_ids: Sequence[bytes], virtual_nodes: int) -> tuple[Hashes,
 def owners_on(rings: Rings, groups: Ints, queues: Ints, hashes: Hashes) -> Ints:
     """Who stands at or next after each queue's hash, else first on the ring (`ConsistentHashRouter.routeNode`).
 
-    Args:
-        groups: each pair's member list; shape (pairs,).
-        queues: how many queues each pair has; shape (pairs,).
-        hashes: of the queues; shape (sum(queues),).
-
-    Returns the owners' places, −1 on a ring without entries; shape (sum(queues),).
+    Places, −1 on a ring without entries; as the hashes of shape (sum(queues),). Groups and queues are as in `Pairs`.
     """
     begins = starts(rings.sizes)
     firsts = np.where(rings.sizes > 0, begins[:-1], len(rings.keys))

@@ -43,14 +43,10 @@ class Pairs:
 
 
 def first_processes(codes: Ints, members: Ints) -> tuple[Ints, Ints]:
-    """Which processes share a client id.
+    """Per member the place of the first one of its group with its id (`List.indexOf`), and how many stand before it.
 
-    Args:
-        codes: a number for each distinct client id, −1 for the empty one; shape (sum(members),).
-        members: how many members each group has; shape (groups,).
-
-    Returns per member the place of the first one of its group with that id (`List.indexOf`), −1 for the empty id, whose
-    client throws; and how many members with that id stand before it in its group.
+    −1 for the empty id, whose client throws. Codes are a number for each distinct id, −1 for the empty one; shape
+    (sum(members),). Members are how many each group has; shape (groups,).
     """
     groups = numbers(members)
     order = np.lexsort((codes, groups))
@@ -76,9 +72,7 @@ def by_zone(pairs: Pairs, queue_zones: Ints, member_zones: Ints) -> tuple[Pairs,
     """What MACHINE_ROOM_NEARBY hands to the strategy inside: a pair for each zone of a pair's queues.
 
     The zone's own members share them, or, when there are none, all members of the pair. A pair `without_zone` is left
-    out.
-
-    Returns the parts, and where each of their rows stands in `pairs.rows`.
+    out. Returns the parts, and where each of their rows stands in `pairs.rows`.
     """
     width = 1 + max(queue_zones.max(initial=0), member_zones.max(initial=0))
     failing = without_zone(pairs, queue_zones, member_zones)
