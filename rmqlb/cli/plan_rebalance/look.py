@@ -27,9 +27,9 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import sort_findings
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, drift, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.consume.convergence import convergence
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
+from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.fail_on_figures.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe

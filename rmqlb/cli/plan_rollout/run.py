@@ -19,7 +19,7 @@ from rmqlb.cli.plan_rollout.options import RolloutOptions
 from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout
-from rmqlb.engine.rollout.request import RolloutRequest
+from rmqlb.engine.rollout.rollout_model import RolloutRequest
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS

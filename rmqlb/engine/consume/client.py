@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.consume.broker import Broker
-from rmqlb.engine.consume.clock import Bell, Process, Steps
-from rmqlb.engine.consume.connections import Connections
-from rmqlb.engine.consume.event_log import Hold
-from rmqlb.engine.consume.fixed_rate import (
+from rmqlb.engine.consume.clock import (
     AUTO_COMMIT_US,
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_US,
     FIRST_PERSIST_US,
     FIRST_POLL_US,
+    Bell,
+    Process,
+    Steps,
     first_tick,
     last_tick,
     until_next_tick,
 )
+from rmqlb.engine.consume.connections import Connections
+from rmqlb.engine.consume.event_log import Hold
 from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.process_queues import ProcessQueues
 from rmqlb.engine.consume.shares import TopicView

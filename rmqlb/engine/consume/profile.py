@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.client_version import Version, parse_version
+from rmqlb.model.client_versions import Version, parse_version
 
 
 class ConsumerProfile(Struct, frozen=True):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.client import Client
-from rmqlb.engine.consume.clock import Process
-from rmqlb.engine.consume.fixed_rate import first_tick, until_next_tick
+from rmqlb.engine.consume.clock import Process, first_tick, until_next_tick
 from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.idle import IdleTimer, Ways, go_on
 from rmqlb.engine.consume.shares import TopicView

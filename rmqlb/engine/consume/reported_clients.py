@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from rmqlb.engine.client_version import parse_version
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.errors import UsageError
+from rmqlb.model.client_versions import parse_version
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import CONSUME_ACTIVELY, Connection, ConsumerGroup, ConsumerType
 from rmqlb.model.group_scenario import GroupScenario

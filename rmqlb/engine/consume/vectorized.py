@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rmqlb.engine.arrays.splitmix import GAMMA, mix
+from rmqlb.engine.arrays.lanes import GAMMA, mix
 
 
 class WaysAhead:

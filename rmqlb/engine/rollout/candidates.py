@@ -14,9 +14,8 @@ from rmqlb.engine.rollout.overlap import (
     mixed_stages,
     total_overlap,
 )
-from rmqlb.engine.rollout.request import RolloutRequest
 from rmqlb.engine.rollout.restart_moves import fewest_moves
-from rmqlb.engine.rollout.rollout_model import RolloutModel
+from rmqlb.engine.rollout.rollout_model import RolloutModel, RolloutRequest
 from rmqlb.errors import UsageError
 from rmqlb.model.rollout import MixedStage, RolloutChoice
 from rmqlb.model.route import TopicRouteData

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from rmqlb.engine.assignment.consumers import shared_id_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, added_overlap
-from rmqlb.engine.rollout.ranking import hurt_ms
 from rmqlb.engine.rollout.rollout_model import RolloutModel
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import GroupScenario
@@ -117,3 +118,46 @@ def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
 def _seconds(ms: float) -> str:
     seconds = ms / 1000
     return f"{seconds:.0f}s" if seconds >= 100 else f"{seconds:.3g}s"
+
+
+AS_GOOD = 1.1
+"""What is no more than so many times the least is as good: trials tell no finer."""
+
+
+def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
+    """The choices, each tried as often, at least one: the best first and marked.
+
+    The best choice settles in the most trials; of those it is the quickest among the ones that hurt no more than a
+    tenth above the least, and if others are as quick within a tenth, the one of them that hurts least. The others
+    follow by how much they hurt, then by the longest window, then by the time they take.
+    """
+    by_hurt = sorted(choices, key=_rank)
+    least = by_hurt[0]
+    as_good = [
+        choice
+        for choice in by_hurt
+        if _not_converged(choice) == _not_converged(least) and hurt_ms(choice) <= AS_GOOD * hurt_ms(least)
+    ]
+    quickest = min(_takes(choice) for choice in as_good)
+    best = next(choice for choice in as_good if _takes(choice) <= AS_GOOD * quickest)
+    others = [choice for choice in by_hurt if choice is not best]
+    return [replace(best, best=True), *others]
+
+
+def hurt_ms(choice: RolloutChoice) -> float:
+    """Queue-time in gaps and in overlaps: the 95th percentiles of both, added."""
+    found = choice.figures
+    return round(found.total_gap_ms.p95 + found.total_overlap_ms.p95, 3)
+
+
+def _rank(choice: RolloutChoice) -> tuple[int, float, float, float]:
+    longest = max(choice.figures.longest_gap_ms.p95, choice.figures.longest_overlap_ms.p95)
+    return _not_converged(choice), hurt_ms(choice), longest, _takes(choice)
+
+
+def _not_converged(choice: RolloutChoice) -> int:
+    return choice.trials - choice.converged
+
+
+def _takes(choice: RolloutChoice) -> float:
+    return float("inf") if choice.takes_ms is None else choice.takes_ms

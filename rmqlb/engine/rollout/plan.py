@@ -9,11 +9,9 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.trials import simulate_group_trials
 from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps, stages_of
-from rmqlb.engine.rollout.findings import rollout_findings
+from rmqlb.engine.rollout.findings import ranked, rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, overlaps, total_overlap
-from rmqlb.engine.rollout.ranking import ranked
-from rmqlb.engine.rollout.request import RolloutRequest
-from rmqlb.engine.rollout.rollout_model import RolloutModel, badly_owned, events_of, rollout_model
+from rmqlb.engine.rollout.rollout_model import RolloutModel, RolloutRequest, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupTrials

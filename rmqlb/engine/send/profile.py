@@ -11,8 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.client_version import OLDEST, Version, parse_version
-from rmqlb.model.client_versions import ClientVersions
+from rmqlb.model.client_versions import OLDEST, ClientVersions, Version, parse_version
 
 _OLD_LATENCY = (50, 100, 550, 1000, 2000, 3000, 15000)
 _OLD_DURATION = (0, 0, 30000, 60000, 120000, 180000, 600000)

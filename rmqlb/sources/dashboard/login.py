@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rmqlb.errors import EndpointError
 from rmqlb.sources.dashboard.http import Answer, HttpClient
-from rmqlb.sources.redact_secrets import redact_secrets
+from rmqlb.sources.source import redact_secrets
 
 _LOGIN = "/login/login.do"
 _CSRF = "/rocketmq-dashboard/csrf-token"

@@ -40,7 +40,7 @@ from rmqlb.sources.native.wire_faults import (
     not_the_protocol,
     reason,
 )
-from rmqlb.sources.redact_secrets import redact_secrets
+from rmqlb.sources.source import redact_secrets
 
 if TYPE_CHECKING:
     import ssl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.consume.convergence import change_events, convergence
 from rmqlb.engine.consume.reported_clients import client_version
 from rmqlb.engine.consume.starts import with_starts
+from rmqlb.engine.consume.trials import change_events, convergence
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState

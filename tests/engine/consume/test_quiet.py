@@ -9,13 +9,12 @@ import pytest
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.clock import Clock
-from rmqlb.engine.consume.fixed_rate import until_next_tick
+from rmqlb.engine.consume.clock import Clock, until_next_tick
 from rmqlb.engine.consume.group_environment import GroupEnvironment
 from rmqlb.engine.consume.idle import IdleTimer, Ways, go_on
-from rmqlb.engine.consume.population import Population
 from rmqlb.engine.consume.quiet import QuietTime
 from rmqlb.engine.consume.shares import Shares
+from rmqlb.engine.consume.simulate import Population
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.engine.consume.vectorized import WaysAhead
 from rmqlb.engine.randomness import Draws

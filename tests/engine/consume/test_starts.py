@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rmqlb.engine.consume.consume_timestamp import timestamps
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.engine.consume.starts import new_queues, start_questions, with_starts
+from rmqlb.engine.consume.starts import new_queues, start_questions, timestamps, with_starts
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState

@@ -12,11 +12,9 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rollout.findings import rollout_findings
+from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
 from rmqlb.engine.rollout.plan import plan_rollout
-from rmqlb.engine.rollout.ranking import hurt_ms, ranked
-from rmqlb.engine.rollout.request import RolloutRequest
-from rmqlb.engine.rollout.rollout_model import events_of, rollout_model
+from rmqlb.engine.rollout.rollout_model import RolloutRequest, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue

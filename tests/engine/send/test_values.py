@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
-from rmqlb.engine.client_version import parse_version
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
 from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
+from rmqlb.model.client_versions import parse_version
 from tests.support.builders import route
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine import randomness
-from rmqlb.engine.arrays.lanes import Streams
-from rmqlb.engine.arrays.splitmix import mix, stream_keys
+from rmqlb.engine.arrays.lanes import Streams, mix, stream_keys
 
 WORDS = st.integers(0, 2**64 - 1)
 

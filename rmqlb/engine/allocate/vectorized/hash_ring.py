@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rmqlb.engine.allocate.vectorized.pairs import Pairs
-from rmqlb.engine.arrays.lanes import Bools, Ints
+from rmqlb.engine.arrays.lanes import Bits, Bools, Ints
 from rmqlb.engine.arrays.ragged import elements, numbers, starts
-from rmqlb.engine.arrays.splitmix import Bits
 
 Hashes = npt.NDArray[np.uint32]
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane, Streams
-from rmqlb.engine.arrays.splitmix import Bits
+from rmqlb.engine.arrays.lanes import Bits, Bools, Codes, Ints, PerLane, Streams
 from rmqlb.engine.send.vectorized.scenario import TIMEOUT
 from rmqlb.engine.send.vectorized.tables import SendTables
 
