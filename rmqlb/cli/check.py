@@ -80,7 +80,6 @@ def check(
 
 
 def _severity(text: str) -> "Severity":
-    """`--fail-from`."""
     from rmqlb.model.finding import SEVERITIES
     from rmqlb.model.snapshot import suggestion
 
@@ -123,7 +122,6 @@ def _exit_code(report: "CheckReport") -> ExitCode:
 
 
 def _end(report: "CheckReport", terminal: Terminal) -> None:
-    """Say in a line each what is wrong, and end accordingly."""
     from rmqlb.model.checking import INCOMPLETE, VIOLATED
 
     for verdict, suffix in ((VIOLATED, ""), (INCOMPLETE, " could not be judged")):

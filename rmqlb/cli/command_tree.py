@@ -36,11 +36,9 @@ class CommandTree(BoundedGroup):
         self.help = flowing(self.help)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The names, in the order of the help."""
         return list(self.names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
-        """The command of that name, or None."""
         if cmd_name in self.names and cmd_name not in self.commands:
             self.add_command(_load(self.home, cmd_name), cmd_name)
         return self.commands.get(cmd_name)

@@ -30,7 +30,6 @@ class BoundedGroup(TyperGroup):
     """A command group whose every way out goes through the boundary, installed or under a test runner."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
-        """Run the command line and end the process with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
@@ -48,7 +47,6 @@ class BoundedGroup(TyperGroup):
 
 
 def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
-    """Say what happened and end with the exit code for it."""
     match error:
         case RmqlbError():
             _end(error.message, error.hint, error.code, exit_code_of(error), arguments)
@@ -82,7 +80,6 @@ def _show_traces(error: BaseException) -> None:
 
 
 def _is_unexpected(error: BaseException) -> bool:
-    """The error is none of those that end in a line made for people."""
     expected = (RmqlbError, click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
     return not isinstance(error, expected)
 

@@ -159,7 +159,6 @@ def _fits_nothing(
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
-    """The snapshot in the chosen format."""
     from rmqlb.sources.formats.snapshot_file import to_document
     from rmqlb.views.formats.machine import as_json_lines, envelope
     from rmqlb.views.report import Report

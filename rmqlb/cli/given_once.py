@@ -21,7 +21,6 @@ class SingleCommand(TyperCommand):
     """A command that refuses a second value where one is meant."""
 
     def make_parser(self, ctx: click.Context) -> click.OptionParser:
-        """The parser of the command's options."""
         parser = _OnceParser(ctx)
         for parameter in self.get_params(ctx):
             parameter.add_to_parser(parser, ctx)
@@ -51,7 +50,6 @@ class _OnceParser(click.OptionParser):
         super().add_option(obj, opts, dest, action, nargs, const)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
-        """As of click."""
         found, left, order = super().parse_args(args)
         for dest, option in self._single.items():
             if dest in found:

@@ -30,21 +30,14 @@ Schema = dict[str, Any]
 
 
 class Result(Struct, frozen=True):
-    """Something that rmqlb prints as JSON.
+    """Something that rmqlb prints as JSON."""
 
-    Attributes:
-        name: of the schema.
-        commands: those that print it.
-        meaning: what it is, in a few words.
-        shape: the Struct: of the data in the envelope, else of the whole.
-        kind: data (in the envelope), snapshot (which the reader takes with less around it), or whole (an object
-            without envelope).
-    """
-
-    name: str
-    commands: tuple[str, ...]
-    meaning: str
-    shape: type[Struct]
+    name: str  # of the schema
+    commands: tuple[str, ...]  # those that print it
+    meaning: str  # what it is, in a few words
+    shape: type[Struct]  # the Struct: of the data in the envelope, else of the whole
+    # data (in the envelope), snapshot (which the reader takes with less around it), or whole (an object without
+    # envelope)
     kind: Literal["data", "snapshot", "whole"] = "data"
 
 
@@ -70,7 +63,6 @@ def json_schema(result: Result) -> Schema:
 
 
 def _components(whole: type[Struct], *others: type[Struct], is_read: bool = False) -> tuple[Schema, dict[str, Schema]]:
-    """The schema of a shape, and of all that it and others are made of."""
     shapes = shapes_in(whole, *others)
     _, defs = msgspec.json.schema_components((whole, *others), ref_template=_REF + "{name}")
     documented = {name: _documented(schema, shapes[name], is_read) for name, schema in defs.items()}

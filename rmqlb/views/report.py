@@ -39,25 +39,18 @@ FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
 
 
 class Column(Struct, frozen=True):
-    """One column of a section.
-
-    Attributes:
-        title: for people.
-        key: for CSV, camelCase as in JSON.
-        kind: text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number
-            that explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as
-            `1m30s`); share (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in
-            which each character counts).
-        quiet: left out for people when all its cells are equal; the section's title then names the value.
-        shown: False leaves it out for people; CSV has the same columns always.
-        of: makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name.
-    """
+    """One column of a section."""
 
     title: str
-    key: str
+    key: str  # for CSV, camelCase as in JSON
+    # text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number that
+    # explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as `1m30s`); share
+    # (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in which each character
+    # counts)
     kind: Kind = "text"
-    quiet: bool = False
-    shown: bool = True
+    quiet: bool = False  # left out for people when all its cells are equal; the section's title then names the value
+    shown: bool = True  # False leaves it out for people; CSV has the same columns always
+    # makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name
     of: Callable[[Any], Cell] | None = None
 
 
@@ -76,29 +69,19 @@ def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[C
 
 
 class Section(Struct, frozen=True):
-    """One table.
+    """One table."""
 
-    Attributes:
-        name: by which `--section` chooses it.
-        title: its heading.
-        columns: its columns.
-        rows: its cells, in the columns' order; None is unknown or not there.
-        named_only: shown only when `--section` names it.
-        heads: how many leading columns name a row; where the table does not fit, the others go below them. 0 never
-            does that.
-        brief: the rows, by their places, that people see unless `--section` names it; None is all of them.
-        chosen: which rows those are, in a few words that follow the title as long as they alone are seen.
-        draw: of a picture: what it is with strips of so many characters; its `rows` are for where no width is given.
-    """
-
-    name: str
+    name: str  # by which `--section` chooses it
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]  # its cells, in the columns' order; None is unknown or not there
+    # how many leading columns name a row; where the table does not fit, the others go below them. 0 never does that
     heads: int = 0
-    named_only: bool = False
+    named_only: bool = False  # shown only when `--section` names it
+    # the rows, by their places, that people see unless `--section` names it; None is all of them
     brief: tuple[int, ...] | None = None
-    chosen: str = ""
+    chosen: str = ""  # which rows those are, in a few words that follow the title as long as they alone are seen
+    # of a picture: what it is with strips of so many characters; its `rows` are for where no width is given
     draw: Callable[[int], Section] | None = None
 
     def whole(self) -> Section:
@@ -108,14 +91,10 @@ class Section(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """The rows of a result for machines that read them one by one, and compare them with those seen later.
+    """The rows of a result for machines that read them one by one, and compare them with those seen later."""
 
-    Attributes:
-        keys: which keys of a row name it; no two rows have the same.
-        items: an item of a list in `data`, and before it the names of what it is part of.
-    """
-
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # which keys of a row name it; no two rows have the same
+    # an item of a list in `data`, and before it the names of what it is part of
     items: Sequence[tuple[Mapping[str, str], Struct]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -123,24 +102,17 @@ class Rows(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """A result, ready to be shown.
-
-    Attributes:
-        schema: name of the JSON result.
-        data: the result for machines: its Struct, or a JSON Schema.
-        facts: lines above the tables.
-        sections: the tables, in the order in which people see them; CSV has the first that is no picture.
-        labels: client id → short label, used where full ids do not fit; the section `consumers` explains them.
-        rows: what `-o jsonl` shows, or None when the result is no list of rows.
-        tables: what a format with room for one table chooses from; None is the sections.
-    """
+    """A result, ready to be shown."""
 
     schema: str
-    data: Struct | Mapping[str, Any]
+    data: Struct | Mapping[str, Any]  # the result for machines: its Struct, or a JSON Schema
     facts: tuple[str, ...]
+    # the tables, in the order in which people see them; CSV has the first that is no picture
     sections: tuple[Section, ...]
+    # client id → short label, used where full ids do not fit; the section `consumers` explains them
     labels: Mapping[str, str]
-    rows: Rows | None = None
+    rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
+    # what a format with room for one table chooses from; None is the sections
     tables: tuple[Section, ...] | None = None
 
     def only(self, names: tuple[str, ...]) -> Report:

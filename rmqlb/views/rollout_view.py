@@ -70,7 +70,6 @@ def _best(rollout: Rollout) -> RolloutChoice | None:
 
 
 def _how(choice: RolloutChoice) -> str:
-    """The choice in words."""
     order = f"order {choice.order_name}"
     if choice.at_once >= len(choice.order):
         return f"all at once, each away {duration(choice.down_ms)}"

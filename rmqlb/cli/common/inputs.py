@@ -33,41 +33,30 @@ from rmqlb.sources.source_text import is_live
 
 
 class GroupOnTopics(Struct, frozen=True):
-    """A group with its topics and members, ready to be planned.
+    """A group with its topics and members, ready to be planned."""
 
-    Attributes:
-        name: the group's name, or None when the source names none.
-        group: the group as seen, or None.
-        routes: the topics to plan, in the order asked for, else by name.
-        client_ids: its members, duplicates kept.
-    """
-
-    name: str | None
+    name: str | None  # the group's name, or None when the source names none
     group: ConsumerGroup | None
-    routes: tuple[TopicRouteData, ...]
-    client_ids: tuple[str, ...]
+    routes: tuple[TopicRouteData, ...]  # the topics to plan, in the order asked for, else by name
+    client_ids: tuple[str, ...]  # its members, duplicates kept
     placeholders: tuple[str, ...]
     assumed: bool
     findings: tuple[Finding, ...]
 
     @property
     def broadcasting(self) -> bool:
-        """Its consumers read every queue, each for itself."""
         return self.group is not None and self.group.message_model == BROADCASTING
 
     @property
     def states(self) -> States:
-        """What was observed of each queue."""
         return self.group.queues if self.group else {}
 
     @property
     def consume_from(self) -> str:
-        """`consumeFromWhere` of its consumers."""
         return known_consume_from(self.group.consume_from_where if self.group else None)
 
     @property
     def title(self) -> str:
-        """The group in a sentence."""
         return "the group" if self.name is None else f"group {self.name}"
 
     @property
@@ -91,7 +80,6 @@ class Reader:
         self._access = access(options, terminal)
 
     def __call__(self, wanted: Wanted) -> ClusterSnapshot:
-        """The wanted parts."""
         source, context = open_source(self._text, self._access), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
@@ -364,7 +352,6 @@ def _retry(
 
 
 def _no_route(snapshot: ClusterSnapshot, group: ConsumerGroup, names: Sequence[str]) -> DataError:
-    """Why none of the group's topics, by these names, can be looked at."""
     if names:
         what = f"no route of a topic of group {group.group} is in {snapshot.endpoint}"
         hint = suggestion("topics", names[0], snapshot.routes)

@@ -268,7 +268,6 @@ def command(
 
 
 def _helped(option: Parameter, text: str) -> Parameter:
-    """The option with another help; the group's own stays as it is."""
     kind, info = get_args(option.annotation)
     info = copy(info)
     info.help = text

@@ -46,7 +46,6 @@ def _pager() -> list[str] | None:
 
 
 def _is_long(text: str) -> bool:
-    """The text does not fit on the screen, the line of the prompt included."""
     size = shutil.get_terminal_size()
     lines = 0
     for line in text.splitlines():
@@ -58,7 +57,6 @@ def _is_long(text: str) -> bool:
 
 
 def _paged(text: str, command: list[str], warn: Warn) -> bool:
-    """Whether a pager took the text."""
     sys.stdout.flush()
     try:
         pager = subprocess.Popen(  # noqa: S603 - the user's own choice of a program

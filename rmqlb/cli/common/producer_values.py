@@ -34,7 +34,6 @@ def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: 
 
 
 def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
-    """The brokers of that name, or that fit it as a pattern."""
     fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
     if not fitting:
         hint = suggestion("brokers", name, brokers)

@@ -50,7 +50,6 @@ class Strategies:
         return tuple(function.source for function in self.settings.custom.values() if isinstance(function, FromFile))
 
     def optional(self, text: str | None, option: str = "--strategy") -> str | None:
-        """The same where nothing need be said."""
         return None if text is None else self.name(text, option)
 
 

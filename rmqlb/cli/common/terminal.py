@@ -83,7 +83,6 @@ class Terminal:
             self.warn(findings)
 
     def chosen(self, report: Report) -> Report:
-        """The report with the sections that the user asks for."""
         wanted = tuple(self._options.section or ())
         if wanted and self.format == "jsonl":
             raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
@@ -94,7 +93,6 @@ class Terminal:
         return report.only(wanted)
 
     def warn(self, findings: Iterable[Finding]) -> None:
-        """Findings on stderr, one line each."""
         lines = self.finding_lines(findings)
         if lines:
             sys.stdout.flush()
@@ -102,7 +100,6 @@ class Terminal:
                 self.say(line)
 
     def finding_lines(self, findings: Iterable[Finding]) -> list[str]:
-        """What is said of findings, if anything is."""
         if self._options.quiet:
             return []
         return [finding.line for finding in findings]
@@ -113,7 +110,6 @@ class Terminal:
             self.say(line)
 
     def say(self, line: str) -> None:
-        """One line on stderr."""
         sys.stderr.write(visible(line) + "\n")
 
     def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
@@ -144,7 +140,6 @@ class Terminal:
             )
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
-        """The result in any format but `table`."""
         if self.format in ("json", "yaml"):
             from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 
@@ -163,13 +158,11 @@ class Terminal:
         return as_markdown(report) if self.format == "markdown" else as_plain(report)
 
     def write(self, text: str) -> None:
-        """Write a text in the chosen format to stdout."""
         if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
     def _drawn(self, report: Report) -> str:
-        """The tables as they would be on the terminal."""
         from rmqlb.views.formats.people import print_tables
 
         console = self.console()
@@ -178,7 +171,6 @@ class Terminal:
         return capture.get()
 
     def console(self) -> Console:
-        """What draws on stdout, as wide and as colourful as it may."""
         from rich.console import Console
 
         stream = sys.stdout

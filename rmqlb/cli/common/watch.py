@@ -168,7 +168,6 @@ class _Frames:
         sys.stdout.flush()
 
     def _frame(self, console: Console, look: SnapshotView, seen_at: str, stale: Stale | None) -> list[str]:
-        """The lines of a frame, none wider than the terminal."""
         from rich.text import Text
 
         from rmqlb.views.formats.people import print_tables

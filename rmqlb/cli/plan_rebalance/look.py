@@ -47,14 +47,10 @@ MOST_ASKED = 256
 
 
 class PlanQuestion(Struct, frozen=True):
-    """What is asked about every group alike.
-
-    Attributes:
-        strategy: the one before the change, ALL of them, or None for what members report or show.
-    """
+    """What is asked about every group alike."""
 
     changes: Changes
-    strategy: str | None
+    strategy: str | None  # the one before the change, ALL of them, or None for what members report or show
     conditions: Sequence[Condition]
     changed_only: bool
     strategy_options: StrategyOptions
@@ -84,7 +80,6 @@ def look_at_group(
 def _plan(
     found: GroupOnTopics, changes: Changes, given: str | None, own: Settings, explain: bool
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
-    """The plan, the summary of each place where the new members may sort, and the findings."""
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     if found.broadcasting:
@@ -125,7 +120,6 @@ def _plan(
 def _over_time(
     plan: RebalancePlan, found: GroupOnTopics, before: Side, after: Side, changes: Changes
 ) -> Convergence | None:
-    """How long the plan takes."""
     group = None if found.assumed else found.group
     version, _ = client_version(group)
     kind, kinds, _ = consumer_types(group)

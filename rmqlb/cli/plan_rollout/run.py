@@ -63,7 +63,6 @@ def run(
 def _of_members(
     request: RolloutRequest, options: RolloutOptions, client_ids: Sequence[str]
 ) -> tuple[RolloutRequest, tuple[Finding, ...]]:
-    """The request with what the options say of the members, now that they are known."""
     restart = restarted(options.restart or (), client_ids)
     becomes, findings = ids_afterwards(restart or client_ids, client_ids, options.ids)
     return replace(request, restart=restart, becomes=becomes, order=order(options.order)), findings

@@ -36,17 +36,13 @@ _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
 class ResolvedOptions(Struct, frozen=True):
-    """The options of a command line, each with the layer that set it.
+    """The options of a command line, each with the layer that set it."""
 
-    Attributes:
-        settings: parameter of the command → what it is; only those that have an environment variable.
-        active_context: the context whose source is read, or None.
-        ignored_context_note: the line to say when a source replaces a context that was chosen on the command line or in
-            the environment; or None.
-    """
-
+    # parameter of the command → what it is; only those that have an environment variable
     settings: Mapping[str, Setting]
     active_context: ActiveContext | None
+    # the line to say when a source replaces a context that was chosen on the command line or in the environment; or
+    # None
     ignored_context_note: str | None
     configuration: Configuration
 
@@ -163,7 +159,6 @@ def _key(parameter: click.Parameter) -> str | None:
 
 
 def _given(line: click.Context, key: str, name: str) -> Setting | None:
-    """What the line or the environment says."""
     match line.get_parameter_source(name):
         case click.ParameterSource.COMMANDLINE:
             return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))

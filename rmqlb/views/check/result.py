@@ -202,7 +202,6 @@ def check_result(report: CheckReport) -> CheckResult:
 
 
 def _fields(one: Judgement) -> dict[str, Any]:
-    """Those of a `JudgedLimit`."""
     return {
         "rule": one.rule.name,
         "severity": one.rule.severity,

@@ -26,19 +26,13 @@ _HEAD = "bold"
 
 
 class Painted(Struct, frozen=True):
-    """A cell that is not plain.
+    """A cell that is not plain."""
 
-    Attributes:
-        pieces: its text with styles.
-        fill: the style of the blanks that fill its line.
-    """
-
-    pieces: tuple[Piece, ...]
-    fill: str = ""
+    pieces: tuple[Piece, ...]  # its text with styles
+    fill: str = ""  # the style of the blanks that fill its line
 
     @property
     def text(self) -> str:
-        """All of it."""
         return "".join(part for part, _ in self.pieces)
 
 
@@ -77,7 +71,6 @@ class FramedTable:
         ]
 
     def tightened(self) -> FramedTable:
-        """The same table with less space between its columns."""
         other = copy(self)
         other._left = 0  # noqa: SLF001 - it is one of these
         return other
@@ -87,7 +80,6 @@ class FramedTable:
         return sum(self._natural()) + len(self._heads) - 1
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What rich prints."""
         between = len(self._heads) - 1
         widths = _narrowed(self._natural(), max(options.max_width - between, 0))
         places = [
@@ -162,7 +154,6 @@ class Tables(Struct, frozen=True):
     tables: Sequence[FramedTable]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What rich prints."""
         for at, table in enumerate(self.tables):
             if at:
                 yield Segment("\n")
@@ -170,18 +161,12 @@ class Tables(Struct, frozen=True):
 
 
 class Blocks(Struct, frozen=True):
-    """Rows with their name in a line, and the rest below it.
+    """Rows with their name in a line, and the rest below it."""
 
-    Attributes:
-        names: of each row.
-        rest: of each its other cells, with what stands before them.
-    """
-
-    names: Sequence[str]
-    rest: Sequence[Sequence[tuple[str, Drawn]]]
+    names: Sequence[str]  # of each row
+    rest: Sequence[Sequence[tuple[str, Drawn]]]  # of each its other cells, with what stands before them
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What rich prints."""
         paint = _Paint(console)
         room = options.max_width - INDENT
         for name, cells in zip(self.names, self.rest, strict=True):
@@ -218,13 +203,11 @@ class _Paint:
         self._styles: dict[str, Style] = {}
 
     def piece(self, text: str, style: str) -> Segment:
-        """A segment of its own."""
         if style not in self._styles:
             self._styles[style] = self._console.get_style(style)
         return Segment(text, self._styles[style])
 
     def line(self, pieces: Iterable[Piece]) -> Iterator[Segment]:
-        """A line and its end."""
         joined = last = ""
         for text, style in pieces:
             if style != last and text:
@@ -244,7 +227,6 @@ def text_of(cell: Drawn) -> str:
 
 
 def _cell_lines(cell: Drawn, right: bool, width: int) -> list[list[Piece]]:
-    """A cell's lines, filled up to so many columns."""
     text = text_of(cell)
     pieces, fill = ([(text, "")], "") if isinstance(cell, str) else (list(cell.pieces), cell.fill)
     lines = (

@@ -51,7 +51,6 @@ class JsonLines:
         self._buffer = bytearray()
 
     def add(self, value: Value) -> None:
-        """One more line."""
         end = len(self._buffer)
         try:
             self._encode(value, self._buffer, -1)
@@ -62,7 +61,6 @@ class JsonLines:
             self.flush()
 
     def flush(self) -> None:
-        """Hand on what there is."""
         self._write(safe_json(self._buffer.decode()))
         self._buffer.clear()
 

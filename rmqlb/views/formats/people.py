@@ -133,7 +133,6 @@ def _without_strips(section: Section) -> Section:
 
 
 def _more(section: Section) -> str:
-    """What is said below rows of which some are left out."""
     left = len(section.rows) - len(section.brief or ())
     return f"and {left} more: --section {section.name} shows all"
 

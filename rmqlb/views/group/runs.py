@@ -56,7 +56,6 @@ def story(run: Run) -> str:
 
 
 def _alike(timeline: QueueTimeline, run: Run) -> list[Interval]:
-    """The intervals within the run that are what it shows."""
     first = max(bisect_right(timeline.intervals, run.from_us, key=lambda interval: interval.from_us) - 1, 0)
     found = []
     for interval in timeline.intervals[first:]:

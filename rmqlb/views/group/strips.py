@@ -27,20 +27,16 @@ _LEAD = 12
 
 
 class Strip(Struct, frozen=True):
-    """One queue, or neighbours that show the same.
+    """One queue, or neighbours that show the same."""
 
-    Attributes:
-        timelines: of the queues, in order; all of one topic and broker, their ids without a gap.
-        slices: for each slice of the first queue the interval that it shows; those of the others are as bad and have
-            the same owners.
-    """
-
+    # of the queues, in order; all of one topic and broker, their ids without a gap
     timelines: tuple[QueueTimeline, ...]
+    # for each slice of the first queue the interval that it shows; those of the others are as bad and have the same
+    # owners
     slices: tuple[Interval, ...]
 
     @property
     def queue_ids(self) -> str:
-        """`3`, or `3-5`."""
         first, last = self.timelines[0].queue.queue_id, self.timelines[-1].queue.queue_id
         return str(first) if first == last else f"{first}-{last}"
 

@@ -56,7 +56,6 @@ class _Plane(Struct, frozen=True):
     top: float
 
     def x(self, us: int) -> float:
-        """Where a time is."""
         return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
 
 
@@ -94,7 +93,6 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
 
 
 def _paper(width: float, height: float) -> ET.Element:
-    """An empty picture of that size."""
     root = ET.Element(
         "svg",
         {

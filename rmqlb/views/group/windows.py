@@ -11,18 +11,13 @@ from rmqlb.model.times import Microseconds
 
 
 class Window(OfQueue, frozen=True):
-    """One stretch, unassigned, with duplicate owners or an outage.
-
-    Attributes:
-        owners: all that own the queue at some time of it, sorted.
-        before: None at the beginning of the simulation, as `after` at its end.
-    """
+    """One stretch, unassigned, with duplicate owners or an outage."""
 
     state: OwnerState
     from_ms: float
     to_ms: float
-    owners: tuple[str, ...]
-    before: Interval | None
+    owners: tuple[str, ...]  # all that own the queue at some time of it, sorted
+    before: Interval | None  # None at the beginning of the simulation, as `after` at its end
     after: Interval | None
 
     from_us = Microseconds("from_ms")
@@ -30,7 +25,6 @@ class Window(OfQueue, frozen=True):
 
     @property
     def length_us(self) -> int:
-        """How long it is."""
         return self.to_us - self.from_us
 
 

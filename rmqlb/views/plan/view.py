@@ -45,7 +45,6 @@ def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: b
 
 
 def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]]:
-    """Each queue with its topic."""
     for topic in plan.topics:
         yield from ((topic.topic, move) for move in topic.queues if not changed_only or move.change != SAME)
 

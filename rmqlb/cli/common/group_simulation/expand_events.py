@@ -91,7 +91,6 @@ class _Reading:
         return taken
 
     def findings(self) -> Iterator[Finding]:
-        """The findings."""
         if self._has_placeholders:
             yield placeholder_finding()
         if self._renamed:
@@ -117,7 +116,6 @@ class _Reading:
                 )
 
     def _slaves(self) -> Iterator[Finding]:
-        """A master is lost, and its slaves are not."""
         alone = {e.subject for e in self._events if e.kind in ("broker-down", "broker-loss") and not e.with_slaves}
         brokers = (broker for route in self._routes for broker in route.broker_datas)
         names = {b.broker_name for b in brokers if b.has_master and len(b.broker_addrs) > 1 and b.broker_name in alone}
@@ -298,7 +296,6 @@ class _Reading:
 
 
 def _new_broker(asked: AskedEvent) -> tuple[str, int | None, int | None]:
-    """NAME[:READ[:WRITE]]."""
     match = _NEW_BROKER.fullmatch(asked.subject)
     if match is None:
         raise asked.wrong("expected NAME, NAME:READ or NAME:READ:WRITE")

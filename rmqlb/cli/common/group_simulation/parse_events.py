@@ -71,29 +71,23 @@ _SAID = {
 
 
 class AskedEvent(Struct, frozen=True):
-    """An event as typed, taken apart.
-
-    Attributes:
-        to_us: where its window ends, or None.
-        others: the qualifiers as, strategy and order, when said.
-    """
+    """An event as typed, taken apart."""
 
     text: str
     verb: str
     subject: str
     at_us: int
-    to_us: int | None = None
+    to_us: int | None = None  # where its window ends, or None
     every_us: int = 0
     down_us: int = 0
     at_once: int = 1
     by: str = "leave"
     ids: str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)  # the qualifiers as, strategy and order, when said
     with_slaves: bool = False
 
     @property
     def option(self) -> str:
-        """As errors name it."""
         return f"--event {self.text!r}"
 
     def wrong(self, why: str, hint: str | None = None) -> UsageError:
