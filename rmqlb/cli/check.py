@@ -13,8 +13,6 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from rmqlb.model.checking import CheckReport
     from rmqlb.model.finding import Severity
     from rmqlb.model.snapshot import ClusterSnapshot
@@ -58,6 +56,8 @@ def check(
     Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
     4 incomplete, 5 endpoint unreachable.
     """
+    from datetime import datetime
+
     from rmqlb.cli.common import amounts
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import NAMES
@@ -69,7 +69,7 @@ def check(
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     strategies = Strategies(strategy_options.inner)
-    day = _today() if today is None else amounts.day(today, "--today")
+    day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
@@ -87,12 +87,6 @@ def _severity(text: str) -> "Severity":
         if each == text:
             return each
     raise UsageError(f"--fail-from {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
-
-
-def _today() -> "date":
-    from datetime import datetime
-
-    return datetime.now().astimezone().date()
 
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:

@@ -33,15 +33,13 @@ class BoundedGroup(TyperGroup):
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
-            _must_have_streams()
-            _write_any_letter()
-            _must_be_text(arguments)
+            _prepare(arguments)
             with heard_interrupts():
                 code = super().main(arguments, *rest, **extra)
                 sys.stdout.flush()
         except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - the last place where it can be
             if "--debug" in arguments:
-                _show_traces(error)
+                _show_trace(error)
             _end_with(error, arguments)
         sys.exit(code if isinstance(code, int) else ExitCode.OK)
 
@@ -62,7 +60,8 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
         case SystemExit() if error.code != 1:
             raise error
         case SystemExit() | BrokenPipeError():  # Typer and rich end with 1 when the pipe is closed
-            _end_quietly()
+            _drop_stdout()
+            sys.exit(ExitCode.OK)
         case OSError():
             text = "the output's disk is full" if error.errno == errno.ENOSPC else f"{error.strerror or error}"
             _drop_stdout()
@@ -71,46 +70,33 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
     _end(f"unexpected {type(error).__name__}: {error}", hint, RmqlbError.code, ExitCode.UNEXPECTED, arguments)
 
 
-def _show_traces(error: BaseException) -> None:
-    """Of an unexpected error its own; of one of ours that of what a user's own code raised, where that is the cause."""
-    if _is_unexpected(error):
-        _show_trace(error)
-    elif isinstance(error, RmqlbError) and error.__cause__ is not None:
-        _show_trace(error.__cause__)
-
-
-def _is_unexpected(error: BaseException) -> bool:
-    expected = (RmqlbError, click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
-    return not isinstance(error, expected)
-
-
 def _show_trace(error: BaseException) -> None:
-    """Where it comes from, on stderr; names from a cluster stand in the texts of errors."""
+    """Where an unexpected error comes from; of one of ours, what a user's own code raised, where that is its cause.
+
+    Names from a cluster stand in the texts of errors.
+    """
+    expected = (click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
+    shown = error.__cause__ if isinstance(error, RmqlbError) else error
+    if shown is None or isinstance(shown, expected):
+        return
     from traceback import format_exception
 
-    lines = "".join(format_exception(error)).rstrip("\n").split("\n")
+    lines = "".join(format_exception(shown)).rstrip("\n").split("\n")
     try:
         sys.stderr.write("".join(f"{visible(line)}\n" for line in lines))
     except OSError:
         pass  # as in _end
 
 
-def _must_have_streams() -> None:
-    """A closed stderr loses what is said there; a closed stdout is an error, because the result would be lost."""
-    if sys.stderr is None:
+def _prepare(arguments: list[str]) -> None:
+    """Streams that can be written to, with whatever letters; arguments that are text."""
+    if sys.stderr is None:  # what is said there is lost; what is lost with a closed stdout is the result
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
     if sys.stdout is None:
         raise OSError(errno.EBADF, "stdout is closed")
-
-
-def _write_any_letter() -> None:
-    """What the encoding of a stream does not have is written as an escape: help has letters beyond ASCII too."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if hasattr(stream, "reconfigure"):  # a letter that its encoding does not have becomes an escape
             stream.reconfigure(errors="backslashreplace")
-
-
-def _must_be_text(arguments: list[str]) -> None:
     for argument in arguments:
         try:
             argument.encode()
@@ -177,12 +163,6 @@ def _help_hint(error: click.ClickException) -> str:
     if context and isinstance(error, click.NoSuchOption) and isinstance(context.command, TyperGroup):
         return f"a command's options go behind it, as in {path} COMMAND {error.option_name}; see {path} --help"
     return f"see {path} --help"
-
-
-def _end_quietly() -> NoReturn:
-    """The reader of the pipe has seen enough."""
-    _drop_stdout()
-    sys.exit(ExitCode.OK)
 
 
 def _drop_stdout() -> None:

@@ -11,7 +11,6 @@ from rmqlb.cli.common.options import GroupOptions
 from rmqlb.cli.common.terminal import SnapshotView
 from rmqlb.errors import RmqlbError
 from rmqlb.model.finding import Finding
-from rmqlb.model.plan import TriedCondition
 from rmqlb.views.report import Report
 
 Parts = Sequence[tuple[str, Report]]
@@ -25,8 +24,11 @@ def look_at_each(
     if len(each) == 1:
         return look(each[0])
     looks = [(one.group or "", _named(look, one)) for one in each]
+    tried = tuple(
+        replace(condition, text=f"{condition.text} in group {name}") for name, seen in looks for condition in seen.tried
+    )
     report = joined([(name, seen.report) for name, seen in looks])
-    return SnapshotView(report, looks[0][1].snapshot, tuple(_findings(looks)), tuple(_tried(looks)))
+    return SnapshotView(report, looks[0][1].snapshot, tuple(_findings(looks)), tried)
 
 
 def _named(look: Callable[[GroupOptions], SnapshotView], one: GroupOptions) -> SnapshotView:
@@ -49,8 +51,3 @@ def _findings(looks: Sequence[tuple[str, SnapshotView]]) -> Iterator[Finding]:
             if of_group not in told:
                 told.add(of_group)
                 yield of_group
-
-
-def _tried(looks: Sequence[tuple[str, SnapshotView]]) -> Iterator[TriedCondition]:
-    for name, seen in looks:
-        yield from (replace(condition, text=f"{condition.text} in group {name}") for condition in seen.tried)

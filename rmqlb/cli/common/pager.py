@@ -57,10 +57,11 @@ def _is_long(text: str) -> bool:
 
 
 def _paged(text: str, command: list[str], warn: Warn) -> bool:
+    environment = {"LESS": "FRX", **os.environ}  # a bare `PAGER=less` gets the options of our own choice
     sys.stdout.flush()
     try:
         pager = subprocess.Popen(  # noqa: S603 - the user's own choice of a program
-            command, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace", env=_environment()
+            command, stdin=subprocess.PIPE, text=True, encoding="utf-8", errors="backslashreplace", env=environment
         )
     except OSError as error:
         if "RMQLB_PAGER" in os.environ or "PAGER" in os.environ:
@@ -75,8 +76,3 @@ def _paged(text: str, command: list[str], warn: Warn) -> bool:
         how = f"{command[0]} ended with {pager.returncode}; --no-pager shows the result without it"
         warn([Finding("no-pager", how)])
     return True
-
-
-def _environment() -> dict[str, str]:
-    """A bare `PAGER=less` gets the options of our own choice."""
-    return {"LESS": "FRX", **os.environ}

@@ -52,26 +52,24 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return old, new
 
 
-def new_broker(text: str) -> NewBroker:
+def new_broker(text: str, option: str, hint: str | None = None) -> NewBroker:
     """NAME[:READ[:WRITE]]."""
     name, *numbers = text.split(":")
     if not name or len(numbers) > 2:
-        raise UsageError(f"--add-broker {text}: expected NAME, NAME:READ or NAME:READ:WRITE")
-    return NewBroker(name, *(queue_number(number, f"--add-broker {text}") for number in numbers))
+        raise UsageError(f"{option}: expected NAME, NAME:READ or NAME:READ:WRITE", hint=hint)
+    return NewBroker(name, *(queue_number(number, option, hint) for number in numbers))
 
 
 def queue_counts(texts: Sequence[str], option: str) -> tuple[QueueCount, ...]:
     """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it."""
-    counts = [_queue_count(text, option) for text in texts]
+    counts = []
+    for text in texts:
+        broker, equals, number = text.rpartition("=")
+        if equals and not broker:
+            raise UsageError(f"{option} {text}: expected N or BROKER=N")
+        counts.append(QueueCount(queue_number(number, f"{option} {text}"), broker or None))
     must_differ(texts, [count.broker_name for count in counts], option)
     return tuple(sorted(counts, key=lambda count: count.broker_name is not None))
-
-
-def _queue_count(text: str, option: str) -> QueueCount:
-    broker, equals, number = text.rpartition("=")
-    if equals and not broker:
-        raise UsageError(f"{option} {text}: expected N or BROKER=N")
-    return QueueCount(queue_number(number, f"{option} {text}"), broker or None)
 
 
 def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -> None:
@@ -87,10 +85,10 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
             )
 
 
-def queue_number(text: str, what: str) -> int:
+def queue_number(text: str, what: str, hint: str | None = None) -> int:
     """A number of queues."""
-    if not re.fullmatch(r"\d{1,5}", text):
-        raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)")
+    if not re.fullmatch(r"[0-9]{1,5}", text):
+        raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)", hint=hint)
     return int(text)
 
 

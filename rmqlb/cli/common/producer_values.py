@@ -146,22 +146,20 @@ def latency_options(
         said += [text] * (len(about) - len(said))
         if not equals:
             others = by_broker.pop(None, others)
-            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
-            _must_have(by_broker, brokers, topic, option)
+            found = {broker: latency for broker, latency in by_broker.items() if broker is not None}
+            single |= found
+            for name in found:
+                if name not in brokers:
+                    hint = suggestion("brokers", name, brokers)
+                    raise DataError(f"{option}: topic {topic} has no broker {name}", hint=hint)
             continue
         for broker in _fitting(name, brokers, topic, option):
-            found = by_broker.get(broker, by_broker.get(None))
-            if found is None:
+            latency = by_broker.get(broker, by_broker.get(None))
+            if latency is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
-            single[broker] = found
+            single[broker] = latency
     must_differ(said, about, "--latency")
     return single, others
-
-
-def _must_have(names: Mapping[str | None, object], brokers: Sequence[str], topic: str, option: str) -> None:
-    for name in names:
-        if name is not None and name not in brokers:
-            raise DataError(f"{option}: topic {topic} has no broker {name}", hint=suggestion("brokers", name, brokers))
 
 
 def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:

@@ -9,9 +9,9 @@ from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings.configuration import check_value
-from rmqlb.cli.settings.layers import ResolvedOptions, resolve_options
+from rmqlb.cli.settings.layers import resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
-from rmqlb.model.finding import Finding, info
+from rmqlb.model.finding import info
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _SECRETS = {"password": "RMQLB_PASSWORD", "secret-key": "RMQLB_SECRET_KEY", "security-token": "RMQLB_SECURITY_TOKEN"}
@@ -39,22 +39,17 @@ def show(
 
     terminal = Terminal("config show", output)
     settled = resolve_options(get_current_context())
-    _check_given(settled)
+    for setting in settled.settings.values():  # refused here as elsewhere; a source is shown, not looked at
+        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
+            check_value(setting.key, setting.value, setting.origin)
     settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
     settings += _secrets(source.active_context)
     report = config_report(settings, settled.configuration, origin=origin)
+    active = source.active_context
     path = settled.configuration.user.path or ""
-    snapshot = ClusterSnapshot(
-        "configuration", path, context=source.active_context.name if source.active_context else None
-    )
-    terminal.show(report, snapshot, _findings(settled))
-
-
-def _check_given(settled: ResolvedOptions) -> None:
-    """What the line and the environment say is refused here as elsewhere; a source is shown, not looked at."""
-    for setting in settled.settings.values():
-        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
-            check_value(setting.key, setting.value, setting.origin)
+    snapshot = ClusterSnapshot("configuration", path, context=active.name if active else None)
+    note = settled.ignored_context_note
+    terminal.show(report, snapshot, () if note is None else (info(note),))
 
 
 def _as_shown(setting: Setting) -> Setting:
@@ -81,7 +76,3 @@ def _secrets(context: ActiveContext | None) -> list[Setting]:
             if os.environ.get(variable)
         ]
     return found
-
-
-def _findings(settled: ResolvedOptions) -> list[Finding]:
-    return [] if settled.ignored_context_note is None else [info(settled.ignored_context_note)]

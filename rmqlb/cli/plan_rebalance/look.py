@@ -93,8 +93,12 @@ def _plan(
     if not found.client_ids and not after_ids:
         raise nobody_online(found.name, found.group, "plan with --add N or --consumers")
     before = Side(members, found.routes)
-    after = Side(_after(members, after_ids, changes), change_routes(found.routes, changes))
-    invented = {*found.placeholders, *(set(after_ids) - set(found.client_ids) - _named(changes))}
+    members_after = replace(members, client_ids=after_ids)
+    if changes.to_strategy is not None:
+        members_after = replace(members_after, strategy=changes.to_strategy, strategy_of={})
+    after = Side(members_after, change_routes(found.routes, changes))
+    named = {*changes.add, *(new for _, new in changes.replace)}
+    invented = {*found.placeholders, *(set(after_ids) - set(found.client_ids) - named)}
     states = found.states
     plan = plan_rebalance(
         found.name, before, after, states=states, changes=describe(changes), placeholders=invented, explain=explain
@@ -134,17 +138,6 @@ def _over_time(
         consumer_type=kind,
         consumer_types=kinds,
     )
-
-
-def _after(members: Members, client_ids: tuple[str, ...], changes: Changes) -> Members:
-    if changes.to_strategy is None:
-        return replace(members, client_ids=client_ids)
-    return replace(members, client_ids=client_ids, strategy=changes.to_strategy, strategy_of={})
-
-
-def _named(changes: Changes) -> set[str]:
-    added = {item for item in changes.add if isinstance(item, str)}
-    return added | {new for _, new in changes.replace}
 
 
 def _more_findings(found: GroupOnTopics, before: Side, after: Side, explain: bool) -> Sequence[Finding]:

@@ -18,7 +18,7 @@ def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
         remove=tuple(values.count_or_id(text, "--remove") for text in options.remove or ()),
         replace=tuple(values.pair(text, "--replace") for text in options.replace_ or ()),
         to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
-        add_brokers=tuple(values.new_broker(text) for text in options.add_broker or ()),
+        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
         remove_brokers=tuple(options.remove_broker or ()),
         read_queues=values.queue_counts(options.read_queues or (), "--read-queues"),
         write_queues=values.queue_counts(options.write_queues or (), "--write-queues"),

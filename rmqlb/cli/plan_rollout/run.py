@@ -51,21 +51,16 @@ def run(
     strategies = Strategies(options.strategies.inner)
     request = replace(request, to_strategy=strategies.optional(rollout.to_strategy, "--to-strategy"))
     found = gather(options, strategies.optional(strategy), strategies, terminal, broadcasting_too=False)
-    request, of_ids = _of_members(request, rollout, found.on_topics.client_ids)
+    client_ids = found.on_topics.client_ids
+    restart = restarted(rollout.restart or (), client_ids)
+    becomes, of_ids = ids_afterwards(restart or client_ids, client_ids, rollout.ids)
+    request = replace(request, restart=restart, becomes=becomes, order=order(rollout.order))
     plan = _planned(found, request, number, terminal)
     tried = [try_on_rollout(condition, plan) for condition in asked]
     require_known(tried, RATE_HINT)
     findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
     terminal.show(rollout_report(plan, conditions=tried), found.snapshot, findings)
     judge(tried, terminal)
-
-
-def _of_members(
-    request: RolloutRequest, options: RolloutOptions, client_ids: Sequence[str]
-) -> tuple[RolloutRequest, tuple[Finding, ...]]:
-    restart = restarted(options.restart or (), client_ids)
-    becomes, findings = ids_afterwards(restart or client_ids, client_ids, options.ids)
-    return replace(request, restart=restart, becomes=becomes, order=order(options.order)), findings
 
 
 def _planned(found: Gathered, request: RolloutRequest, trials: int, terminal: Terminal) -> PlannedRollout:

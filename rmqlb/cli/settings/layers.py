@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from msgspec import Struct
 
@@ -70,7 +70,11 @@ def resolve_options(line: click.Context, formats: tuple[str, ...] | None = None)
     context = _context(chosen, source, configuration)
     by_project = context is not None and chosen is not None and chosen.layer == "project file"
     if by_project:
-        given = {key: setting for key, setting in given.items() if not _is_ambient_credential(setting)}
+        given = {
+            key: setting
+            for key, setting in given.items()
+            if setting is None or setting.layer != "environment" or key not in _CREDENTIALS
+        }
     for key in _TEXTS:
         setting = given.get(key)
         if setting is not None and setting.layer == "environment" and setting.value is not None:
@@ -125,10 +129,6 @@ def _context(chosen: Setting | None, source: Setting | None, configuration: Conf
     return context if source is None else None
 
 
-def _is_ambient_credential(setting: Setting | None) -> bool:
-    return setting is not None and setting.layer == "environment" and setting.key in _CREDENTIALS
-
-
 def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str | None:
     """Nothing is said of a context that stands in a file, or in the environment while the line names a source."""
     if chosen is None or source is None or chosen.layer not in _GIVEN:
@@ -168,11 +168,10 @@ def _given(line: click.Context, key: str, name: str) -> Setting | None:
 
 
 def _default(line: click.Context, name: str) -> Value | None:
-    """The default; what the environment says and must not count is not it."""
+    """Of what the environment says and must not count, the default is not that."""
     if line.get_parameter_source(name) is click.ParameterSource.DEFAULT:
         return _value(line, name)
-    found: Value | None = _parameter(line, name).get_default(line)
-    return found
+    return cast("Value | None", _parameter(line, name).get_default(line))
 
 
 def _parameter(line: click.Context, name: str) -> click.Parameter:

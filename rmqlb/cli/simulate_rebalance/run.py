@@ -6,7 +6,7 @@ from functools import partial
 
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
-from rmqlb.cli.common.group_simulation.options import EventOptions, GroupSimulationOptions, TrialOptions
+from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, TrialOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
@@ -25,7 +25,10 @@ def run(
     trials, trial = trials_of(dice)
     if what.svg == "-" and what.html == "-":
         raise UsageError("--svg - and --html - both write to stdout")
-    _require_events(options.happens)
+    happens = options.happens
+    if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
+        hint = "say what does: --event 'join 1@30s', or --all-new for its start"
+        raise UsageError("nothing happens to the group", hint=hint)
     explain = options.which.explain
     strategies = Strategies(options.strategies.inner)
     found = gather(options, strategies.optional(strategy), strategies, terminal)
@@ -45,13 +48,6 @@ def run(
             shown = group_report(report, trials=spread, explain=explain, conditions=tried)
         terminal.show(shown, found.snapshot, findings)
     judge(tried, terminal)
-
-
-def _require_events(happens: EventOptions | None) -> None:
-    if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
-        raise UsageError(
-            "nothing happens to the group", hint="say what does: --event 'join 1@30s', or --all-new for its start"
-        )
 
 
 def _simulated(

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
 from rmqlb.cli.common.inputs import placeholder_finding
+from rmqlb.cli.common.parse import new_broker, queue_number
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.engine.plan.changes import placeholders
@@ -27,7 +28,6 @@ _MOST_JOINING = 1000
 _GLOB = "*?["
 _LABEL = re.compile(r"#([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]+")
-_NEW_BROKER = re.compile(r"(?P<name>[^:]+)(?::(?P<read>[^:]*))?(?::(?P<write>[^:]*))?")
 _ENDS = ("leave", "crash", "host-loss")
 
 
@@ -157,7 +157,9 @@ class _Reading:
             if not fitting and set(name) & set(_GLOB):
                 raise asked.wrong(f"no broker fits {name}", suggestion("brokers", name, self._brokers))
             if not fitting and kind == "broker-up":
-                name, reads, writes = _new_broker(asked)
+                new = new_broker(re.sub(r"\s*:\s*", ":", name), asked.option, asked.hint)
+                name, reads, writes = new.name, new.read_queue_nums, new.write_queue_nums
+                writes = reads if writes is None else writes
                 if name not in self._brokers:
                     self._brokers.append(name)
                     self._new_brokers.append(name)
@@ -190,7 +192,7 @@ class _Reading:
         if not topic and len(topics) > 1:
             raise asked.wrong("which topic?", f"write route-change {topics[0]}:{asked.subject}@TIME")
         reads, slash, writes = numbers.partition("/")
-        read_queues = _queue_number(reads, asked)
+        read_queues = queue_number(reads.strip(), asked.option, asked.hint)
         return Event(
             "route-change",
             asked.at_us,
@@ -198,7 +200,7 @@ class _Reading:
             asked.text,
             broker_name=broker or None,
             read_queues=read_queues,
-            write_queues=_queue_number(writes, asked) if slash else read_queues,
+            write_queues=queue_number(writes.strip(), asked.option, asked.hint) if slash else read_queues,
         )
 
     def _restarts(self, asked: AskedEvent) -> tuple[Event, ...]:
@@ -293,18 +295,3 @@ class _Reading:
             elif event.at_us <= asked.at_us and event.kind in _ENDS:
                 present[event.subject] -= 1
         return sort_client_ids(present.elements())
-
-
-def _new_broker(asked: AskedEvent) -> tuple[str, int | None, int | None]:
-    match = _NEW_BROKER.fullmatch(asked.subject)
-    if match is None:
-        raise asked.wrong("expected NAME, NAME:READ or NAME:READ:WRITE")
-    reads = None if match["read"] is None else _queue_number(match["read"], asked)
-    writes = reads if match["write"] is None else _queue_number(match["write"], asked)
-    return match["name"], reads, writes
-
-
-def _queue_number(text: str, asked: AskedEvent) -> int:
-    if not re.fullmatch(r"[0-9]{1,5}", text.strip()):
-        raise asked.wrong(f"{text.strip() or 'nothing'} is not a number of queues (0 to 99999)")
-    return int(text)

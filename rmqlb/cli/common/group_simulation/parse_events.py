@@ -90,9 +90,14 @@ class AskedEvent(Struct, frozen=True):
     def option(self) -> str:
         return f"--event {self.text!r}"
 
+    @property
+    def hint(self) -> str:
+        """A text that would be right."""
+        return f"write {EXAMPLES[self.verb]}"
+
     def wrong(self, why: str, hint: str | None = None) -> UsageError:
         """The error that says so, with a text that would be right when there is no better hint."""
-        return UsageError(f"{self.option}: {why}", hint=hint or f"write {EXAMPLES[self.verb]}")
+        return UsageError(f"{self.option}: {why}", hint=hint or self.hint)
 
 
 def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
