@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.send_report import Attempt, SendReport, TrialsReport
+    from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
+    from rmqlb.model.send_trials import TrialsReport
     from rmqlb.sources.formats.from_documents import parse_route
 
 _HOMES = {
@@ -56,7 +57,7 @@ _HOMES = {
     "Timers": "rmqlb.model.group_scenario",
     "TopicPublishInfo": "rmqlb.engine.send.publish_info",
     "TopicRouteData": "rmqlb.model.route",
-    "TrialsReport": "rmqlb.model.send_report",
+    "TrialsReport": "rmqlb.model.send_trials",
     "UsageError": "rmqlb.errors",
     "allocate": "rmqlb.engine.allocate",
     "allocate_for": "rmqlb.engine.allocate",

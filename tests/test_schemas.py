@@ -28,7 +28,8 @@ from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan, TriedCondition
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.rollout import Rollout
-from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport, TrialsReport
+from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport
+from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document

@@ -133,7 +133,6 @@ class Selector(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What results call it."""
         return self.text or (self.kind if self.function is None else getattr(self.function, "__name__", "function"))
 
 
@@ -196,11 +195,9 @@ class SendScenario(Struct, frozen=True):
     selector: Selector | SelectorFunction | None = None
 
     def __post_init__(self) -> None:
-        """A function becomes a selector."""
         if self.selector is not None and not isinstance(self.selector, Selector):
             force_setattr(self, "selector", Selector("function", function=self.selector))
 
     @property
     def chosen_by(self) -> Selector | None:
-        """The selector, or None."""
         return self.selector if isinstance(self.selector, Selector) else None

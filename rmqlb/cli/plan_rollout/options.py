@@ -42,4 +42,4 @@ class ChoiceTrialOptions(Struct, frozen=True):
     """How often each choice is simulated, with which dice."""
 
     trials: Annotated[str, trials_option(metavar="N", help="Simulations of each choice.")] = "20"
-    seed: Annotated[int, trials_option(help="Of everything random.")] = 1
+    seed: Annotated[int, trials_option(help="Random seed.")] = 1

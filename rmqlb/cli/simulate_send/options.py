@@ -27,21 +27,21 @@ class FailureOptions(Struct, frozen=True):
         list[str] | None,
         failures_option(
             metavar="[BROKER=]SPEC",
-            help="How long a healthy broker takes: 3ms, lognormal(5ms,2) (median, sigma) or FILE.csv; else 1ms.",
+            help="How long a healthy broker takes: 3ms, lognormal(5ms,2) (median, sigma) or FILE.csv; default 1ms.",
         ),
     ] = None
     nameserver_notices: Annotated[
         str | None,
         failures_option(
             metavar="TIME|never",
-            help="When the NameServer drops a failed broker; else at once (refused), 120s (timeout).",
+            help="When the NameServer drops a failed broker; default: at once (refused), 120s (timeout).",
         ),
     ] = None
     route_poll: Annotated[str, failures_option(metavar="TIME", help="How often the producer asks for the route.")] = (
         "30s"
     )
     first_poll: Annotated[
-        str | None, failures_option(metavar="TIME|random", help="When it first does so; else after one such time.")
+        str | None, failures_option(metavar="TIME|random", help="When it first does so; default: after one such time.")
     ] = None
 
 
@@ -49,22 +49,23 @@ class LoadOptions(Struct, frozen=True):
     """What is sent."""
 
     messages: Annotated[
-        str | None, load_option(metavar="N", help="How many messages; else 1000, or as many as fit --for.")
+        str | None, load_option(metavar="N", help="How many messages; default: 1000, or as many as fit --for.")
     ] = None
     rate: Annotated[
-        str | None, load_option(metavar="R", help="Messages a second in all; else each thread sends back to back.")
+        str | None,
+        load_option(metavar="R", help="Messages per second in all; default: each thread sends back to back."),
     ] = None
     for_: Annotated[str | None, load_option("--for", metavar="TIME", help="No message starts after this time.")] = None
     threads: Annotated[
         int, load_option(min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.")
     ] = 1
     start_at: Annotated[
-        str | None, load_option(metavar="BROKER:QUEUE", help="The first pick of the first thread; else random.")
+        str | None, load_option(metavar="BROKER:QUEUE", help="The first pick of the first thread; default: random.")
     ] = None
-    seed: Annotated[int, load_option(help="Of everything random.")] = 1
+    seed: Annotated[int, load_option(help="Random seed.")] = 1
     keys: Annotated[
         str | None,
-        load_option(metavar="FILE|-", help="Message keys, one a line, for --selector hash, FILE.py:NAME and expr:…"),
+        load_option(metavar="FILE|-", help="Message keys, one per line, for --selector hash, FILE.py:NAME and expr:…"),
     ] = None
     key_type: Annotated[
         str, load_option(metavar="string|int|long", help="What the application passes to the selector.")
@@ -93,7 +94,7 @@ class ProducerOptions(Struct, frozen=True):
         producer_option(
             metavar="hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME|expr:E",
             help="The application picks the queue: one attempt, no retry. FILE.py is run; NAME(queues, key) returns "
-            "one. E is Java's arithmetic of arg (the key, else the message's number) and n queues: expr:arg % n.",
+            "one. E is Java's arithmetic of arg (the key, otherwise the message's number) and n queues: expr:arg % n.",
         ),
     ] = None
     exclude: Annotated[

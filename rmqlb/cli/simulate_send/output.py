@@ -127,7 +127,6 @@ def _expected(scenario: SendScenario) -> int:
 
 
 def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersions, SendReport]]:
-    """The same under each stretch of client versions."""
     for done, profile in enumerate(PROFILES):
         progress("client versions", done, len(PROFILES))
         version = ".".join(map(str, profile.since))

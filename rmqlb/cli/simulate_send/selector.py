@@ -44,7 +44,7 @@ def selector_of(
         return None, None
     if text == "hash":
         if load.keys is None:
-            raise UsageError("--selector hash needs keys", hint="name a file with one key a line: --keys FILE, or -")
+            raise UsageError("--selector hash needs keys", hint="name a file with one key per line: --keys FILE, or -")
         keys = _Keys(load, max_bytes)
         spread = keys.spread(queues, lambda value: queues[hash_position(_hash(value, load.key_type), len(queues))])
         return Selector("hash", tuple(_hash(value, load.key_type) for value in keys.values)), spread
@@ -73,7 +73,6 @@ class _Keys:
         self.values = tuple(self._known[text] for text in self._texts)
 
     def spread(self, queues: Sequence[MessageQueue], select: Callable[[str | int], MessageQueue | None]) -> KeySpread:
-        """The most frequent keys and their queues."""
         hottest = tuple(
             HotKey(text, number, *_place(select(self._known[text])))
             for text, number in Counter(self._texts).most_common(_HOT_KEYS)

@@ -8,7 +8,8 @@ from math import fsum
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals
+from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.snapshot import suggestion
 
 _TOTALS: dict[str, Callable[[SendTotals], float | None]] = {

@@ -7,11 +7,11 @@ keeps the queue id of the first attempt. Retries run on callback threads; one fo
 from __future__ import annotations
 
 from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.exceptions import NO_ROUTE, UNNOTICED
 from rmqlb.engine.send.outcome import Outcome, broken
 from rmqlb.engine.send.sender import Sender
 from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction
 
@@ -40,7 +40,6 @@ class AsyncSender(Sender):
         self._timeout = broken(self.outcomes.timeout.name, reachable=True)
 
     def go_on(self, thread: Thread, now: int) -> None:
-        """A sending thread's next message is due, or a request is done."""
         if thread.busy:
             self._done(thread, now)
             return
@@ -149,7 +148,6 @@ class AsyncSender(Sender):
         return left > 0 or not profile.async_needs_time
 
     def _retry(self, request: Thread, now: int, left: int) -> None:
-        """Another broker, the same queue id."""
         info = request.info
         if not self._is_still_sending(request):
             callback = self._callbacks[request.sender.number - 1]
@@ -166,7 +164,6 @@ class OnewaySender(Sender):
     """What happens to messages that nobody answers."""
 
     def go_on(self, thread: Thread, now: int) -> None:
-        """The thread's next message is due, or its connection was refused."""
         if thread.busy:
             thread.busy = False
             self._refused(thread, now)

@@ -1,4 +1,4 @@
-"""When each thread goes on: arrivals by rate, and the wakings of threads and requests.
+"""A sending thread's or a request's state, and when each goes on: arrivals by rate, and wakings.
 
 Rules of this file:
 - Time is in ticks. A tick is a fraction of a microsecond such that the time between two messages is a whole number.
@@ -11,9 +11,47 @@ from collections.abc import Sequence
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
+from msgspec import Struct, field
+
 from rmqlb.engine.send.cluster_state import NEVER
-from rmqlb.engine.send.thread import Thread
+from rmqlb.engine.send.outcome import SEND_OK, Outcome
+from rmqlb.engine.send.publish_info import TopicPublishInfo
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import SendScenario
+
+_NOWHERE = MessageQueue("", "", -1)
+
+
+class Thread(Struct, eq=False):
+    """A sending thread, between two messages or waiting for an attempt to end; or one request of ASYNC sends."""
+
+    number: int  # from 1; a request has one below 0, of use to the order of events alone
+    key: int  # of its random numbers
+    draws: int = 0  # how many of them it has used
+    arrival: int = 0  # number of the message it sends next, from 0, by arrival; its own messages are every K-th
+    # of an ASYNC request, the thread whose message it is and whose random numbers it uses
+    handed_over_by: Thread | None = None
+    # its view of the queue list, without queues before the first message
+    info: TopicPublishInfo = field(default_factory=lambda: TopicPublishInfo((), 0, {}))
+    version: int = -1  # of the route that view is from
+    busy: bool = False  # an attempt is under way
+    message: int = 0  # number of the message under way
+    began: int = 0  # when that began
+    attempt: int = 0  # its attempt under way, from 1
+    queue: MessageQueue = _NOWHERE  # of that attempt
+    row: int = 0  # of that queue in the counters
+    outcome: Outcome = SEND_OK  # what the attempt will end in
+    started: int = 0  # when the attempt began
+    kept: int = 0  # how many earlier attempts of the message were stored with a lesser status
+    failure: int = -1  # index of the failure that the attempt meets, or −1
+    first: str = ""  # broker of the first attempt of an ASYNC message
+    budget: int = 0  # how many ms an ASYNC attempt has
+    sent: list[str] = field(default_factory=list)  # brokers of the message's attempts
+    phase: int = 0  # how far into a millisecond the message began, drawn when it matters: after a time-out
+
+    @property
+    def sender(self) -> Thread:
+        return self.handed_over_by or self
 
 
 class Clock:
@@ -42,18 +80,15 @@ class Clock:
         return [] if self.interval is None else [now - self.arrival_of(thread) for thread in self.threads]
 
     def wake(self, thread: Thread, at: int) -> None:
-        """The thread goes on at that time."""
         heappush(self.events, (at, thread.number, thread))
 
     def next_message(self, thread: Thread, now: int) -> None:
-        """The thread is free from now on: its next message begins when it has arrived."""
         arrives = self.arrival_of(thread)
         if arrives > now:
             self.waits += 1
         self.wake(thread, max(arrives, now))
 
     def begin(self, thread: Thread) -> None:
-        """The thread's next message begins."""
         if self.interval is not None:
             thread.arrival += len(self.threads)
         self.started += 1

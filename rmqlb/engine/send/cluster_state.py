@@ -78,7 +78,6 @@ class ClusterState:
         self.next_message = self._by_message[0][0] if self._by_message else NEVER
 
     def advance(self, now: int) -> None:
-        """Let everything happen that is due by then."""
         while self._events and self._events[0][0] <= now:
             at, _, action, index = heappop(self._events)
             self._happen(at, action, index)

@@ -11,6 +11,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
@@ -50,35 +51,17 @@ class Counts(Struct):
     isolations: dict[str, int]  # broker name → how often it was isolated
 
     def copy(self) -> Counts:
-        """The counts as they are now."""
-        return Counts(
-            self.rows.copy(),
-            self.totals.copy(),
-            self.by_failure.copy(),
-            self.lost_by.copy(),
-            self.exceptions.copy(),
-            self.isolated_ticks.copy(),
-            self.isolations.copy(),
-        )
+        return Counts(*(part.copy() for part in astuple(self)))
 
     def repeat(self, since: Counts, until: Counts, times: int) -> None:
         """Add so many times what was counted between two earlier moments; what came between started at 0."""
-        for now, then, after in (
-            (self.rows, since.rows, until.rows),
-            (self.totals, since.totals, until.totals),
-            (self.by_failure, since.by_failure, until.by_failure),
-        ):
-            for place, number in enumerate(after):
-                now[place] += times * (number - (then[place] if place < len(then) else 0))
-        for name, number in until.exceptions.items():
-            self.exceptions[name] += times * (number - since.exceptions.get(name, 0))
-        for by_name, then_by_name, after_by_name in (
-            (self.lost_by, since.lost_by, until.lost_by),
-            (self.isolated_ticks, since.isolated_ticks, until.isolated_ticks),
-            (self.isolations, since.isolations, until.isolations),
-        ):
-            for key, number in after_by_name.items():
-                by_name[key] += times * (number - then_by_name.get(key, 0))
+        for now, then, after in zip(astuple(self), astuple(since), astuple(until), strict=True):
+            if isinstance(now, list):
+                for place, number in enumerate(after):
+                    now[place] += times * (number - _at(then, place))
+            else:
+                for key, number in after.items():
+                    now[key] += times * (number - then.get(key, 0))
 
 
 class Counters:
@@ -95,7 +78,6 @@ class Counters:
         self.longest = 0  # ticks of the longest send
 
     def row(self, queue: MessageQueue) -> int:
-        """The place of the queue's first counter."""
         at = self.row_of.get(queue)
         if at is None:
             rows = self.counts.rows
@@ -104,7 +86,6 @@ class Counters:
         return at
 
     def lose(self, lost: LostMessage) -> None:
-        """Count a lost message."""
         counts = self.counts
         counts.totals[Total.LOST] += 1
         counts.lost_by[lost.reason] = counts.lost_by.get(lost.reason, 0) + 1
@@ -128,7 +109,6 @@ class IsolationTimes:
         self._counted = 0
 
     def count(self, now: int) -> None:
-        """Add what has passed since the last call."""
         since = self._counted
         for name, until in self._until.items():
             end = now if name in self._unlisted else min(until, now)
@@ -142,7 +122,6 @@ class IsolationTimes:
         self._until[broker_name] = until
 
     def unlist(self, broker_names: frozenset[str], now: int) -> None:
-        """The client's list leaves out these brokers from now on."""
         self.count(now)
         self._unlisted = broker_names
 
@@ -173,7 +152,6 @@ class Timeline:
         self.next_at = self._marks[-1][0] + self._width
 
     def slices(self, end: int, ticks_per_ms: int) -> tuple[Slice, ...]:
-        """The time line up to the end."""
         marks = [mark for mark in self._marks if mark[0] < end] or self._marks[:1]
         marks.append((max(end, marks[-1][0]), self._counters.counts.copy()))
         return tuple(self._slice(then, now, ticks_per_ms) for then, now in pairwise(marks) if now[0] > then[0])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
 
-from rmqlb.model.send_report import Estimate
+from rmqlb.model.send_trials import Estimate
 
 CONFIDENCE = 0.95
 
@@ -59,7 +59,6 @@ class Mean:
         self._squares: list[float] = []
 
     def add(self, values: Sequence[float]) -> None:
-        """Take in the values of some trials."""
         if not values:
             return
         if not self.count:

@@ -9,9 +9,9 @@ that a client measured its time-out at) is None.
 
 from __future__ import annotations
 
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import LostMessage, MessageException
 from rmqlb.model.send_scenario import SendScenario
@@ -105,7 +105,6 @@ class Exceptions:
         return known.get(name)
 
     def _of_selector(self, thread: Thread, reason: str) -> MessageException:
-        """The only attempt's own."""
         if reason == NO_ROUTE:
             return self._client(f"No route info for this topic, {self._topic}")
         if reason in (RETURNED_NULL, THREW):

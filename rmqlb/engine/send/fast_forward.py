@@ -15,11 +15,11 @@ from math import lcm
 
 from msgspec import Struct
 
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.cluster_state import NEVER
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, break_margin, int32, meets_break, steps_before_break
 from rmqlb.engine.send.simulation import Moment, SendSimulation
-from rmqlb.engine.send.thread import Thread
 
 _MIN = -0x80000000
 _MOST_STRETCHES = 1000
@@ -53,7 +53,6 @@ class _Milestone:
         return self.state is None or self._left < 0
 
     def take(self, state: _State) -> None:
-        """From now on this one."""
         if self.state is not None:
             self._distance *= 2
         self._left = self._distance

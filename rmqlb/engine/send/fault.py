@@ -98,7 +98,6 @@ class FaultStrategy:
         return now >= item.start and (item.reachable or not self.profile.available_is_reachable)
 
     def is_reachable(self, broker_name: str) -> bool:
-        """No failure waits for the detector."""
         item = self.items.get(broker_name)
         return item is None or item.reachable
 

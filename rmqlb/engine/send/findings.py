@@ -103,6 +103,6 @@ def _skew(report: SendReport) -> Iterator[Finding]:
         most = max(stored, key=lambda name: stored[name])
         yield Finding(
             "skewed",
-            f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much a queue as the least used "
+            f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much per queue as the least used "
             f"healthy broker: clients {report.profile} pass an isolated broker's turns to the queues after it",
         )

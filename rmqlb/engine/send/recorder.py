@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.counters import (
     ATTEMPTS,
@@ -17,13 +18,11 @@ from rmqlb.engine.send.counters import (
     Timeline,
     Total,
 )
-from rmqlb.engine.send.failure_timestamps import FailureTimestamps
 from rmqlb.engine.send.outcome import Outcome
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import Attempt, LostMessage
-from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.send_scenario import Failure, SendScenario
 
 Sink = Callable[[Attempt], None]
 LostSink = Callable[[LostMessage], None]
@@ -58,7 +57,6 @@ class Recorder:
         self._sink, self._lost_sink = sink, lost_sink
 
     def end_slice(self, now: int) -> None:
-        """A slice of the time line is over."""
         self.isolation.count(now)
         self.timeline.mark()
 
@@ -70,7 +68,6 @@ class Recorder:
             self.failures.look(now)
 
     def begin(self) -> None:
-        """A message begins."""
         self.counts.totals[Total.MESSAGES] += 1
 
     def pick(self, queue: MessageQueue) -> None:
@@ -79,7 +76,6 @@ class Recorder:
         self.counts.rows[row + PICKS] += 1
 
     def attempt(self, thread: Thread) -> None:
-        """The thread's attempt begins."""
         row = thread.row = self.counters.row(thread.queue)
         self.counts.rows[row + ATTEMPTS] += 1
         totals = self.counts.totals
@@ -90,7 +86,6 @@ class Recorder:
                 totals[Total.RETRIED] += 1
 
     def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
-        """The thread's attempt is over."""
         took = now - thread.started
         if outcome.failed:
             counts = self.counts
@@ -117,18 +112,15 @@ class Recorder:
             )
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
-        """The fault strategy isolates a broker."""
         isolations = self.counts.isolations
         isolations[broker_name] = isolations.get(broker_name, 0) + 1
         self.isolation.isolate(broker_name, now, until)
         self.failures.isolated(broker_name, now)
 
     def add(self, total: Total) -> None:
-        """Count one more of it."""
         self.counts.totals[total] += 1
 
     def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
-        """The thread's message is over, and lost or stored."""
         if lost is None:
             self.counts.totals[Total.STORED] += 1
         else:
@@ -143,6 +135,51 @@ class Recorder:
         """What was counted between two moments came so many times more, in so many ticks; isolations may have moved."""
         self.counts.repeat(since, until, times)
         self.isolation.jump(ticks, isolations=isolations)
+
+
+class FailureTimestamps:
+    """The marks of each failure, in the scenario's order; a time is a tick, None until it comes."""
+
+    def __init__(self, failures: Sequence[Failure], cluster: ClusterState) -> None:
+        self._failures = failures
+        self._cluster = cluster
+        self._unused: dict[str, list[int]] = {}
+        self.first_failed: list[int | None] = [None] * len(failures)  # when the first attempt began that failed of it
+        # when its broker was first isolated or unlisted while it lasted
+        self.isolated_at: list[int | None] = [None] * len(failures)
+        self.isolated_by: list[str | None] = [None] * len(failures)  # which of the two
+        # when the first attempt began after its end that succeeds
+        self.used_again: list[int | None] = [None] * len(failures)
+
+    def look(self, now: int) -> None:
+        """Something happened outside: brokers may have left the list, failures may have ended."""
+        cluster, self._unused = self._cluster, {}
+        for index, failure in enumerate(self._failures):
+            if failure.broker_name in cluster.unlisted and self._lasts(index):
+                self._mark_isolated(index, now, "route")
+            if cluster.ended[index] is not None and self.used_again[index] is None:
+                self._unused.setdefault(failure.broker_name, []).append(index)
+
+    def failed(self, index: int, started: int) -> None:
+        if self.first_failed[index] is None:
+            self.first_failed[index] = started
+
+    def isolated(self, broker_name: str, now: int) -> None:
+        for index, failure in enumerate(self._failures):
+            if failure.broker_name == broker_name and self._lasts(index):
+                self._mark_isolated(index, now, "isolation")
+
+    def used(self, broker_name: str, started: int) -> None:
+        if self._unused and broker_name in self._unused:
+            for index in self._unused.pop(broker_name):
+                self.used_again[index] = started
+
+    def _lasts(self, index: int) -> bool:
+        return self._cluster.began[index] is not None and self._cluster.ended[index] is None
+
+    def _mark_isolated(self, index: int, now: int, why: str) -> None:
+        if self.isolated_at[index] is None:
+            self.isolated_at[index], self.isolated_by[index] = now, why
 
 
 def _slice_width_us(scenario: SendScenario) -> int:

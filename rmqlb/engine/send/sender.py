@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.counters import Total
 from rmqlb.engine.send.exceptions import Exceptions
 from rmqlb.engine.send.latency import pick
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction
 
@@ -33,7 +33,6 @@ class Sender(ABC):
         """The thread wakes at that time: its attempt is done, or its next message is due."""
 
     def begin(self, thread: Thread, now: int) -> None:
-        """The thread's next message begins."""
         self.clock.begin(thread)
         self.simulation.begin_message(now)
         self.simulation.look_at_route(thread)
@@ -62,7 +61,6 @@ class Sender(ABC):
         self.clock.wake(thread, now + took)
 
     def refusal_time(self, reaction: Reaction) -> int:
-        """Ticks until a connection is refused."""
         return reaction.cost_us * self._ticks_per_us
 
     def answer_time(self, thread: Thread, reaction: Reaction | None) -> int:
@@ -74,7 +72,6 @@ class Sender(ABC):
         return us * self._ticks_per_us
 
     def learn(self, broker_name: str, took: int, now: int, *, isolation: bool, reachable: bool) -> None:
-        """Tell the fault strategy of an attempt."""
         strategy = self.strategy
         if not strategy.enabled:
             return
@@ -91,11 +88,9 @@ class Sender(ABC):
         self.recorder.finish(thread, now, None if lost_by is None else self._exceptions.lost(thread, now, lost_by))
 
     def fail_at_once(self, thread: Thread, now: int, lost_by: str) -> None:
-        """The message ends before any attempt."""
         later = now + _NO_ROUTE_US * self._ticks_per_us
         self.finish(thread, later, lost_by)
         self.clock.next_message(thread, later)
 
     def not_store_ok(self) -> None:
-        """The message is stored, with another status than SEND_OK."""
         self.recorder.add(Total.NOT_STORE_OK)

@@ -102,7 +102,7 @@ def check(scenario: SendScenario) -> None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
     if scenario.rate is not None and not 0 < scenario.rate <= MOST_RATE:
         raise UsageError(
-            f"a rate of {shown(scenario.rate)} messages a second: more than 0 and at most {MOST_RATE} are needed"
+            f"a rate of {shown(scenario.rate)} messages per second: more than 0 and at most {MOST_RATE} are needed"
         )
     if scenario.rate is not None and max(Fraction(scenario.rate).as_integer_ratio()) > _FINEST:
         raise UsageError("the rate is finer than any clock", hint="give it with fewer digits")

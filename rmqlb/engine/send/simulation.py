@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rmqlb.engine.randomness import draw, stream_key
-from rmqlb.engine.send.clock import Clock
+from rmqlb.engine.send.clock import Clock, Thread
 from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.counters import Counts
 from rmqlb.engine.send.fault import FaultStrategy
@@ -18,7 +18,6 @@ from rmqlb.engine.send.outcome import Outcomes
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.recorder import LostSink, Recorder, Sink
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Reaction, SendScenario
 
@@ -175,7 +174,6 @@ class SendSimulation:
         return index, None if index < 0 else self.scenario.failures[index].reaction
 
     def _advance(self, now: int) -> None:
-        """Let everything happen outside the producer that is due by then."""
         cluster, timeline = self.cluster, self.recorder.timeline
         while (due := min(cluster.next_at, timeline.next_at)) <= now:
             if timeline.next_at == due:

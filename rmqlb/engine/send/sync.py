@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.counters import Total
 from rmqlb.engine.send.exceptions import CALL_TIMEOUT, NO_ROUTE
 from rmqlb.engine.send.outcome import Outcome
 from rmqlb.engine.send.sender import Sender
 from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.thread import Thread
 from rmqlb.model.send_scenario import Reaction
 
 
@@ -20,7 +20,6 @@ class SyncSender(Sender):
         self._cap = self.scenario.timeout_per_request_ms if self.profile.caps_request else None
 
     def go_on(self, thread: Thread, now: int) -> None:
-        """The thread wakes: its attempt is done, or its next message is due."""
         if thread.busy:
             thread.busy = False
             self._done(thread, now)

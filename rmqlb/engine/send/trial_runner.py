@@ -39,8 +39,8 @@ class TrialCounts(NamedTuple):
     retries: int
     failing: int
     longest: int
-    stored: Sequence[int]
-    failed: Sequence[int]
+    stored_by_broker: Sequence[int]
+    failed_by_broker: Sequence[int]
     isolations: Sequence[int]
     began: Sequence[int]
     isolated_at: Sequence[int]
@@ -107,50 +107,27 @@ class TrialRunner:
 
     def _together(self, kernel: SendKernel, trials: range) -> list[TrialCounts]:
         lanes = kernel.run(trials)
-        columns = (
-            lanes.messages,
-            lanes.attempts,
-            lanes.lost.sum(axis=1),
-            lanes.not_store_ok,
-            lanes.duplicated,
-            lanes.retried,
-            lanes.retries,
-            lanes.failing,
-            lanes.longest,
-            lanes.stored_by_broker,
-            lanes.failed_by_broker,
-            lanes.isolations,
-            lanes.began,
-            lanes.isolated_at,
-        )
+        columns = [lanes.lost.sum(axis=1) if name == "lost" else getattr(lanes, name) for name in TrialCounts._fields]
         counts = [TrialCounts(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
         for lane in lanes.flagged.nonzero()[0].tolist():
             counts[lane] = self.by_engine(trials[lane])
         return counts
 
     def by_engine(self, trial: int) -> TrialCounts:
-        """One trial by itself."""
         simulation = SendSimulation(self._route, self.scenario, self.profile, trial)
         play(simulation, skip=True)
         counters, counts = simulation.recorder.counters, simulation.recorder.counts
-        totals = counts.totals
         stored, failed = dict.fromkeys(self.broker_names, 0), dict.fromkeys(self.broker_names, 0)
         for queue, row in counters.row_of.items():
             stored[queue.broker_name] += counts.rows[row + STORED]
             failed[queue.broker_name] += counts.rows[row + FAILED]
+        totals = {total.name.lower(): counts.totals[total] for total in Total}
         return TrialCounts(
-            messages=totals[Total.MESSAGES],
-            attempts=totals[Total.ATTEMPTS],
-            lost=totals[Total.LOST],
-            not_store_ok=totals[Total.NOT_STORE_OK],
-            duplicated=totals[Total.DUPLICATED],
-            retried=totals[Total.RETRIED],
-            retries=totals[Total.RETRIES],
-            failing=totals[Total.FAILING],
             longest=counters.longest,
-            stored=list(stored.values()),
-            failed=list(failed.values()),
+            stored_by_broker=list(stored.values()),
+            failed_by_broker=list(failed.values()),
             isolations=[counts.isolations.get(name, 0) for name in self.broker_names],
             began=[-1 if at is None else at for at in simulation.cluster.began],
             isolated_at=[-1 if at is None else at for at in simulation.recorder.failures.isolated_at],
+            **{name: totals[name] for name in TrialCounts._fields if name in totals},
         )

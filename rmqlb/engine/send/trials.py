@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import fsum
 from typing import Annotated
 
@@ -24,8 +24,8 @@ from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_SEND_TRIALS
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Estimate, FailureTrials, LongestSend, TimeSpread, TrialsReport
 from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.send_trials import Estimate, FailureTrials, LongestSend, TimeSpread, TrialsReport
 
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
@@ -82,6 +82,9 @@ def blocks(trials: int) -> Iterator[range]:
         start, size = stop, min(2 * size, LARGEST_BLOCK)
 
 
+_COUNTED = ("messages", "retries", "not_store_ok", "duplicated", "retried")
+
+
 class _Summary:
     """What the trials so far add up to."""
 
@@ -91,18 +94,16 @@ class _Summary:
         self.trials = 0
         self._waiting: list[TrialCounts] = []
         self._losing = 0
-        self._messages, self._retries, self._failing, self._longest = Mean(), Mean(), Mean(), Mean()
-        self._attempts, self._lost, self._lost_messages = Mean(), Mean(high=1.0), Mean()
-        self._not_store_ok, self._duplicated, self._retried = Mean(), Mean(), Mean()
+        self._counted = {name: Mean() for name in _COUNTED}
+        self._failing, self._longest, self._attempts, self._lost_messages = Mean(), Mean(), Mean(), Mean()
+        self._lost = Mean(high=1.0)
         self._shares = [Mean(high=1.0) for _ in names]
-        self._isolations = [Mean() for _ in names]
-        self._attempts_at, self._failed_at = [Mean() for _ in names], [Mean() for _ in names]
+        self._isolations, self._attempts_at, self._failed_at = ([Mean() for _ in names] for _ in range(3))
         self._longest_counts: Counter[int] = Counter()
         self._began = [0] * len(failures)
         self._until: list[Counter[int]] = [Counter() for _ in failures]
 
     def add(self, counts: list[TrialCounts]) -> None:
-        """Take in some trials."""
         self.trials += len(counts)
         self._waiting += counts
         while len(self._waiting) >= FIRST_BLOCK:
@@ -112,24 +113,22 @@ class _Summary:
     def _add(self, counts: list[TrialCounts]) -> None:
         per_ms = self._runner.per_ms
         self._losing += sum(trial.lost > 0 for trial in counts)
-        self._messages.add([trial.messages for trial in counts])
-        self._retries.add([trial.retries for trial in counts])
+        for name, mean in self._counted.items():
+            mean.add([getattr(trial, name) for trial in counts])
         self._failing.add([trial.failing / per_ms for trial in counts])
-        self._not_store_ok.add([trial.not_store_ok for trial in counts])
-        self._duplicated.add([trial.duplicated for trial in counts])
-        self._retried.add([trial.retried for trial in counts])
         longest = [trial.longest for trial in counts if trial.attempts]
         self._longest.add([ticks / per_ms for ticks in longest])
         self._longest_counts.update(longest)
         self._attempts.add([trial.attempts / (trial.messages or 1) for trial in counts])
         self._lost.add([trial.lost / (trial.messages or 1) for trial in counts])
         self._lost_messages.add([trial.lost for trial in counts])
-        stored = [(trial.stored, total) for trial in counts if (total := sum(trial.stored))]
-        for broker, (share, isolations) in enumerate(zip(self._shares, self._isolations, strict=True)):
+        stored = [(trial.stored_by_broker, total) for trial in counts if (total := sum(trial.stored_by_broker))]
+        for broker, share in enumerate(self._shares):
             share.add([by_broker[broker] / total for by_broker, total in stored])
-            isolations.add([trial.isolations[broker] for trial in counts])
-            self._attempts_at[broker].add([trial.stored[broker] + trial.failed[broker] for trial in counts])
-            self._failed_at[broker].add([trial.failed[broker] for trial in counts])
+            failed = [trial.failed_by_broker[broker] for trial in counts]
+            self._failed_at[broker].add(failed)
+            self._attempts_at[broker].add([f + t.stored_by_broker[broker] for f, t in zip(failed, counts, strict=True)])
+            self._isolations[broker].add([trial.isolations[broker] for trial in counts])
         for failure, until in enumerate(self._until):
             self._began[failure] += sum(trial.began[failure] >= 0 for trial in counts)
             until.update([t.isolated_at[failure] - t.began[failure] for t in counts if t.isolated_at[failure] >= 0])
@@ -145,17 +144,15 @@ class _Summary:
         return self._lost.estimate()
 
     def _lost_messages_estimate(self) -> Estimate:
-        messages = self._messages.estimate()
+        messages = self._counted["messages"].estimate()
         if not self._losing:
             return Estimate(0.0, 0.0, self._lost_estimate().high * messages.mean)
         lost = self._lost_messages.estimate()
         return Estimate(lost.mean, lost.low, min(lost.high, messages.high))
 
     def report(self, topic: str, wanted: int) -> TrialsReport:
-        """The report of at least two trials."""
         self._add(self._waiting)
-        runner = self._runner
-        places = sorted(range(len(runner.broker_names)), key=lambda place: sort_key(runner.broker_names[place]))
+        runner, began_until = self._runner, zip(self._began, self._until, strict=True)
         return TrialsReport(
             topic=topic,
             scenario=runner.scenario,
@@ -163,21 +160,16 @@ class _Summary:
             trials=self.trials,
             wanted=wanted,
             stopped_early=self.trials < wanted,
-            messages=self._messages.estimate(),
-            shares={runner.broker_names[i]: self._shares[i].estimate() for i in places if self._shares[i].count},
+            shares=self._by_broker(self._shares),
             attempts=self._attempts.estimate(),
             lost_messages=self._lost_messages_estimate(),
             lost_share=self._lost_estimate(),
             losing_trials=wilson(self._losing, self.trials),
-            retries=self._retries.estimate(),
             failing_ms=self._failing.estimate(),
-            not_store_ok=self._not_store_ok.estimate(),
-            duplicated=self._duplicated.estimate(),
-            retried=self._retried.estimate(),
             longest_send_ms=self._longest_send(),
-            isolations={runner.broker_names[i]: self._isolations[i].estimate() for i in places},
-            attempts_at={runner.broker_names[i]: self._attempts_at[i].estimate() for i in places},
-            failed_at={runner.broker_names[i]: self._failed_at[i].estimate() for i in places},
+            isolations=self._by_broker(self._isolations),
+            attempts_at=self._by_broker(self._attempts_at),
+            failed_at=self._by_broker(self._failed_at),
             failures=tuple(
                 FailureTrials(
                     broker_name=failure.broker_name,
@@ -186,9 +178,14 @@ class _Summary:
                     until_isolated=self._spread(until) if until else None,
                     failure=failure,
                 )
-                for failure, began, until in zip(runner.scenario.failures, self._began, self._until, strict=True)
+                for failure, (began, until) in zip(runner.scenario.failures, began_until, strict=True)
             ),
+            **{name: mean.estimate() for name, mean in self._counted.items()},
         )
+
+    def _by_broker(self, means: Sequence[Mean]) -> dict[str, Estimate]:
+        named = sorted(zip(self._runner.broker_names, means, strict=True), key=lambda each: sort_key(each[0]))
+        return {name: mean.estimate() for name, mean in named if mean.count}
 
     def _longest_send(self) -> LongestSend | None:
         if not self._longest_counts:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import assert_never
 
 from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL, THREW
 from rmqlb.engine.send.expressions import JavaError
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.sender import Sender
 from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.thread import Thread
 from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
@@ -26,7 +26,6 @@ class SelectorSender(Sender):
         self._choose = _chooser(selector, stream_key(self.scenario.seed, simulation.trial, 0))
 
     def go_on(self, thread: Thread, now: int) -> None:
-        """The thread wakes: its attempt is done, or its next message is due."""
         if thread.busy:
             thread.busy = False
             self._done(thread, now)

@@ -18,11 +18,10 @@ from rmqlb.model.send_report import (
     QueueCounts,
     SendReport,
     SendTotals,
-    SendTrials,
     Slice,
-    TrialsReport,
 )
 from rmqlb.model.send_scenario import Mode
+from rmqlb.model.send_trials import SendTrials, TrialsReport
 
 
 class SimulatedProducer(Struct, frozen=True, rename="camel"):

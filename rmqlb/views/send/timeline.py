@@ -37,7 +37,7 @@ def _drawn(report: SendReport, length: int) -> Section:
     title = "timeline"
     if slices:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
-        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} a character"
+        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per character"
     return Section("timeline", title, columns, tuple(rows))
 
 

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from rmqlb.model.send_report import Estimate, LongestSend, TimeSpread, TrialsReport
+from collections.abc import Callable
+
+from rmqlb.model.send_trials import Estimate, LongestSend, TimeSpread, TrialsReport
 from rmqlb.views.report import Cell, Column, Section, duration
 
 
 def trials_sections(report: TrialsReport) -> tuple[Section, ...]:
     """For people and CSV: each figure with its interval, and how each failure was taken."""
-    ended = ", stopped early" if report.stopped_early else ""
     columns = (
         Column("", "figure"),
         Column("mean", "mean", "number"),
         Column("low", "low", "number"),
         Column("high", "high", "number"),
     )
-    shares = [(f"share of {name}", *_percent(share)) for name, share in report.shares.items()]
-    isolations = [(f"isolations of {name}", *_number(times)) for name, times in report.isolations.items() if times.high]
-    rows: tuple[tuple[Cell, ...], ...] = (
-        *shares,
-        ("attempts for a message", *_number(report.attempts)),
-        ("lost messages", *_number(report.lost_messages)),
-        ("chance that a message is lost", *_percent(report.lost_share)),
-        ("chance that a trial loses any", *_percent(report.losing_trials)),
-        ("retries", *_number(report.retries)),
-        ("time in failed attempts", *_ms(report.failing_ms)),
-        ("messages with a retry", *_number(report.retried)),
-        *([("stored, not SEND_OK", *_number(report.not_store_ok))] if report.not_store_ok.high else []),
-        *([("stored more than once", *_number(report.duplicated))] if report.duplicated.high else []),
-        ("longest send", *((None,) * 3 if report.longest_send_ms is None else _ms(report.longest_send_ms))),
-        *isolations,
-    )
+    figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
+        *((f"share of {name}", share, _percent) for name, share in report.shares.items()),
+        ("attempts per message", report.attempts, _number),
+        ("lost messages", report.lost_messages, _number),
+        ("chance that a message is lost", report.lost_share, _percent),
+        ("chance that a trial loses any", report.losing_trials, _percent),
+        ("retries", report.retries, _number),
+        ("time in failed attempts", report.failing_ms, duration),
+        ("messages with a retry", report.retried, _number),
+        *([("stored, not SEND_OK", report.not_store_ok, _number)] if report.not_store_ok.high else ()),
+        *([("stored more than once", report.duplicated, _number)] if report.duplicated.high else ()),
+        ("longest send", report.longest_send_ms, duration),
+        *((f"isolations of {name}", times, _number) for name, times in report.isolations.items() if times.high),
+    ]
+    rows = tuple((figure, *_interval(estimate, text)) for figure, estimate, text in figures)
+    ended = ", stopped early" if report.stopped_early else ""
     title = f"{report.trials} trials of {report.messages.mean:g} messages{ended}, 95 % intervals"
     return Section("trials", title, columns, rows, heads=1), _spreads(report)
 
@@ -58,14 +59,14 @@ def _spread(spread: TimeSpread | LongestSend | None) -> tuple[float | None, ...]
     return spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms
 
 
-def _percent(estimate: Estimate) -> tuple[str, str, str]:
+def _interval(estimate: Estimate | None, text: Callable[[float], str]) -> tuple[Cell, ...]:
+    return (None,) * 3 if estimate is None else (text(estimate.mean), text(estimate.low), text(estimate.high))
+
+
+def _percent(share: float) -> str:
     """With as many digits as an interval may need to be seen."""
-    return f"{100 * estimate.mean:.4g}%", f"{100 * estimate.low:.4g}%", f"{100 * estimate.high:.4g}%"
+    return f"{100 * share:.4g}%"
 
 
-def _number(estimate: Estimate) -> tuple[str, str, str]:
-    return f"{estimate.mean:.5g}", f"{estimate.low:.5g}", f"{estimate.high:.5g}"
-
-
-def _ms(estimate: Estimate) -> tuple[str, str, str]:
-    return duration(estimate.mean), duration(estimate.low), duration(estimate.high)
+def _number(value: float) -> str:
+    return f"{value:.5g}"

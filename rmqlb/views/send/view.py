@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.send_report import (
-    BrokerTally,
+    ExceptionKind,
     FailureTaken,
     KeySpread,
+    LostMessage,
     MessageException,
-    QueueTally,
     SendReport,
-    TrialsReport,
 )
 from rmqlb.model.send_scenario import Failure, Moment
+from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Section, duration
+from rmqlb.views.report import Cell, Column, Report, Section, duration, rows_of
 from rmqlb.views.send.result import send_result
 from rmqlb.views.send.timeline import slices_section, timeline_section
 from rmqlb.views.send.trials import trials_sections
@@ -30,7 +30,7 @@ _COUNTS = (
     Column("failed", "failed", "number"),
     Column("stored", "stored", "number"),
     Column("share", "share", "share"),
-    Column("", "bar", "bar"),
+    Column("", "bar", "bar", of=attrgetter("share")),
 )
 _TOTALS: tuple[tuple[str, str], ...] = (
     ("messages", "messages"),
@@ -63,11 +63,8 @@ def send_report(
 ) -> Report:
     """The simulation for people and machines.
 
-    Args:
-        others: the same with latency fault the other way round.
-        clients: the same under each stretch of client versions, the newest first.
-        trace: people see each attempt.
-        keys: what the selector was given.
+    `others` are the same with latency fault the other way round, `clients` under each stretch of client versions, the
+    newest first; with `trace` people see each attempt.
     """
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
@@ -98,7 +95,7 @@ def _facts(report: SendReport) -> tuple[str, ...]:
     failed = f"; {totals.failed_attempts} of {totals.attempts} attempts failed" if totals.failed_attempts else ""
     names = len({queue.broker_name for queue in report.publish_queues})
     threads = counted(scenario.threads, "thread")
-    rate = "back to back" if scenario.rate is None else f"{_rate(scenario.rate)} a second"
+    rate = "back to back" if scenario.rate is None else f"{float(scenario.rate):g} per second"
     how = scenario.mode.upper() if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
     once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.chosen_by is not None
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
@@ -157,10 +154,6 @@ def _moment(moment: Moment) -> str:
     return f"message {moment.message}" if moment.message is not None else duration((moment.us or 0) / 1000)
 
 
-def _rate(rate: Fraction) -> str:
-    return f"{float(rate):g}"
-
-
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
     columns = (
         Column("message", "message", "number"),
@@ -172,11 +165,9 @@ def _attempts(report: SendReport, *, named_only: bool) -> Section:
         Column("outcome", "outcome"),
         Column("took", "tookMs", "ms"),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (a.message, a.attempt, a.thread, a.at_ms, a.broker_name, a.queue_id, a.outcome, a.took_ms)
-        for a in report.attempts or ()
+    return Section(
+        "attempts", "attempts", columns, rows_of(columns, report.attempts or ()), heads=2, named_only=named_only
     )
-    return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
 
 
 def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
@@ -185,62 +176,46 @@ def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
         Column("thread", "thread", "number", shown=report.scenario.threads > 1),
         Column("at", "atMs", "ms"),
         Column("lost by", "reason"),
-        Column("exception", "exceptionClass"),
-        Column("code", "responseCode"),
-        Column("brokers sent", "brokersSent"),
-        Column("text", "text"),
+        Column(
+            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
+        ),
+        Column("code", "responseCode", of=lambda lost: lost.exception and _code(lost.exception)),
+        Column("brokers sent", "brokersSent", of=_brokers_sent),
+        Column("text", "text", of=lambda lost: lost.exception and _first_line(lost.exception)),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for lost in report.lost_messages or ():
-        told = lost.exception
-        rows.append(
-            (
-                *(lost.message, lost.thread, lost.at_ms, lost.reason),
-                *(("none", None) if told is None else (told.exception_class, _code(told))),
-                " ".join(lost.brokers_sent),
-                None if told is None else _first_line(told.text),
-            )
-        )
-    return Section("lost", "lost messages", columns, tuple(rows), heads=1, named_only=named_only)
+    rows = rows_of(columns, report.lost_messages or ())
+    return Section("lost", "lost messages", columns, rows, heads=1, named_only=named_only)
 
 
 def _exceptions(report: SendReport) -> Section:
     columns = (
         Column("messages", "messages", "number"),
         Column("exception", "exceptionClass"),
-        Column("code", "responseCode"),
+        Column("code", "responseCode", of=_code),
         Column("cause", "cause"),
-        Column("brokers sent", "brokersSent"),
-        Column("text of the first", "text"),
+        Column("brokers sent", "brokersSent", of=_brokers_sent),
+        Column("text of the first", "text", of=_first_line),
     )
-    rows = tuple(
-        (
-            tally.messages,
-            tally.exception.exception_class,
-            _code(tally.exception),
-            tally.exception.cause,
-            "(others)" if tally.brokers_sent is None else " ".join(tally.brokers_sent),
-            _first_line(tally.exception.text),
-        )
-        for tally in report.exceptions
-    )
-    return Section("exceptions", "exceptions of lost messages", columns, rows, heads=1)
+    return Section("exceptions", "exceptions of lost messages", columns, rows_of(columns, report.exceptions), heads=1)
 
 
-def _code(exception: MessageException) -> str:
+def _code(exception: MessageException | ExceptionKind) -> str:
     """Exceptions of the transport have none."""
     return "" if exception.response_code is None else str(exception.response_code)
 
 
-def _first_line(text: str | None) -> str | None:
+def _first_line(exception: MessageException | ExceptionKind) -> str | None:
     """The second one is where to read on."""
-    return None if text is None else text.partition("\n")[0]
+    return None if exception.text is None else exception.text.partition("\n")[0]
+
+
+def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
+    return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
 
 
 def _queues(report: SendReport) -> Section:
     columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_COUNTS)
-    rows = tuple((tally.broker_name, tally.queue_id, *_counts(tally)) for tally in report.queues)
-    return Section("queues", "queues", columns, rows, heads=2)
+    return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2)
 
 
 def _brokers(report: SendReport) -> Section:
@@ -251,58 +226,39 @@ def _brokers(report: SendReport) -> Section:
         Column("isolations", "isolations", "number", shown=report.scenario.latency_fault),
         Column("isolated for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
     )
-    rows = tuple(
-        (tally.broker_name, tally.queues, *_counts(tally), tally.isolations, tally.isolated_ms)
-        for tally in report.brokers
-    )
-    return Section("brokers", "brokers", columns, rows, heads=1)
-
-
-def _counts(tally: QueueTally | BrokerTally) -> tuple[Cell, ...]:
-    return tally.picks, tally.attempts, tally.failed, tally.stored, tally.share, tally.share
+    return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
 
 
 def _keys(keys: KeySpread) -> Section:
     columns = (
         Column("key", "key"),
         Column("messages", "messages", "number"),
-        Column("share", "share", "share"),
+        Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
         Column("broker", "brokerName"),
         Column("queue", "queueId", "number"),
     )
-    rows = tuple(
-        (hot.key, hot.messages, hot.messages / keys.messages, hot.broker_name, hot.queue_id) for hot in keys.hottest
-    )
-    return Section("keys", f"hottest of {keys.distinct} keys", columns, rows, heads=1)
+    return Section("keys", f"hottest of {keys.distinct} keys", columns, rows_of(columns, keys.hottest), heads=1)
 
 
 def _failures(report: SendReport) -> Section:
     columns = (
         Column("broker", "brokerName"),
-        Column("failure", "failure"),
+        Column("failure", "failure", of=lambda taken: _kind(taken.failure)),
         Column("from", "beganMs", "ms"),
         Column("to", "endedMs", "ms"),
         Column("failed", "failed", "number"),
-        Column("first after", "firstFailedAfterMs", "ms"),
+        Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
         Column("isolated after", "isolatedAfterMs", "ms"),
-        Column("by", "isolatedBy"),
+        Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
         Column("used again after", "usedAgainAfterMs", "ms"),
     )
-    rows = tuple(
-        (
-            f.broker_name,
-            _kind(f.failure),
-            f.began_ms,
-            f.ended_ms,
-            f.failed,
-            None if f.first_failed_ms is None or f.began_ms is None else f.first_failed_ms - f.began_ms,
-            f.isolated_after_ms,
-            f.isolated_by or ("never" if f.began_ms is not None else None),
-            f.used_again_after_ms,
-        )
-        for f in report.failures
-    )
-    return Section("failures", "failures", columns, rows, heads=2)
+    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2)
+
+
+def _first_failed_after(taken: FailureTaken) -> float | None:
+    if taken.first_failed_ms is None or taken.began_ms is None:
+        return None
+    return taken.first_failed_ms - taken.began_ms
 
 
 def _totals(compared: Sequence[SendReport]) -> Section:
@@ -331,10 +287,6 @@ def _time(ms: float | None) -> str | None:
     return None if ms is None else duration(ms)
 
 
-def _share_of(report: SendReport, broker_name: str) -> float | None:
-    return next((broker.share for broker in report.brokers if broker.broker_name == broker_name), None)
-
-
 def _stored_at(report: SendReport, broker_name: str) -> int:
     return sum(broker.stored for broker in report.brokers if broker.broker_name == broker_name)
 
@@ -352,41 +304,35 @@ def _isolated(failure: FailureTaken) -> str:
 def _clients(clients: Sequence[tuple[ClientVersions, SendReport]], chosen: SendReport) -> Section:
     names = [broker.broker_name for broker in chosen.brokers]
     columns = (
-        Column("client", "client"),
         Column("a failure isolates", "failureIsolatesMs", "ms", shown=chosen.scenario.latency_fault),
-        Column("stored", "stored", "number"),
-        Column("lost", "lost", "number"),
-        Column("failed", "failedAttempts", "number"),
-        Column("retries", "retries", "number"),
-        Column("longest send", "longestSendMs", "ms"),
-        Column("isolated after", "isolatedAfterMs", "ms", shown=bool(chosen.failures)),
-        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4) for name in names),
-        Column("", "chosen"),
+        Column("stored", "stored", "number", of=attrgetter("totals.stored")),
+        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
+        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        Column("retries", "retries", "number", of=attrgetter("totals.retries")),
+        Column("longest send", "longestSendMs", "ms", of=attrgetter("totals.longest_send_ms")),
+        Column("isolated after", "isolatedAfterMs", "ms", shown=bool(chosen.failures), of=_first_isolated_after),
+        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=_share_at(name)) for name in names),
     )
-    rows = [
-        (
-            each.failure_isolates_ms,
-            each.totals.stored,
-            each.totals.lost,
-            each.totals.failed_attempts,
-            each.totals.retries,
-            each.totals.longest_send_ms,
-            each.failures[0].isolated_after_ms if each.failures else None,
-            *(_share_of(each, name) for name in names),
-            "<- this one" if each.profile == chosen.profile else "",
-        )
-        for _, each in clients
-    ]
-    alike = tuple(_alike_together(clients, rows))
-    return Section("clients", "client versions, the newest first", columns, alike, heads=1)
+    rows = rows_of(columns, [report for _, report in clients])
+    all_columns = (Column("client", "client"), *columns, Column("", "chosen"))
+    alike = tuple(_alike_together(clients, rows, chosen.profile))
+    return Section("clients", "client versions, the newest first", all_columns, alike, heads=1)
+
+
+def _first_isolated_after(report: SendReport) -> float | None:
+    return report.failures[0].isolated_after_ms if report.failures else None
+
+
+def _share_at(broker_name: str) -> Callable[[SendReport], float | None]:
+    return lambda report: next((each.share for each in report.brokers if each.broker_name == broker_name), None)
 
 
 def _alike_together(
-    clients: Sequence[tuple[ClientVersions, SendReport]], rows: Sequence[tuple[Cell, ...]]
+    clients: Sequence[tuple[ClientVersions, SendReport]], rows: Sequence[tuple[Cell, ...]], chosen: str
 ) -> Iterator[tuple[Cell, ...]]:
     """Neighbouring client versions that end alike as one row, whose name spans them."""
-    for _, alike in groupby(zip(clients, rows, strict=True), key=lambda each: each[1][:-1]):
-        group = list(alike)
-        (newest, _), (oldest, _) = group[0][0], group[-1][0]
-        chosen = next((row[-1] for _, row in group if row[-1]), "")
-        yield str(oldest.up_to(newest)), *group[0][1][:-1], chosen
+    for row, group in groupby(zip(clients, rows, strict=True), key=lambda each: each[1]):
+        alike = [client for client, _ in group]
+        (newest, _), (oldest, _) = alike[0], alike[-1]
+        is_chosen = any(report.profile == chosen for _, report in alike)
+        yield str(oldest.up_to(newest)), *row, "<- this one" if is_chosen else ""

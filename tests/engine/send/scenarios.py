@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.send.latency import constant
+from rmqlb.engine.send.simulate import play, rules
+from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector, SendScenario
+from tests.support.builders import route
 
 BROKERS = ("a", "b", "c", "d")
 VERSIONS = ("4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.5.0")
+REFUSED = Reaction("refused", "refused", 0, 1000)
+TIMEOUT = Reaction("timeout", "timeout")
+UNSAFE = Reaction("status", "FLUSH_DISK_TIMEOUT", 10)
+ERROR = Reaction("code", "SYSTEM_ERROR", 1)
+GO_AWAY = Reaction("code", "GO_AWAY", 1500)
+READ_ONLY = Reaction("read-only", "read-only")
+TWO = route(a=2, b=2)
 REACTIONS = (
-    Reaction("refused", "refused", 0, 1000),
-    Reaction("timeout", "timeout"),
+    REFUSED,
+    TIMEOUT,
     Reaction("slow", "slow", 0, 700_000),
     Reaction("slow", "slow", 0, 4_000_000),
-    Reaction("status", "FLUSH_DISK_TIMEOUT", 10),
-    Reaction("code", "SYSTEM_ERROR", 1),
+    UNSAFE,
+    ERROR,
     Reaction("code", "SYSTEM_BUSY", 2),
     Reaction("code", "MESSAGE_ILLEGAL", 13),
-    Reaction("code", "GO_AWAY", 1500),
-    Reaction("read-only", "read-only"),
+    GO_AWAY,
+    READ_ONLY,
 )
+
+
+def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> SendSimulation:
+    """A run at its end, to look at what reports do not say."""
+    given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
+    scenario = SendScenario(**given | fields)
+    run = SendSimulation(topic, scenario, rules(scenario))
+    play(run, skip=False)
+    return run
 
 
 def routes() -> st.SearchStrategy[TopicRouteData]:

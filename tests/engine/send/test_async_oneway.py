@@ -6,13 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.latency import constant
+from tests.engine.send.scenarios import GO_AWAY, READ_ONLY, REFUSED, TIMEOUT, TWO, played
 from tests.support.builders import route
 
-REFUSED = Reaction("refused", "refused", 0, 1000)
-TIMEOUT = Reaction("timeout", "timeout")
 TOPIC = route(a=4, b=2, c=2)
 
 
@@ -127,3 +127,42 @@ def test_nobody_hears_of_a_oneway_message_that_fails(reaction: Reaction) -> None
 def test_messages_do_not_wait_for_each_other() -> None:
     report = sent(TIMEOUT, "async", messages=8, rate=Fraction(10))
     assert sorted(a.at_ms for a in report.attempts or ()) == [i * 100 for i in range(8)]
+
+
+@pytest.mark.parametrize("mode", ["async", "oneway"])
+def test_a_list_that_is_empty_loses_messages_without_a_callback_or_a_wait_too(mode: Any) -> None:
+    failures = tuple(Failure(name, READ_ONLY) for name in "ab")
+    scenario = SendScenario(mode=mode, messages=20, rate=Fraction(10), failures=failures, first_poll_us=950_000)
+    report = simulate_send(TWO, scenario)
+    assert report.totals.lost_by == {"no route": 10}
+    assert (report.totals.stored, report.totals.attempts, report.totals.lasted_ms) == (10, 10, 1900.0)
+
+
+def test_a_oneway_send_has_one_attempt() -> None:
+    report = simulate_send(TWO, SendScenario(mode="oneway", messages=5, rate=Fraction(10)))
+    assert [attempt.attempt for attempt in report.attempts or ()] == [1] * 5
+    assert (report.totals.retried, report.totals.retries, report.totals.attempts) == (0, 0, 5)
+
+
+def test_a_queue_that_a_broker_does_not_have_isolates_it() -> None:
+    failing = Failure("a", REFUSED)
+    run = played(route(a=4, b=2), failing, mode="async", start_at=3, rate=Fraction(1), latency_fault=True)
+    assert run.recorder.counts.lost_by == {"INVALID_PARAMETER": 1}
+    assert run.recorder.counts.isolations == {"a": 1, "b": 1}
+
+
+def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> None:
+    """`MQClientAPIImpl`, 5.3.1: `operationFail` isolates, with the broker reachable; SYNC sends differ."""
+    asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "retries": 0}
+    run = played(TWO, Failure("a", GO_AWAY), mode="async", rate=Fraction(1), **asked)
+    assert run.recorder.counts.lost_by == {"RemotingSendRequestException": 1}
+    assert (run.recorder.counts.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+    assert not played(TWO, Failure("a", GO_AWAY), **asked).strategy.items["a"].reachable
+
+
+@pytest.mark.parametrize("version", ["5.1.4", "5.5.0"])
+def test_a_thread_that_has_handed_over_its_request_says_that_the_broker_is_reachable(version: str) -> None:
+    """`sendDefaultImpl` updates with isolation false and reachable true, of ASYNC sends too."""
+    scenario = SendScenario(version, mode="async", messages=2, rate=Fraction(1), latency_fault=True, start_at=0)
+    report = simulate_send(TWO, replace(scenario, failures=(Failure("a", TIMEOUT),), retries=0))
+    assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "a"]

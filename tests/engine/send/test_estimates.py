@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rmqlb.engine.send.estimates import Mean, quantile, student, wilson
-from rmqlb.model.send_report import Estimate
+from rmqlb.model.send_trials import Estimate
 
 
 @pytest.mark.parametrize(

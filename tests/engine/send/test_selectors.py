@@ -25,10 +25,10 @@ from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
+from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE
 from tests.support.builders import queues, route
 
 EIGHT = [*queues(4, "broker-a"), *queues(4, "broker-b")]
-REFUSED = Reaction("refused", "refused", 0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -189,3 +189,16 @@ def test_one_queue_takes_all() -> None:
 def test_the_random_selector_spreads_evenly() -> None:
     report = simulate_send(route(a=2, b=2), SendScenario(messages=4000, selector=Selector("random")))
     assert all(900 < tally.stored < 1100 for tally in report.queues)
+
+
+def test_a_selector_send_with_a_lesser_status_is_stored_and_counted_as_such() -> None:
+    scenario = SendScenario(messages=6, selector=Selector("hash", (0, 1, 2)), failures=(Failure("a", UNSAFE),))
+    report = simulate_send(TWO, scenario)
+    assert (report.totals.stored, report.totals.not_store_ok, report.totals.lost) == (6, 4, 0)
+    assert (report.totals.retries, report.totals.retried) == (0, 0)
+    assert {attempt.attempt for attempt in report.attempts or ()} == {1}
+
+
+def test_a_hash_of_no_keys_is_the_first_queue() -> None:
+    report = simulate_send(TWO, SendScenario(messages=3, selector=Selector("hash")))
+    assert [tally.stored for tally in report.queues] == [3, 0, 0, 0]

@@ -21,12 +21,11 @@ from rmqlb import (
 )
 from rmqlb.engine.send.latency import constant
 from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.send_scenario import Latency
+from rmqlb.model.send_scenario import Latency, Selector
+from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE, played
 from tests.support.builders import route
 
-REFUSED = Reaction("refused", "refused", 0, 1000)
 FREE = Reaction("refused", "refused")
-TIMEOUT = Reaction("timeout", "timeout")
 THREE = route(a=2, b=2, c=2)
 
 
@@ -401,3 +400,74 @@ def test_attempts_may_take_no_time(threads: int, latency_fault: bool) -> None:
         short, whole = (simulate_send(route(a=3, b=4), scenario, trace=False, skip=skip) for skip in (True, False))
         assert short == whole
         assert short.totals.messages == 3000
+
+
+@pytest.mark.parametrize(
+    ("failures", "fields", "draws"),
+    [
+        ((Failure("a", TIMEOUT),), {}, 1),
+        ((Failure("a", TIMEOUT),), {"timeout_per_request_ms": 500}, 0),
+        ((Failure("a", REFUSED), Failure("b", TIMEOUT)), {"retries": 1}, 0),
+    ],
+    ids=["first", "capped", "second"],
+)
+def test_how_far_into_a_millisecond_a_message_began_matters_after_a_first_timeout(
+    failures: tuple[Failure, ...], fields: dict[str, Any], draws: int
+) -> None:
+    assert played(TWO, *failures, **fields).threads[0].draws == draws
+
+
+@pytest.mark.parametrize(
+    "reaction", [REFUSED, TIMEOUT, UNSAFE, ERROR, Reaction("slow", "slow", 0, 90_000)], ids=lambda r: r.kind
+)
+@pytest.mark.parametrize("mode", ["sync", "async", "oneway", "selector"])
+def test_a_clock_of_finer_ticks_changes_no_time(mode: Any, reaction: Reaction) -> None:
+    """Three messages a second need thirds of a microsecond; the first message is sent at 0 all the same."""
+    failing = Failure("a", reaction, end=Moment(us=200_000), notices_us=100_000 if reaction.kind == "timeout" else None)
+    how: Any = {"selector": Selector("hash")} if mode == "selector" else {"mode": mode}
+    scenario = SendScenario("5.1.0", messages=1, start_at=0, latency_fault=True, failures=(failing,), **how)
+    scenario = replace(scenario, timeout_ms=500, duration_us=100_000, first_poll_us=150_000)
+    whole, third = (simulate_send(TWO, replace(scenario, rate=Fraction(rate))) for rate in (1, 3))
+    assert replace(third, scenario=whole.scenario) == whole
+    assert len(whole.attempts or ()) >= 1
+
+
+def test_a_failure_is_first_felt_by_the_first_attempt_that_fails_of_it() -> None:
+    """A retry takes b's next queue, so that a has its turn at 0, 1, 3 and 5 s."""
+    failing = Failure("a", REFUSED, Moment(us=500_000))
+    (failure,) = simulate_send(
+        TWO, SendScenario(messages=6, rate=Fraction(1), start_at=0, failures=(failing,))
+    ).failures
+    assert (failure.failed, failure.began_ms, failure.first_failed_ms) == (3, 500.0, 1000.0)
+
+
+@pytest.mark.parametrize("selector", [None, Selector("hash")], ids=["sync", "selector"])
+@pytest.mark.parametrize(("us", "stored"), [(500_000, 1), (500_001, 0)])
+def test_an_answer_that_takes_the_whole_budget_is_in_time(selector: Selector | None, us: int, stored: int) -> None:
+    fields: dict[str, Any] = {"timeout_ms": 500, "retries": 0, "selector": selector}
+    assert simulate_send(TWO, SendScenario(messages=1, latency=constant(us, "x"), **fields)).totals.stored == stored
+
+
+def test_only_the_first_list_begins_where_it_is_told() -> None:
+    """The route changes at 1 s: the second list's round robin starts at a random place."""
+    failing = Failure("b", READ_ONLY)
+    scenario = SendScenario(messages=2, rate=Fraction(1, 2), start_at=0, failures=(failing,), first_poll_us=1_000_000)
+    runs = [simulate_send(route(a=8, b=1), replace(scenario, seed=seed)) for seed in range(8)]
+    picked = [[attempt.queue_id for attempt in each.attempts or ()] for each in runs]
+    assert {first for first, _ in picked} == {0}
+    assert len({second for _, second in picked}) > 2
+
+
+@pytest.mark.parametrize(
+    ("version", "timeout_ms", "empty_ms"), [("4.9.7", 500.75, 1), ("4.9.8", 500.75, 1), ("5.0.0", 500.5, 0.1)]
+)
+def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, timeout_ms: float, empty_ms: float) -> None:
+    asked: dict[str, Any] = {"client_version": version, "timeout_ms": 500, "retries": 0}
+    assert played(TWO, Failure("a", TIMEOUT), **asked).recorder.last_done == timeout_ms * 1000
+    assert played(TWO, Failure("a", TIMEOUT), **asked | {"timeout_ms": 0}).recorder.last_done == empty_ms * 1000
+
+
+@pytest.mark.parametrize(("messages", "kept"), [(1000, True), (1001, False)])
+def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
+    report = simulate_send(TWO, SendScenario(messages=messages))
+    assert ((report.attempts is not None), (report.lost_messages is not None)) == (kept, kept)

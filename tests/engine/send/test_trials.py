@@ -20,8 +20,8 @@ from rmqlb.engine.send.trials import blocks
 from rmqlb.engine.send.vectorized.simulation import SendKernel
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_report import Estimate, TimeSpread
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
+from rmqlb.model.send_trials import Estimate, TimeSpread
 from tests.support.builders import route
 
 THREE = route(a=4, b=4, c=4)

@@ -8,10 +8,13 @@ from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.randomness import draw, stream_key
+from rmqlb.engine.send.cluster_state import ClusterState
+from rmqlb.engine.send.counters import Counters, Timeline
 from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
 from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.model.client_versions import parse_version
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
 
 
@@ -124,3 +127,28 @@ def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
     with pytest.raises(UsageError):
         try_on_send(parse_condition(text, SEND_FIGURES), report)
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})]
+)
+def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
+    datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
+    topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
+    cluster = ClusterState(topic, SendScenario(version), profile_of(version), 1, 0)
+    assert cluster.write_queue_nums == known
+
+
+def test_a_time_line_has_at_most_120_slices() -> None:
+    line = Timeline(Counters((), ()), 1)
+    for _ in range(119):
+        line.mark()
+    assert (line.next_at, len(line.slices(120, 1))) == (120, 120)
+    line.mark()
+    assert (line.next_at, len(line.slices(121, 1))) == (122, 61)
+
+
+def test_no_latency_is_longer_than_a_day() -> None:
+    hour_us = 3_600_000_000
+    assert max(lognormal(hour_us, 3.0, "lognormal").tail) == 24 * hour_us
+    assert max(lognormal(hour_us // 24, 0.1, "lognormal").tail) < hour_us

@@ -92,7 +92,7 @@ class TrialOptions(Struct, frozen=True):
         trials_option(metavar="N", help="Also run N times with other phases of the clocks: median, 95 % and worst."),
     ] = None
     trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
-    seed: Annotated[int, trials_option(help="Of everything random.")] = 1
+    seed: Annotated[int, trials_option(help="Random seed.")] = 1
 
 
 class GroupSimulationOptions(Struct, frozen=True):

@@ -29,7 +29,6 @@ class LaneClocks(PerLane):
         self.sleep(np.arange(len(self._wake)), self._arrival * self._interval)
 
     def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes."""
         super().keep(lanes)
         self._all = np.arange(self.lanes)
 
@@ -44,14 +43,12 @@ class LaneClocks(PerLane):
         return key, places
 
     def sleep(self, places: Ints | None, at: Ints) -> None:
-        """The threads wake then."""
         if places is None or not self._bits:
             assign(self._wake, places, at)
         else:
             self._wake[places] = (at << self._bits) | (places // self.lanes)
 
     def due(self, places: Ints | None) -> Ints:
-        """When the threads' next messages arrive."""
         return take(self._arrival, places) * self._interval
 
     def begin(self, places: Ints | None) -> None:
@@ -72,9 +69,7 @@ class LaneClocks(PerLane):
         self.last_wake[lanes] = np.where(now < self.far, now, self.last_wake[lanes])
 
     def stop_lanes(self, lanes: Ints) -> None:
-        """All threads of these lanes stop."""
         self._wake.reshape(-1, self.lanes)[:, lanes] = NEVER
 
     def active(self) -> Bools:
-        """Which lanes have a thread that goes on."""
         return np.asarray(np.logical_or.reduce(self._wake.reshape(-1, self.lanes) < NEVER, axis=0))

@@ -44,7 +44,6 @@ class SendCounts:
 
     @classmethod
     def none(cls, plan: SendPlan, trials: int) -> SendCounts:
-        """All zero."""
         rows, brokers, failures = len(plan.row_brokers), plan.brokers, len(plan.failures)
         width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "began": failures}
         width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "isolated_ticks"), brokers)
@@ -82,7 +81,6 @@ class LaneCounters(PerLane):
         self.last_done = np.zeros(lanes, np.int64)  # per lane; kept by the caller
 
     def attempt(self, rows: Ints, lanes: Ints, outcome: Codes | None, took: Ints) -> None:
-        """Count attempts."""
         cells = rows * (2 * self.lanes)
         cells += lanes
         if outcome is not None:
@@ -102,11 +100,9 @@ class LaneCounters(PerLane):
         self._empty[rows * self.lanes + lanes] += 1
 
     def lose(self, reasons: Ints, lanes: Ints) -> None:
-        """Count lost messages."""
         self.lost[reasons * self.lanes + lanes] += 1
 
     def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes."""
         self._count()
         super().keep(lanes)
 

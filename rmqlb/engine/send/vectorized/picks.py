@@ -39,12 +39,10 @@ class Picks(PerLane):
             self._start(np.arange(len(self._list)), np.zeros_like(self._list))
 
     def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes."""
         super().keep(lanes)
         self._all = np.arange(self.lanes)
 
     def look_at_route(self, segments: Ints, places: Ints | None) -> None:
-        """The threads take the client's newest queue list, with a round robin that starts anew."""
         if len(self._plan.lists) == 1:
             return
         wanted = self._tables.queue_list[segments]

@@ -20,8 +20,7 @@ from rmqlb.engine.arrays.lanes import Bools, Codes, Ints, PerLane, Streams, assi
 from rmqlb.engine.send.vectorized.attempts import Attempts
 from rmqlb.engine.send.vectorized.clock import LaneClocks
 from rmqlb.engine.send.vectorized.counters import LaneCounters, SendCounts
-from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes
-from rmqlb.engine.send.vectorized.outside import Outside
+from rmqlb.engine.send.vectorized.fault_lanes import FaultLanes, Outside
 from rmqlb.engine.send.vectorized.picks import Picks
 from rmqlb.engine.send.vectorized.scenario import OK, SendPlan
 from rmqlb.engine.send.vectorized.tables import SendTables
@@ -76,7 +75,6 @@ class _Block(PerLane):
         self._isolates = np.zeros(places, np.int64)  # for how many ticks the attempt will isolate its broker
 
     def run(self) -> SendCounts:
-        """Go on until every lane is at its end."""
         while self.lanes:
             # Whether any is, costs as much as a step: it is not asked after each.
             for _ in range(_STEPS):
@@ -85,7 +83,6 @@ class _Block(PerLane):
         return self._counters.counts
 
     def keep(self, lanes: Ints) -> None:
-        """Drop the other lanes."""
         super().keep(lanes)
         self._all = np.arange(self.lanes)
         for part in self._parts:
@@ -190,7 +187,6 @@ class _Block(PerLane):
         return passed
 
     def _begin(self, now: Ints, places: Ints | None, busy: Ints | None) -> None:
-        """The threads that are not busy take their next message."""
         plan = self._plan
         free: Bools | None = None
         if busy is not None:
