@@ -110,14 +110,11 @@ def _check_of(hint: Any) -> Check:
     if origin is Literal:
         return _one_of(args)
     if isinstance(origin, type) and args and origin is not re.Pattern and issubclass(origin, Iterable):
-        return _container(origin, args)
+        if issubclass(origin, Mapping):
+            return _mapping(*args)
+        is_set = issubclass(origin, AbstractSet)
+        return _many(args[0], "set", AbstractSet, list, tuple) if is_set else _many(args[0], "list", list, tuple)
     return _plain(origin or hint)
-
-
-def _container(origin: type, args: tuple[Any, ...]) -> Check:
-    if issubclass(origin, Mapping):
-        return _mapping(*args)
-    return _set(args[0]) if issubclass(origin, AbstractSet) else _sequence(args[0])
 
 
 def _plain(kind: Any) -> Check:
@@ -215,34 +212,19 @@ def _one_of(values: tuple[Any, ...]) -> Check:
     return one_of
 
 
-def _sequence(kind: Any) -> Check:
+def _many(kind: Any, what: str, *kinds: Any) -> Check:
     check = _check_of(kind)
 
-    def sequence(value: object) -> None:
-        if not isinstance(value, list | tuple):
-            raise _WrongError(value, f"a list of {_kind(kind)}")
-        _each(check, value)
+    def many(values: Any) -> None:
+        if not isinstance(values, kinds):
+            raise _WrongError(values, f"a {what} of {_kind(kind)}")
+        for place, value in enumerate(values):
+            try:
+                check(value)
+            except _WrongError as wrong:
+                raise wrong.at(f"[{place}]") from None
 
-    return sequence
-
-
-def _each(check: Check, values: Iterable[object]) -> None:
-    for place, value in enumerate(values):
-        try:
-            check(value)
-        except _WrongError as wrong:
-            raise wrong.at(f"[{place}]") from None
-
-
-def _set(kind: Any) -> Check:
-    check = _check_of(kind)
-
-    def of_set(value: object) -> None:
-        if not isinstance(value, AbstractSet | list | tuple):
-            raise _WrongError(value, f"a set of {_kind(kind)}")
-        _each(check, value)
-
-    return of_set
+    return many
 
 
 def _mapping(key_kind: Any, value_kind: Any) -> Check:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -22,6 +22,8 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
+_Time = TypeVar("_Time")
+_Count = TypeVar("_Count")
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
 
@@ -169,12 +171,12 @@ class Step(Struct, frozen=True, rename="camel"):
     at_us = Microseconds("at_ms")
 
 
-class GroupFigures(Struct, frozen=True, rename="camel"):
-    """A simulation in numbers.
+class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
+    """The figures of a simulation, or over many.
 
     Attributes:
-        convergence_ms: from the first event to the last change of an owner; null when the group did not converge. 0
-            when nothing changed.
+        convergence_ms: from the first event to the last change of an owner; null when the group did not converge, or
+            in no trial. 0 when nothing changed.
         longest_gap_ms: the longest time that a queue had no owner.
         total_gap_ms: queue-time without owner: the sum over all queues.
         longest_overlap_ms: the longest time that a queue had duplicate owners.
@@ -195,24 +197,28 @@ class GroupFigures(Struct, frozen=True, rename="camel"):
         rebalances: how often members went through their queues.
     """
 
-    convergence_ms: float | None
-    longest_gap_ms: float
-    total_gap_ms: float
-    longest_overlap_ms: float
-    total_overlap_ms: float
-    longest_outage_ms: float
-    total_outage_ms: float
-    unread_ms: float
-    redelivered: int | None
-    queues_with_gap: int
-    queues_with_overlap: int
-    queues_with_outage: int
-    queues_with_gap_at_end: int
-    queues_with_overlap_at_end: int
-    queues_with_outage_at_end: int
-    queues_unread_at_end: int
-    taken: int
-    rebalances: int
+    convergence_ms: _Time | None
+    longest_gap_ms: _Time
+    total_gap_ms: _Time
+    longest_overlap_ms: _Time
+    total_overlap_ms: _Time
+    longest_outage_ms: _Time
+    total_outage_ms: _Time
+    unread_ms: _Time
+    redelivered: _Count | None
+    queues_with_gap: _Count
+    queues_with_overlap: _Count
+    queues_with_outage: _Count
+    queues_with_gap_at_end: _Count
+    queues_with_overlap_at_end: _Count
+    queues_with_outage_at_end: _Count
+    queues_unread_at_end: _Count
+    taken: _Count
+    rebalances: _Count
+
+
+class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
+    """A simulation in numbers."""
 
     settled_us = MicrosecondsIfKnown("convergence_ms")
     longest_none_us = Microseconds("longest_gap_ms")
@@ -283,48 +289,8 @@ class FigureSpread(Struct, frozen=True, rename="camel"):
     worst_trial = property(attrgetter("max_trial"))
 
 
-class FigureSpreads(Struct, frozen=True, rename="camel"):
-    """Every figure of a simulation over many trials; null is unknown in one of them.
-
-    Attributes:
-        convergence_ms: over the trials that converged.
-        longest_gap_ms: as of one simulation.
-        total_gap_ms: as of one simulation.
-        longest_overlap_ms: as of one simulation.
-        total_overlap_ms: as of one simulation.
-        longest_outage_ms: as of one simulation.
-        total_outage_ms: as of one simulation.
-        unread_ms: as of one simulation.
-        redelivered: as of one simulation.
-        queues_with_gap: as of one simulation.
-        queues_with_overlap: as of one simulation.
-        queues_with_outage: as of one simulation.
-        queues_with_gap_at_end: as of one simulation.
-        queues_with_overlap_at_end: as of one simulation.
-        queues_with_outage_at_end: as of one simulation.
-        queues_unread_at_end: as of one simulation.
-        taken: as of one simulation.
-        rebalances: as of one simulation.
-    """
-
-    convergence_ms: FigureSpread | None
-    longest_gap_ms: FigureSpread
-    total_gap_ms: FigureSpread
-    longest_overlap_ms: FigureSpread
-    total_overlap_ms: FigureSpread
-    longest_outage_ms: FigureSpread
-    total_outage_ms: FigureSpread
-    unread_ms: FigureSpread
-    redelivered: FigureSpread | None
-    queues_with_gap: FigureSpread
-    queues_with_overlap: FigureSpread
-    queues_with_outage: FigureSpread
-    queues_with_gap_at_end: FigureSpread
-    queues_with_overlap_at_end: FigureSpread
-    queues_with_outage_at_end: FigureSpread
-    queues_unread_at_end: FigureSpread
-    taken: FigureSpread
-    rebalances: FigureSpread
+class FigureSpreads(FiguresOf[FigureSpread, FigureSpread], frozen=True, rename="camel"):
+    """Every figure of a simulation over many trials; null is unknown in one of them."""
 
 
 class GroupTrials(Struct, frozen=True, rename="camel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec import Struct
 
@@ -73,9 +74,8 @@ def _name_servers(hosts: str) -> list[str]:
             "the source names a user, which RocketMQ's protocol does not have",
             hint="a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file",
         )
-    servers = [
-        _address(*parse_address(part, _NAME_SERVER_PORT)) for part in re.split("[,;]", hosts.rstrip("/")) if part
-    ]
+    parts = [parse_address(part, _NAME_SERVER_PORT) for part in re.split("[,;]", hosts.rstrip("/")) if part]
+    servers = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parts]
     if not servers:
         raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
     return servers
@@ -104,16 +104,8 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
     return LiveSource(NameServerReads(name_servers, settings))
 
 
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _named(text: str, access: Access) -> Source:
-    return _native(_name_servers(text.partition("://")[2]), access, tls=False)
-
-
-def _named_over_tls(text: str, access: Access) -> Source:
-    return _native(_name_servers(text.partition("://")[2]), access, tls=True)
+def _named(text: str, access: Access, *, tls: bool = False) -> Source:
+    return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
 def _over_http(text: str, access: Access) -> Source:
@@ -181,7 +173,7 @@ def _without_login(text: str) -> tuple[str, str | None]:
 
 OPENERS: Mapping[str, Callable[[str, Access], Source]] = {
     "rocketmq": _named,
-    "rocketmqs": _named_over_tls,
+    "rocketmqs": partial(_named, tls=True),
     "http": _over_http,
     "https": _over_http,
 }

@@ -6,10 +6,11 @@ import collections.abc
 import types
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import fields
 
 _DEEPEST = 5
 _TEXTS = ("", "a", "broker-b", "%RETRY%g", "192.0.2.2@inst0", "\u202e\x1b[31m", "\U0001f600 ü|")
@@ -49,9 +50,8 @@ def any_of(kind: Any, depth: int = 0) -> st.SearchStrategy[Any]:
     if origin in (Union, types.UnionType):
         return st.one_of([any_of(each, depth) for each in args])
     if isinstance(kind, type) and issubclass(kind, Struct):
-        hints = get_type_hints(kind, include_extras=True).items()
         return st.builds(
-            kind, **{name: _FIELDS[name] if name in _FIELDS else any_of(each, depth + 1) for name, each in hints}
+            kind, **{f.name: _FIELDS[f.name] if f.name in _FIELDS else any_of(f.type, depth + 1) for f in fields(kind)}
         )
     most = 2 if depth < _DEEPEST else 0
     if origin in (dict, collections.abc.Mapping):

@@ -8,32 +8,11 @@ from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, Strateg
 from rmqlb.model.message_queue import MessageQueue
 
 
-class Pin:
-    """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
+class Pinned(Prepared):
+    """What a strategy inside gives the members on chosen machines."""
 
-    Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
-    before the first `@` of its client id. When no member runs on a chosen machine, every queue is unassigned. Machines
-    may be chosen for some topics only; all members share the others.
+    asks_all = False
 
-    >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
-    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = Pin(Averagely)(queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
-    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
-    [0, 2]
-    """
-
-    def __init__(self, inner: StrategyClass) -> None:
-        self._inner = inner
-
-    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
-        hosts = chosen_hosts(queues, settings)
-        if hosts is None:
-            return self._inner(queues, client_ids, settings)
-        return _Pinned(self._inner, hosts, queues, client_ids, settings)
-
-
-class _Pinned(Prepared):
     def __init__(
         self,
         inner: StrategyClass,
@@ -45,7 +24,7 @@ class _Pinned(Prepared):
         super().__init__(queues, client_ids, settings)
         self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
         self._is_chosen = frozenset(self._chosen)
-        self._inner = inner(queues, self._chosen, settings)
+        self._inner = inner(queues, client_ids if self.asks_all else self._chosen, settings)
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:
         if not self._takes_part(client_id):
@@ -61,6 +40,33 @@ class _Pinned(Prepared):
         if client_id in self._is_chosen:
             return self._inner.why_idle(client_id)
         return f"{host(client_id)} is not one of the chosen machines"
+
+
+class Pin:
+    """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
+
+    Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
+    before the first `@` of its client id. When no member runs on a chosen machine, every queue is unassigned. Machines
+    may be chosen for some topics only; all members share the others.
+
+    >>> from rmqlb.engine.allocate.avg import Averagely
+    >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
+    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
+    >>> strategy = Pin(Averagely)(queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
+    [0, 2]
+    """
+
+    kind = Pinned
+
+    def __init__(self, inner: StrategyClass) -> None:
+        self._inner = inner
+
+    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
+        hosts = chosen_hosts(queues, settings)
+        if hosts is None:
+            return self._inner(queues, client_ids, settings)
+        return self.kind(self._inner, hosts, queues, client_ids, settings)
 
 
 def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from rmqlb.sources.offsets import OffsetReads
 from rmqlb.sources.pop import PopReads
 from rmqlb.sources.source import Refused
 
+Answer = TypeVar("Answer")
 Document = TypeVar("Document")
 _DENIED = ("AclException", "AuthenticationException", "AuthorizationException")
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
@@ -58,7 +59,8 @@ class NameServerReads:
 
     def topics(self) -> list[str]:
         """All topics but those that brokers and clusters have for themselves."""
-        own = self._own_names()
+        table = self._cluster_info().broker_addr_table
+        own = {data.cluster for data in table.values()} | table.keys()
         found = self._from_name_server(requests.get_all_topic_list(), docs.TopicListDocument).topic_list
         return [topic for topic in found if topic not in own]
 
@@ -82,7 +84,7 @@ class NameServerReads:
 
     def route(self, topic: str) -> RouteSighting | None:
         """The topic's route, with what other NameServers say differently."""
-        sightings = self._from_all(lambda server: self._route_at(server, topic))
+        sightings = list(self._answers(lambda server: self._route_at(server, topic)))
         known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
         if not known:
             return None
@@ -187,38 +189,26 @@ class NameServerReads:
         )
 
     def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
-        refused: Refused | None = None
-        for server in self._living():
-            try:
-                return self._ask(server, request, kind)
-            except Refused as error:
-                refused = refused or error
-            except EndpointError as error:
-                self._lose(server, error)
-        raise refused or self._nobody()
+        return next(self._answers(lambda server: self._ask(server, request, kind)))
 
-    def _from_all(self, ask: Callable[[str], RouteSighting]) -> list[RouteSighting]:
-        """The answers of all NameServers; one that refuses is passed over while another answers."""
-        answers: list[RouteSighting] = []
-        refused: Refused | None = None
-        for server in self._living():
+    def _answers(self, ask: Callable[[str], Answer]) -> Iterator[Answer]:
+        """The answers of NameServers, one by one; one that refuses is passed over while another answers."""
+        answered, refused = False, None
+        with self._lock:
+            living = [server for server in self._name_servers if server not in self._lost]
+        for server in living:
             try:
-                answers.append(ask(server))
+                answer = ask(server)
             except Refused as error:
                 refused = refused or error
             except EndpointError as error:
-                self._lose(server, error)
-        if not answers:
+                with self._lock:
+                    self._lost.setdefault(server, error)
+            else:
+                answered = True
+                yield answer
+        if not answered:
             raise refused or self._nobody()
-        return answers
-
-    def _living(self) -> list[str]:
-        with self._lock:
-            return [server for server in self._name_servers if server not in self._lost]
-
-    def _lose(self, server: str, error: EndpointError) -> None:
-        with self._lock:
-            self._lost.setdefault(server, error)
 
     def _nobody(self) -> EndpointError:
         """No NameServer answers: the first one's reason stands for all."""
@@ -230,11 +220,6 @@ class NameServerReads:
         )
 
     # -- brokers -----------------------------------------------------------------------------------------------------
-
-    def _own_names(self) -> set[str]:
-        cluster = self._cluster_info()
-        clusters = {data.cluster for data in cluster.broker_addr_table.values() if data.cluster}
-        return clusters | cluster.broker_addr_table.keys()
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
@@ -282,29 +267,29 @@ class NameServerReads:
     def _document(
         self, address: str, request: RemotingCommand, response: RemotingCommand, kind: type[Document]
     ) -> Document:
-        where = f"{address} {RequestCode(request.code).name}"
-        if response.code != ResponseCode.SUCCESS:
-            raise self._refused(where, response)
+        where = self._succeeded(address, request, response)
         body = response.body or b"{}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
 
     def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand) -> int:
-        where = f"{address} {RequestCode(request.code).name}"
-        if response.code != ResponseCode.SUCCESS:
-            raise self._refused(where, response)
+        where = self._succeeded(address, request, response)
         text = response.ext_fields.get("offset", "")
         if not _OFFSET.fullmatch(text):
             raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
         return int(text)
 
-    def _refused(self, where: str, response: RemotingCommand) -> Refused:
+    def _succeeded(self, address: str, request: RemotingCommand, response: RemotingCommand) -> str:
+        """Where the good response comes from (raises Refused)."""
+        where = f"{address} {RequestCode(request.code).name}"
+        if response.code == ResponseCode.SUCCESS:
+            return where
         text = response.remark or "no reason given"
         message = f"{where}: code {response.code}: {docs.first_line(text)}"
         if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
-            return Refused(message, text, response_code=response.code)
+            raise Refused(message, text, response_code=response.code)
         hint = _access_hint(self._access_key, text)
-        return Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
+        raise Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
 
 
 def _access_hint(access_key: str | None, text: str) -> str:
