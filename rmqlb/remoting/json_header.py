@@ -47,10 +47,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _INT32_DIGITS: Final = len(str(INT32_MIN))
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_int=_IntegerText,
-    parse_float=_NumberText,
-    parse_constant=_refuse_constant,
+    object_pairs_hook=_unique, parse_int=_IntegerText, parse_float=_NumberText, parse_constant=_refuse_constant
 )
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 

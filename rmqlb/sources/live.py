@@ -15,26 +15,9 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
-from rmqlb.model.group import (
-    CLUSTERING,
-    ConsumerGroup,
-    MemberReport,
-    MemberView,
-    QueueState,
-    Seen,
-    States,
-    retry_topic,
-)
+from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.snapshot import (
-    ClusterSnapshot,
-    Everything,
-    OffsetQuestion,
-    RouteSighting,
-    Unread,
-    Wanted,
-    suggestion,
-)
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, OffsetQuestion, RouteSighting, Unread, Wanted, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs

@@ -152,12 +152,7 @@ class GroupSimulation:
         require(trial, TrialNumber, "trial")
         scenario = self._scenario
         env = GroupEnvironment(
-            self._routes,
-            scenario,
-            shares=self._shares,
-            lagging=self._lagging,
-            trial=trial,
-            explain=explain,
+            self._routes, scenario, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain
         )
         population = Population(env, self._members, [route.topic for route in self._routes])
         population.begin(all_new=scenario.all_new)

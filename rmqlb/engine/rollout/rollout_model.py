@@ -134,10 +134,7 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
     others = [client_id for client_id in named if _strategy(members, client_id) != after]
     if not others or (restart is not None and len(others) < len(named)):
         already = next(client_id for client_id in named if client_id not in others)
-        raise UsageError(
-            f"{already} runs {after} already",
-            hint="a mere restart is planned without a new strategy",
-        )
+        raise UsageError(f"{already} runs {after} already", hint="a mere restart is planned without a new strategy")
     return others
 
 

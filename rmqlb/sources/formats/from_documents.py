@@ -6,14 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.group import (
-    CONSUME_ACTIVELY,
-    CONSUME_PASSIVELY,
-    Connection,
-    ConsumerType,
-    MemberReport,
-    QueueState,
-)
+from rmqlb.model.group import CONSUME_ACTIVELY, CONSUME_PASSIVELY, Connection, ConsumerType, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats.documents import (

@@ -23,12 +23,7 @@ from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
 from rmqlb.sources.formats.from_documents import route
-from rmqlb.sources.formats.snapshot_document import (
-    GroupEntry,
-    SnapshotDocument,
-    UnreadItem,
-    ViewItem,
-)
+from rmqlb.sources.formats.snapshot_document import GroupEntry, SnapshotDocument, UnreadItem, ViewItem
 
 SCHEMA = "rmqlb/snapshot"
 

@@ -32,14 +32,7 @@ from rmqlb.sources.backoff import PassingFault, wait_before_retry
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
-from rmqlb.sources.native.wire_faults import (
-    broken,
-    going_away,
-    no_answer,
-    not_connected,
-    not_the_protocol,
-    reason,
-)
+from rmqlb.sources.native.wire_faults import broken, going_away, no_answer, not_connected, not_the_protocol, reason
 from rmqlb.sources.source import redact_secrets
 
 if TYPE_CHECKING:
