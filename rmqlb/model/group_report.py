@@ -11,7 +11,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
@@ -19,7 +18,7 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
+from rmqlb.model.times import Former, Microseconds, MicrosecondsIfKnown
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 _Time = TypeVar("_Time")
@@ -87,7 +86,7 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     reads_from_us = MicrosecondsIfKnown("reads_from_ms")
     unread_us = MicrosecondsIfKnown("unread_ms")
     again_us = Microseconds("redelivered_ms")
-    again = property(attrgetter("redelivered"))
+    again = Former("redelivered")
     start = property(lambda self: StartOffset(self.start_rule, self.start_offset, self.start_reason))
 
 
@@ -148,7 +147,7 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     outage_us = Microseconds("total_outage_ms")
     longest_outage_us = Microseconds("longest_outage_ms")
     unread_us = Microseconds("unread_ms")
-    again = property(attrgetter("redelivered"))
+    again = Former("redelivered")
 
 
 class Step(Struct, frozen=True, rename="camel"):
@@ -228,13 +227,13 @@ class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
     longest_outage_us = Microseconds("longest_outage_ms")
     total_outage_us = Microseconds("total_outage_ms")
     unread_us = Microseconds("unread_ms")
-    again = property(attrgetter("redelivered"))
-    queues_none = property(attrgetter("queues_with_gap"))
-    queues_several = property(attrgetter("queues_with_overlap"))
-    queues_outage = property(attrgetter("queues_with_outage"))
-    queues_none_at_end = property(attrgetter("queues_with_gap_at_end"))
-    queues_several_at_end = property(attrgetter("queues_with_overlap_at_end"))
-    queues_outage_at_end = property(attrgetter("queues_with_outage_at_end"))
+    again = Former("redelivered")
+    queues_none = Former("queues_with_gap")
+    queues_several = Former("queues_with_overlap")
+    queues_outage = Former("queues_with_outage")
+    queues_none_at_end = Former("queues_with_gap_at_end")
+    queues_several_at_end = Former("queues_with_overlap_at_end")
+    queues_outage_at_end = Former("queues_with_outage_at_end")
 
 
 class GroupReport(Struct, frozen=True):
@@ -284,9 +283,9 @@ class FigureSpread(Struct, frozen=True, rename="camel"):
     max: float
     max_trial: int
 
-    median = property(attrgetter("p50"))
-    worst = property(attrgetter("max"))
-    worst_trial = property(attrgetter("max_trial"))
+    median = Former("p50")
+    worst = Former("max")
+    worst_trial = Former("max_trial")
 
 
 class FigureSpreads(FiguresOf[FigureSpread, FigureSpread], frozen=True, rename="camel"):
@@ -306,7 +305,7 @@ class GroupTrials(Struct, frozen=True, rename="camel"):
     converged: int
     figures: FigureSpreads
 
-    settled = property(attrgetter("converged"))
+    settled = Former("converged")
 
     @property
     def spreads(self) -> Mapping[str, FigureSpread]:
@@ -316,24 +315,8 @@ class GroupTrials(Struct, frozen=True, rename="camel"):
 
 
 _FORMER = {
-    "settled_us": "convergence_ms",
-    "longest_none_us": "longest_gap_ms",
-    "none_us": "total_gap_ms",
-    "longest_several_us": "longest_overlap_ms",
-    "several_us": "total_overlap_ms",
-    "longest_outage_us": "longest_outage_ms",
-    "total_outage_us": "total_outage_ms",
-    "unread_us": "unread_ms",
-    "again": "redelivered",
-    "queues_none": "queues_with_gap",
-    "queues_several": "queues_with_overlap",
-    "queues_outage": "queues_with_outage",
-    "queues_none_at_end": "queues_with_gap_at_end",
-    "queues_several_at_end": "queues_with_overlap_at_end",
-    "queues_outage_at_end": "queues_with_outage_at_end",
-    "queues_unread_at_end": "queues_unread_at_end",
-    "taken": "taken",
-    "rebalances": "rebalances",
+    **{former: alias.name for former, alias in vars(GroupFigures).items() if isinstance(alias, Former)},
+    **{name: name for name in ("queues_unread_at_end", "taken", "rebalances")},
 }
 """Former names of figures → their names."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 
 def utc_text(at: datetime) -> str:
@@ -29,14 +30,21 @@ def milliseconds_if_known(us: int | None) -> float | None:
     return None if us is None else milliseconds(us)
 
 
-class Microseconds:
-    """Of a Struct whose field has milliseconds: the same as whole microseconds, which count exactly."""
+class Former:
+    """Of a Struct: the former name of a field, for those who use it from Python."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
+
+    def __get__(self, owner: object, kind: object = None) -> Any:
+        return self if owner is None else getattr(owner, self.name)
+
+
+class Microseconds(Former):
+    """Of a field that has milliseconds: the same as whole microseconds, which count exactly."""
 
     def __get__(self, owner: object, kind: object = None) -> int:
-        milliseconds: float = getattr(owner, self._name)
+        milliseconds: float = getattr(owner, self.name)
         return round(milliseconds * 1000)
 
 
@@ -44,4 +52,4 @@ class MicrosecondsIfKnown(Microseconds):
     """None stays unknown."""
 
     def __get__(self, owner: object, kind: object = None) -> int | None:  # type: ignore[override]
-        return None if getattr(owner, self._name) is None else super().__get__(owner, kind)
+        return None if getattr(owner, self.name) is None else super().__get__(owner, kind)

@@ -29,9 +29,6 @@ def _java_text(value: str | bool | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# To a name server.
-
-
 def get_route_info_by_topic(topic: str) -> RemotingCommand:
     """Code 105: the TopicRouteData of a topic; 17 (TOPIC_NOT_EXIST) if there is none."""
     return _request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic)
@@ -47,9 +44,6 @@ def get_all_topic_list() -> RemotingCommand:
     return _request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
 
 
-# To a broker: who is connected.
-
-
 def get_consumer_connection_list(consumer_group: str) -> RemotingCommand:
     """Code 203: connections and subscriptions of a group; 206 (CONSUMER_NOT_ONLINE) if nobody is online."""
     return _request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=consumer_group)
@@ -62,15 +56,9 @@ def get_consumer_running_info(consumer_group: str, client_id: str) -> RemotingCo
     )
 
 
-# To a broker: configuration.
-
-
 def get_all_subscription_group_config() -> RemotingCommand:
     """Code 201: the configuration of all groups."""
     return _request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-
-
-# To a broker: offsets.
 
 
 def get_consume_stats(consumer_group: str, topic: str | None = None) -> RemotingCommand:

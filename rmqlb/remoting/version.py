@@ -9,7 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from rmqlb.errors import ProtocolError
 
@@ -26,29 +26,22 @@ _FIRST_NAMES: Final = (
 )
 
 
-class _Run(NamedTuple):
-    """Releases `major`.`minors`.`patches` in order, two ordinals each."""
-
-    major: int
-    minors: range
-    patches: range
-
-
 _RUNS: Final = (
-    _Run(major=3, minors=range(1), patches=range(1, 16)),
-    _Run(major=3, minors=range(1, 3), patches=range(10)),
-    _Run(major=3, minors=range(3, 10), patches=range(1, 10)),
-    _Run(major=4, minors=range(10), patches=range(10)),
-    _Run(major=5, minors=range(10), patches=range(10)),
+    (3, range(1), range(1, 16)),
+    (3, range(1, 3), range(10)),
+    (3, range(3, 10), range(1, 10)),
+    (4, range(10), range(10)),
+    (5, range(10), range(10)),
 )
+"""Major, minors and patches of releases in order, two ordinals each."""
 
 
 def _all_names() -> tuple[str, ...]:
     names = list(_FIRST_NAMES)
-    for run in _RUNS:
-        for minor in run.minors:
-            for patch in run.patches:
-                release = f"V{run.major}_{minor}_{patch}"
+    for major, minors, patches in _RUNS:
+        for minor in minors:
+            for patch in patches:
+                release = f"V{major}_{minor}_{patch}"
                 names += (f"{release}_SNAPSHOT", release)
     return (*names, "HIGHER_VERSION")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from rmqlb.engine.allocate.custom import CustomStrategy, with_function
 from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS
@@ -39,7 +40,7 @@ def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass
     settings = settings or Settings()
     *outer, innermost = _nested(name, settings)
     if innermost in settings.custom:
-        found: StrategyClass = CustomStrategy(innermost, settings.custom[innermost])
+        found: StrategyClass = partial(CustomStrategy, innermost, settings.custom[innermost])
     elif innermost in SIMPLE:
         found = SIMPLE[innermost]
     else:
@@ -47,7 +48,7 @@ def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
-        found = WRAPPERS[wrapper](found)
+        found = partial(WRAPPERS[wrapper], found)
     return found
 
 

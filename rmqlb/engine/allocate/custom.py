@@ -22,39 +22,30 @@ _MOST_TIMES = 10
 
 
 class CustomStrategy:
-    """The strategy class that a function stands for.
+    """The strategy that a function stands for.
 
     >>> def every_other(group, client_id, queues, client_ids):
     ...     return queues[client_ids.index(client_id) :: len(client_ids)]
     >>> queues = [MessageQueue("T", "a", i) for i in range(3)]
-    >>> strategy = CustomStrategy("every_other", every_other)(queues, ["x", "y"], Settings())
+    >>> strategy = CustomStrategy("every_other", every_other, queues, ["x", "y"], Settings())
     >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y")]
     [[0, 2], [1]]
     """
 
-    def __init__(self, name: str, function: StrategyFunction) -> None:
-        self._name = name
-        self._function = function
-
-    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Custom:
-        return _Custom(self._name, self._function, queues, client_ids, settings.group)
-
-
-class _Custom:
     def __init__(
         self,
         name: str,
         function: StrategyFunction,
         queues: Sequence[MessageQueue],
         client_ids: Sequence[str],
-        group: str,
+        settings: Settings,
     ) -> None:
         self._name = name
         self._function = function
         self._queues = queues
         self._known = frozenset(queues)
         self._client_ids = client_ids
-        self._group = group
+        self._group = settings.group
         self._returned: set[MessageQueue] = set()
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:

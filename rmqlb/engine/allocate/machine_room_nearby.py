@@ -14,7 +14,7 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 
 
-class MachineRoomNearby:
+class MachineRoomNearby(Prepared):
     """`AllocateMachineRoomNearby` around an inner strategy.
 
     A member first shares its own zone's queues with the members of that zone, then, zone by zone in Java's string
@@ -24,24 +24,16 @@ class MachineRoomNearby:
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", broker, i) for broker in ("r1-b", "r2-b") for i in range(2)]
     >>> settings = Settings(broker_zones="([^-]+)-", client_zones={"x": "r1", "y": "r3"})
-    >>> strategy = MachineRoomNearby(Averagely)(queues, ["x", "y"], settings)
+    >>> strategy = MachineRoomNearby(Averagely, queues, ["x", "y"], settings)
     >>> [[str(q.broker_name) for q in strategy.share(id)] for id in ("x", "y")]
     [['r1-b', 'r1-b', 'r2-b'], ['r2-b']]
     """
 
-    def __init__(self, inner: StrategyClass) -> None:
-        self._inner = inner
-
-    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> _Nearby:
-        if settings.broker_zones is None and settings.client_zones is None:
-            raise AllocationError("machineRoomResolver is null")
-        return _Nearby(self._inner, queues, client_ids, settings)
-
-
-class _Nearby(Prepared):
     def __init__(
         self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
     ) -> None:
+        if settings.broker_zones is None and settings.client_zones is None:
+            raise AllocationError("machineRoomResolver is null")
         super().__init__(queues, client_ids, settings)
         self._inner = inner
 

@@ -42,7 +42,13 @@ class Pinned(Prepared):
         return f"{host(client_id)} is not one of the chosen machines"
 
 
-class Pin:
+def pin(
+    inner: StrategyClass,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    settings: Settings,
+    kind: type[Pinned] = Pinned,
+) -> Strategy:
     """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
 
     Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
@@ -52,21 +58,12 @@ class Pin:
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
     >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = Pin(Averagely)(queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> strategy = pin(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
     >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
     [0, 2]
     """
-
-    kind = Pinned
-
-    def __init__(self, inner: StrategyClass) -> None:
-        self._inner = inner
-
-    def __call__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
-        hosts = chosen_hosts(queues, settings)
-        if hosts is None:
-            return self._inner(queues, client_ids, settings)
-        return self.kind(self._inner, hosts, queues, client_ids, settings)
+    hosts = chosen_hosts(queues, settings)
+    return inner(queues, client_ids, settings) if hosts is None else kind(inner, hosts, queues, client_ids, settings)
 
 
 def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:

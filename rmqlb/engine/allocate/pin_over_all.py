@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
-from rmqlb.engine.allocate.pin import Pin, Pinned
+from rmqlb.engine.allocate.pin import Pinned, pin
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -22,7 +24,9 @@ class _PinnedOverAll(Pinned):
         return {queue: client_id for client_id in others for queue in self._inner.share(client_id)}
 
 
-class PinOverAll(Pin):
+def pin_over_all(
+    inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+) -> Strategy:
     """A topic pinned to machines, where the inner strategy is still asked with all members.
 
     Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A member on a chosen machine
@@ -31,12 +35,10 @@ class PinOverAll(Pin):
     all.
 
     >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(4)]
     >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = PinOverAll(Averagely)(queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> strategy = pin_over_all(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
     >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
     [0, 2]
     """
-
-    kind = _PinnedOverAll
+    return pin(inner, queues, client_ids, settings, _PinnedOverAll)

@@ -13,9 +13,9 @@ from rmqlb.engine.allocate.config import ByConfig
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash
 from rmqlb.engine.allocate.machine_room import ByMachineRoom
 from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
-from rmqlb.engine.allocate.pin import Pin
-from rmqlb.engine.allocate.pin_over_all import PinOverAll
-from rmqlb.engine.allocate.strategy import Settings, StrategyClass
+from rmqlb.engine.allocate.pin import pin
+from rmqlb.engine.allocate.pin_over_all import pin_over_all
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass
 
 
 class Needs(Struct, frozen=True):
@@ -35,8 +35,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     java_class: str | None  # the simple name that its clients report; None where RocketMQ has none
     needs: Needs | None  # None when it needs nothing; it is then compared wherever strategies are
     alone: StrategyClass | None = None  # its class
-    # of a wrapper instead, what makes a class around another strategy's
-    around: Callable[[StrategyClass], StrategyClass] | None = None
+    around: Callable[..., Strategy] | None = None  # of a wrapper instead: the class inside, and what that one takes
 
 
 _ZONES = Needs(
@@ -67,8 +66,8 @@ RULES: Mapping[str, Rule] = {
     "MACHINE_ROOM_NEARBY": Rule(
         around=MachineRoomNearby, decides="name", java_class="AllocateMachineRoomNearby", needs=_ZONES
     ),
-    "PIN": Rule(around=Pin, decides="machine", java_class=None, needs=_MACHINES),
-    "PIN_OVER_ALL": Rule(around=PinOverAll, decides="machine", java_class=None, needs=_MACHINES),
+    "PIN": Rule(around=pin, decides="machine", java_class=None, needs=_MACHINES),
+    "PIN_OVER_ALL": Rule(around=pin_over_all, decides="machine", java_class=None, needs=_MACHINES),
 }
 """By RocketMQ's own names, in the order in which they are told."""
 

@@ -18,12 +18,8 @@ _VALUES: dict[str, _Figure] = {
     "unassigned": lambda s: s.after.unassigned,
     "duplicate-owners": lambda s: s.after.duplicate_owners,
     "queues-of-duplicate-client-ids": lambda s: s.after.queues_of_duplicate_client_ids,
-    "max-queues-per-consumer": lambda s: (
-        None if s.after.queues_per_consumer is None else s.after.queues_per_consumer.max
-    ),
-    "min-queues-per-consumer": lambda s: (
-        None if s.after.queues_per_consumer is None else s.after.queues_per_consumer.min
-    ),
+    "max-queues-per-consumer": lambda s: s.after.most,
+    "min-queues-per-consumer": lambda s: s.after.fewest,
     "imbalance": lambda s: s.after.imbalance,
     "lag-moved": lambda s: s.lag_moved,
     "excess-moves": lambda s: None if s.minimum_moves is None else s.moved - s.minimum_moves,
