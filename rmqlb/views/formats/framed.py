@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from msgspec import Struct
 from rich.box import SIMPLE_HEAD, Box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 
-from rmqlb.views.formats.wrapping import Piece, columns, fits, wrapped
-
+Piece = tuple[str, str]
+"""A text and the name of its style, which is empty for none."""
 INDENT = 4
 """By so much the second line of a block is."""
 _PADDING = 1
@@ -89,14 +91,14 @@ class FramedTable:
         box = SIMPLE_HEAD.substitute(options, safe=console.safe_box)
         paint = _Paint(console)
         if self._title:
-            for line in wrapped([(self._title, _HEAD)], sum(widths) + between):
+            for line in wrapped([(self._title, _HEAD)], sum(widths) + between, console):
                 yield from paint.line(_filled(line, sum(widths) + between, _HEAD))
         yield from self._head(places, box, paint)
         yield Segment(box.get_row(widths, "head", edge=False) + "\n")
         end = Segment(box.get_row(widths, "row", edge=False) + "\n")
         for at, row in enumerate(self.rows):
             is_last = at == len(self.rows) - 1
-            for line in self._lines(row, places, box.foot_vertical if is_last else box.mid_vertical):
+            for line in self._lines(row, places, box.foot_vertical if is_last else box.mid_vertical, console):
                 yield from paint.line(line)
             if at in self._ends:
                 yield end
@@ -115,7 +117,9 @@ class FramedTable:
         titles = []
         for head, place in zip(self._heads, places, strict=True):
             parts = head.title.split("\n") if place.width else ()
-            titles.append([line for part in parts for line in _cell_lines(part, head.right, place.width)])
+            titles.append(
+                [line for part in parts for line in _cell_lines(part, head.right, place.width, paint.console)]
+            )
         height = max(1, *map(len, titles))
         for number in range(-height, 0):
             for at, (title, place) in enumerate(zip(titles, places, strict=True)):
@@ -130,10 +134,12 @@ class FramedTable:
                     )
             yield Segment("\n")
 
-    def _lines(self, row: Sequence[Drawn], places: Sequence[_Place], vertical: str) -> Iterator[list[Piece]]:
+    def _lines(
+        self, row: Sequence[Drawn], places: Sequence[_Place], vertical: str, console: Console
+    ) -> Iterator[list[Piece]]:
         """A row's lines; those of a cell with fewer than another one stand at the top."""
         cells = [
-            _cell_lines(cell, head.right, place.width) if place.width else []
+            _cell_lines(cell, head.right, place.width, console) if place.width else []
             for cell, head, place in zip(row, self._heads, places, strict=True)
         ]
         for number in range(max(1, *map(len, cells))):
@@ -170,7 +176,7 @@ class Blocks(Struct, frozen=True):
         paint = _Paint(console)
         room = options.max_width - INDENT
         for name, cells in zip(self.names, self.rest, strict=True):
-            for line in wrapped([(name, _HEAD)], options.max_width):
+            for line in wrapped([(name, _HEAD)], options.max_width, console):
                 yield from paint.line(line)
             pieces: list[Piece] = []
             plain = ""
@@ -182,7 +188,7 @@ class Blocks(Struct, frozen=True):
                     pieces += [(plain, ""), (cell.text, cell.fill)]
                     plain = ""
             pieces.append((plain, ""))
-            for line in wrapped(pieces, room) if room > 0 else ():
+            for line in wrapped(pieces, room, console) if room > 0 else ():
                 yield from paint.line([(" " * INDENT, ""), *_filled(line, room)])
 
 
@@ -199,12 +205,12 @@ class _Paint:
     """Pieces as segments; what has no style is one segment as far as it goes."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self.console = console
         self._styles: dict[str, Style] = {}
 
     def piece(self, text: str, style: str) -> Segment:
         if style not in self._styles:
-            self._styles[style] = self._console.get_style(style)
+            self._styles[style] = self.console.get_style(style)
         return Segment(text, self._styles[style])
 
     def line(self, pieces: Iterable[Piece]) -> Iterator[Segment]:
@@ -226,13 +232,34 @@ def text_of(cell: Drawn) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def _cell_lines(cell: Drawn, right: bool, width: int) -> list[list[Piece]]:
-    text = text_of(cell)
-    pieces, fill = ([(text, "")], "") if isinstance(cell, str) else (list(cell.pieces), cell.fill)
-    lines = (
-        [pieces] if fits(text, width) and not (right and text[-1:].isspace()) else wrapped(pieces, width, strip=right)
-    )
+def _cell_lines(cell: Drawn, right: bool, width: int, console: Console) -> list[list[Piece]]:
+    pieces, fill = ([(cell, "")], "") if isinstance(cell, str) else (list(cell.pieces), cell.fill)
+    lines = wrapped(pieces, width, console, strip=right)
     return [_filled(line, width, fill, right=right) for line in lines]
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def wrapped(pieces: list[Piece], width: int, console: Console, *, strip: bool = False) -> list[list[Piece]]:
+    """The pieces as lines of so many columns at the most, at least 1; most texts fit, and need none of rich's objects.
+
+    Args:
+        strip: no blanks at the end of a line; else those only that do not fit there.
+    """
+    text = "".join(part for part, _ in pieces)
+    if columns(text) <= width and not (strip and text[-1:].isspace()):
+        return [pieces]
+    whole = Text(text) if len(pieces) == 1 else Text.assemble(*pieces)
+    lines = whole.wrap(console, width, overflow="fold")
+    for line in lines:
+        if strip:
+            line.rstrip()
+    if len(pieces) == 1:
+        return [[(line.plain, pieces[0][1])] for line in lines]
+    return [[(part.text, str(part.style or "")) for part in line.render(console)] for line in lines]
 
 
 def _filled(line: list[Piece], width: int, fill: str = "", *, right: bool = False) -> list[Piece]:
