@@ -58,7 +58,7 @@ def json_schema(result: Result) -> Schema:
     if "command" in properties:
         properties["command"] |= {"enum": list(result.commands)}
     head = {"$schema": DIALECT, "$id": f"urn:rmqlb:{result.name.removeprefix('rmqlb/')}:{FORMAT_VERSION}"}
-    named = {"title": result.name, "description": _sentence(result.meaning)}
+    named = {"title": result.name, "description": f"{result.meaning[:1].upper()}{result.meaning[1:]}."}
     return {**head, **top, **named, "$defs": defs}
 
 
@@ -67,10 +67,6 @@ def _components(whole: type[Struct], *others: type[Struct], is_read: bool = Fals
     _, defs = msgspec.json.schema_components((whole, *others), ref_template=_REF + "{name}")
     documented = {name: _documented(schema, shapes[name], is_read) for name, schema in defs.items()}
     return documented.pop(whole.__name__), documented
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:] + "."
 
 
 def shapes_in(*shapes: type[Struct]) -> dict[str, type[Struct]]:

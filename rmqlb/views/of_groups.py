@@ -15,21 +15,18 @@ _GROUP = Column("group", "group")
 def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) -> Report:
     """The report of several groups."""
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
+    kinds = {section.name: section for _, report in reversed(parts) for section in report.sections}
+    facts = [fact if at == 0 else f"  {fact}" for _, report in parts for at, fact in enumerate(report.facts)]
     first = parts[0][1]
     return Report(
         schema=f"{first.schema}-of-groups",
         data=data,
-        facts=(headline, *(fact for _, report in parts for fact in _facts(report))),
+        facts=(headline, *facts),
         sections=tuple(_titled(name, section, shown) for name, report in parts for section in report.sections),
         labels=shown,
         rows=_rows(parts),
-        tables=tuple(_joined(parts, section) for section in _kinds(parts)),
+        tables=tuple(_joined(parts, section) for section in kinds.values()),
     )
-
-
-def _facts(report: Report) -> Sequence[str]:
-    first, *others = report.facts
-    return (first, *(f"  {fact}" for fact in others))
 
 
 def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
@@ -45,11 +42,6 @@ def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
         return (*row[:at], int(shown[str(row[client])].removeprefix("#")), *row[at + 1 :])
 
     return replace(titled, rows=tuple(relabelled(row) for row in section.rows))
-
-
-def _kinds(parts: Sequence[tuple[str, Report]]) -> list[Section]:
-    """A section of each name, in the order in which reports have them."""
-    return list({section.name: section for _, report in reversed(parts) for section in report.sections}.values())
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:

@@ -37,10 +37,15 @@ class PipelineResult(Struct, frozen=True):
 
 def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
     """The stages and their tables."""
+    counted = [
+        f"{stage.stage}: " + ", ".join(f"{number} {_words(name)}" for name, number in stage.counts.items())
+        for stage in stages
+        if stage.counts
+    ]
     return Report(
         schema="rmqlb/pipeline",
         data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
-        facts=(f"warehouse {warehouse}", *(_counted(stage) for stage in stages if stage.counts)),
+        facts=(f"warehouse {warehouse}", *counted),
         sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
         labels={},
     )
@@ -54,10 +59,6 @@ def _rows(stage: StageResult) -> list[tuple[Cell, ...]]:
         (stage.stage, table.table, table.rows, stage.state, None if index else took)
         for index, table in enumerate(stage.tables)
     ]
-
-
-def _counted(stage: StageResult) -> str:
-    return f"{stage.stage}: " + ", ".join(f"{number} {_words(name)}" for name, number in stage.counts.items())
 
 
 def _words(name: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted
-from rmqlb.views.report import NOT_THERE, Cell, Column, Report, Section, duration, labels
+from rmqlb.views.report import NOT_THERE, Cell, Column, Report, Section, duration, labels, rows_of
 
 _MOST_CHOICES = 20
 _MOST_STAGES = 40
@@ -38,10 +39,13 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
     best = _best(rollout)
     if best is None:
         return (f"{group}: {what}; no way was tried",)
+    takes = f"it does not always converge: {best.converged} of {best.trials} trials did"
+    if best.takes_ms is not None:
+        takes = f"it takes {duration(best.takes_ms)} until the group has converged, in 95 % of trials"
     facts = [
         f"{group}: {what}: {_verdict(rollout, best, changes=changes)}",
         f"best: {_how(best)}",
-        _takes(best),
+        takes,
         *_costs(best),
     ]
     if changes:
@@ -75,12 +79,6 @@ def _how(choice: RolloutChoice) -> str:
         return f"all at once, each away {duration(choice.down_ms)}"
     together = "one at a time" if choice.at_once == 1 else f"{choice.at_once} at a time"
     return f"{order}, {together}, every {duration(choice.pause_ms)}, each away {duration(choice.down_ms)}"
-
-
-def _takes(choice: RolloutChoice) -> str:
-    if choice.takes_ms is None:
-        return f"it does not always converge: {choice.converged} of {choice.trials} trials did"
-    return f"it takes {duration(choice.takes_ms)} until the group has converged, in 95 % of trials"
 
 
 def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
@@ -125,38 +123,32 @@ def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
 
 
 def _choices(choices: Sequence[RolloutChoice]) -> Section:
+    redelivered = all(each.figures.redelivered for each in choices)
     columns = (
         Column("order", "orderName"),
         Column("at once", "atOnce", "number"),
         Column("every", "pauseMs", "ms"),
         Column("away", "downMs", "ms", shown=len({choice.down_ms for choice in choices}) > 1),
         Column("takes", "takesMs", "ms"),
-        Column("longest gap", "longestGapP95Ms", "ms"),
-        Column("", "longestGapMaxMs", "ms", shown=False),
-        Column("total", "totalGapP95Ms", "ms"),
-        Column("longest overlap", "longestOverlapP95Ms", "ms"),
-        Column("", "longestOverlapMaxMs", "ms", shown=False),
-        Column("total", "totalOverlapP95Ms", "ms"),
-        Column("redelivered", "redeliveredMax", "number", shown=all(each.figures.redelivered for each in choices)),
+        Column("longest gap", "longestGapP95Ms", "ms", of=attrgetter("figures.longest_gap_ms.p95")),
+        Column("", "longestGapMaxMs", "ms", shown=False, of=attrgetter("figures.longest_gap_ms.max")),
+        Column("total", "totalGapP95Ms", "ms", of=attrgetter("figures.total_gap_ms.p95")),
+        Column("longest overlap", "longestOverlapP95Ms", "ms", of=attrgetter("figures.longest_overlap_ms.p95")),
+        Column("", "longestOverlapMaxMs", "ms", shown=False, of=attrgetter("figures.longest_overlap_ms.max")),
+        Column("total", "totalOverlapP95Ms", "ms", of=attrgetter("figures.total_overlap_ms.p95")),
+        Column("redelivered", "redeliveredMax", "number", shown=redelivered, of=_redelivered),
         Column("converged", "converged", "number", shown=any(each.converged < each.trials for each in choices)),
         Column("", "trials", "number", shown=False),
-        Column("", "best", shown=False),
+        Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
     )
-    rows = tuple(map(_choice, choices))
-    brief = tuple(range(_MOST_CHOICES)) if len(rows) > _MOST_CHOICES else None
+    brief = tuple(range(_MOST_CHOICES)) if len(choices) > _MOST_CHOICES else None
     title = "ways, the best first: gaps and overlaps of a queue, and summed over queues, 95 % of trials"
-    return Section("choices", title, columns, rows, heads=1, brief=brief)
+    return Section("choices", title, columns, rows_of(columns, choices), heads=1, brief=brief)
 
 
-def _choice(choice: RolloutChoice) -> tuple[Cell, ...]:
-    found = choice.figures
-    return (
-        *(choice.order_name, choice.at_once, choice.pause_ms, choice.down_ms, choice.takes_ms),
-        *(found.longest_gap_ms.p95, found.longest_gap_ms.max, found.total_gap_ms.p95),
-        *(found.longest_overlap_ms.p95, found.longest_overlap_ms.max, found.total_overlap_ms.p95),
-        None if found.redelivered is None else found.redelivered.max,
-        *(choice.converged, choice.trials, "best" if choice.best else ""),
-    )
+def _redelivered(choice: RolloutChoice) -> Cell:
+    found = choice.figures.redelivered
+    return None if found is None else found.max
 
 
 def _order(rollout: Rollout) -> Section:
@@ -183,15 +175,10 @@ def _order(rollout: Rollout) -> Section:
 def _stages(rollout: Rollout) -> Section:
     columns = (
         Column("changed", "changed", "number"),
-        Column("next", "nextId", "clients"),
+        Column("next", "nextId", "clients", of=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id),
         Column("duplicate owners", "duplicateOwners", "number"),
         Column("unassigned", "unassigned", "number"),
     )
-    rows = tuple((stage.changed, _next(stage), stage.duplicate_owners, stage.unassigned) for stage in rollout.stages)
-    brief = tuple(range(_MOST_STAGES)) if len(rows) > _MOST_STAGES else None
+    brief = tuple(range(_MOST_STAGES)) if len(rollout.stages) > _MOST_STAGES else None
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
-    return Section("stages", title, columns, rows, heads=2, brief=brief)
-
-
-def _next(stage: MixedStage) -> Cell:
-    return NOT_THERE if stage.next_id is None else stage.next_id
+    return Section("stages", title, columns, rows_of(columns, rollout.stages), heads=2, brief=brief)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
-_SCALE = 10**20
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MOST_BYTES = 1 << 40
@@ -31,24 +30,16 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
         raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
     if any(len(number) > 20 for number, _ in parts):
         raise UsageError(f"{option} {text}: longer than a year")
-    value = _rounded(sum(_scaled(number) * _UNITS[unit] for number, unit in parts))
+    value = sum(int(number) * _UNITS[unit] for number, unit in parts if "." not in number)
+    if "." in given:
+        from decimal import Decimal
+
+        value += round(sum(Decimal(number) * _UNITS[unit] for number, unit in parts if "." in number))
     if value > LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
     return value
-
-
-def _scaled(number: str) -> int:
-    """A number of 20 characters at the most, times `_SCALE`: exact, and without what the module of fractions takes."""
-    whole, _, part = number.partition(".")
-    return int(whole + part.ljust(20, "0"))
-
-
-def _rounded(scaled: int) -> int:
-    """Back from `_SCALE`, a half to the even number."""
-    value, rest = divmod(scaled, _SCALE)
-    return value + (2 * rest > _SCALE or (2 * rest == _SCALE and value % 2 == 1))
 
 
 def seconds(text: str, option: str) -> float:

@@ -153,9 +153,9 @@ class Terminal:
             from rmqlb.views.formats.machine import as_csv
 
             return as_csv(report.table, "," if self.format == "csv" else "\t")
-        from rmqlb.views.formats.people import as_markdown, as_plain
+        from rmqlb.views.formats.people import as_plain
 
-        return as_markdown(report) if self.format == "markdown" else as_plain(report)
+        return as_plain(report, is_markdown=self.format == "markdown")
 
     def write(self, text: str) -> None:
         if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):

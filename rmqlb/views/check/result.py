@@ -189,7 +189,13 @@ def check_result(report: CheckReport) -> CheckResult:
         incomplete=incomplete,
         not_applicable=not_applicable,
         rules=tuple(
-            RuleCounts(*_counts(own), rule.name, rule.severity, rule.about, len({one.subject for one in own} - {None}))
+            RuleCounts(
+                rule=rule.name,
+                severity=rule.severity,
+                about=rule.about,
+                names=len({one.subject for one in own} - {None}),
+                **_counts(own),
+            )
             for rule, own in report.by_rule
         ),
         waivers=tuple(
@@ -197,7 +203,7 @@ def check_result(report: CheckReport) -> CheckResult:
             for use in report.waivers
             for w in (use.waiver,)
         ),
-        summary=CheckSummary(*_counts(report.judgements), len(report.policy.rules)),
+        summary=CheckSummary(rules=len(report.policy.rules), **_counts(report.judgements)),
     )
 
 
@@ -217,20 +223,14 @@ def _fields(one: Judgement) -> dict[str, Any]:
     }
 
 
-def _counts(judgements: Iterable[Judgement]) -> tuple[int, int, int, int, int, int]:
-    """How many limits came to what; a rule that found nothing to check counts as incomplete, not as a limit."""
+def _counts(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """Those of a `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
     counts: Counter[str] = Counter()
     for one in judgements:
         counts["limits"] += one.limit is not None
         counts["waived" if one.waiver is not None else one.verdict] += 1
-    return (
-        counts["limits"],
-        counts["holds"],
-        counts["violated"],
-        counts["waived"],
-        counts["incomplete"],
-        counts["notApplicable"],
-    )
+    keys = zip(LimitCounts.__struct_fields__, LimitCounts.__struct_encode_fields__, strict=True)
+    return {field: counts[key] for field, key in keys}
 
 
 def sentence(one: Judgement) -> str:

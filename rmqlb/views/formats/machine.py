@@ -55,7 +55,10 @@ class JsonLines:
         try:
             self._encode(value, self._buffer, -1)
         except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
-            self._buffer[end:] = _with_halves(value)
+            import json
+
+            text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False)
+            self._buffer[end:] = text.encode()
         self._buffer += b"\n"
         if len(self._buffer) > self.LARGEST:
             self.flush()
@@ -73,12 +76,6 @@ def as_json_lines(values: Iterable[Value]) -> str:
         lines.add(value)
     lines.flush()
     return "".join(parts)
-
-
-def _with_halves(value: object) -> bytes:
-    import json
-
-    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False).encode()
 
 
 def as_yaml(value: Value) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -32,16 +32,6 @@ _NOBODY = "(nobody)"
 _UNTITLED = ("change", "strip")
 _LONGEST_STRIP = 160
 _SHORTEST_STRIP = 30
-
-
-def as_plain(report: Report) -> str:
-    """Tables without frames; nothing is cut or wrapped."""
-    return _tabulated(report, "simple")
-
-
-def as_markdown(report: Report) -> str:
-    """GitHub-flavoured markdown."""
-    return _tabulated(report, "github")
 
 
 def print_tables(report: Report, console: Console) -> None:
@@ -194,18 +184,14 @@ def _cells(
 
 def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
     """A cell of a framed table; a bar has eighths of a character, which the terminal can draw."""
-    if column.kind == "bar" and isinstance(cell, int | float):
-        from rmqlb.views.formats.framed import Painted
+    from rmqlb.views.formats.framed import Painted
 
+    if column.kind == "bar" and isinstance(cell, int | float):
         return Painted(((_blocks_of(cell), _BAR_STYLE),))
     text = clip(cell_text(column, cell, labels), _LONGEST)
-    if column.kind == "change" and (style := _style(column, cell)):
-        from rmqlb.views.formats.framed import Painted
-
+    if column.kind == "change" and (style := _STYLES.get(str(cell), "")):
         return Painted(((text, style),), style)
     if column.kind == "strip" and "!" in text:
-        from rmqlb.views.formats.framed import Painted
-
         parts = re.split("(!+)", text)
         return Painted(tuple((part, _SEVERAL if at % 2 else "") for at, part in enumerate(parts) if part))
     return text
@@ -231,10 +217,6 @@ def _blocks(section: Section, table: FramedTable) -> RenderableType:
         for row in table.rows
     ]
     return Group(Text(visible(section.title), style="bold italic"), Blocks(names, rest))
-
-
-def _style(column: Column, cell: Cell) -> str:
-    return _STYLES.get(str(cell), "") if column.kind == "change" else ""
 
 
 def for_people(section: Section) -> Section:
@@ -266,24 +248,30 @@ def for_people(section: Section) -> Section:
     )
 
 
-def _tabulated(report: Report, style: str) -> str:
+def as_markdown(report: Report) -> str:
+    """GitHub-flavoured markdown."""
+    return as_plain(report, is_markdown=True)
+
+
+def as_plain(report: Report, *, is_markdown: bool = False) -> str:
+    """Tables without frames; nothing is cut or wrapped."""
     from tabulate import tabulate
 
-    is_markdown = style == "github"
     quote = safe_markdown if is_markdown else str
     parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
+    written = _markdown_cell if is_markdown else cell_text
     for whole in report.sections:
         section = for_people(whole)
-        written = _markdown_cell if is_markdown else _plain_cell
         rows = [
-            [written(column, cell) for column, cell in zip(section.columns, row, strict=True)] for row in section.rows
+            [written(column, cell, {}) for column, cell in zip(section.columns, row, strict=True)]
+            for row in section.rows
         ]
         table = tabulate(
             rows,
             headers=[quote(visible(column.title)) for column in section.columns],
-            tablefmt=style,
+            tablefmt="github" if is_markdown else "simple",
             disable_numparse=True,
-            colalign=_alignment(section.columns) if rows else None,
+            colalign=["right" if column.kind in RIGHT else "left" for column in section.columns] if rows else None,
         )
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
@@ -291,13 +279,9 @@ def _tabulated(report: Report, style: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _plain_cell(column: Column, cell: Cell) -> str:
-    return cell_text(column, cell, {})
-
-
-def _markdown_cell(column: Column, cell: Cell) -> str:
+def _markdown_cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
     """The text taken literally; a strip as code, whose blanks stay and whose characters are of one width."""
-    text = cell_text(column, cell, {})
+    text = cell_text(column, cell, labels)
     if column.kind == "strip":
         return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
     return safe_markdown(text)
@@ -306,10 +290,6 @@ def _markdown_cell(column: Column, cell: Cell) -> str:
 def _bar(share: float) -> str:
     """A share of the whole width; the smallest one is still seen."""
     return "#" * (max(round(share * _BAR), 1) if share > 0 else 0)
-
-
-def _alignment(columns: Iterable[Column]) -> list[str]:
-    return ["right" if column.kind in RIGHT else "left" for column in columns]
 
 
 _DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}

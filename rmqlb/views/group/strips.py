@@ -106,7 +106,7 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
 def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     """Each queue's strip; with `fold` neighbours that show the same become one."""
     found: list[Strip] = []
-    badness = _fewness if report.scenario.broadcasting else _badness
+    badness = _fewness if report.scenario.broadcasting else lambda interval: _BADNESS[interval.state]
     for timeline in report.timelines:
         slices = _slices(timeline.intervals, edges, badness)
         if fold and found and _same(found[-1], timeline, slices):
@@ -123,10 +123,6 @@ def events_in(events: Sequence[Event], edges: Sequence[int]) -> dict[int, list[i
         if len(edges) > 1 and edges[0] <= event.at_us <= edges[-1]:
             found.setdefault(min(bisect_right(edges, event.at_us) - 1, len(edges) - 2), []).append(place)
     return found
-
-
-def _badness(interval: Interval) -> int:
-    return _BADNESS[interval.state]
 
 
 def _fewness(interval: Interval) -> int:

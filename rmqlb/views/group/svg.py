@@ -68,12 +68,13 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_ROWS)
     shown = every if chosen is None else [every[place] for place in chosen]
+    left = len(every) - len(shown)
     names = _names(report, shown)
     letters = None if report.scenario.broadcasting else symbols(report.members)
     colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
     lines = [
         *(group_facts(report, None)[: 4 if report.figures.queues_with_outage else 3] if headed else ()),
-        *_left_out(len(every) - len(shown)),
+        *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
     ]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
@@ -125,10 +126,6 @@ def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
         )
         for queue, ids in queues
     ]
-
-
-def _left_out(rows: int) -> list[str]:
-    return [f"{rows} rows that are less bad or not bad at all are left out"] if rows else []
 
 
 def _legend(letters: Mapping[str, str] | None) -> list[str]:
@@ -204,14 +201,10 @@ def _events(root: ET.Element, plane: _Plane, report: GroupReport, bottom: float)
         ET.SubElement(line, "title").text = fit_for_xml(f"{time(event.at_us)}: {event.kind} {event.subject}")
         _line(line, x, y + 3, bottom + 2, _INK, cls="event", dashes="3 2")
         labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
-        label = next((label for label in labels if _begin(x, label) >= free), None)
+        label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
         if label is not None:
             _text(line, x, y, label, anchor="middle")
             free = x + _CHARACTER * (len(label) / 2 + 1)
-
-
-def _begin(x: float, label: str) -> float:
-    return x - _CHARACTER * len(label) / 2
 
 
 def _text(
