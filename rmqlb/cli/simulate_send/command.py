@@ -5,6 +5,7 @@ Typer reads the annotations when the program starts, so they are values here, no
 
 from typing import Annotated
 
+from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
@@ -53,16 +54,7 @@ def simulate_send(
     precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
-        alone = not (what.compare or what.compare_clients or trials)
-        stream(found, terminal, asked, trace=what.trace, alone=alone)
-        return
-    write(
-        found,
-        terminal,
-        asked,
-        trace=what.trace or "attempts" in (output.section or ()),
-        compare=what.compare,
-        compare_clients=what.compare_clients,
-        trials=trials,
-        precision=precision,
-    )
+        stream(found, terminal, asked, what)
+    else:
+        traced = what.trace or "attempts" in (output.section or ())
+        write(found, terminal, asked, replace(what, trace=traced), trials, precision)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -59,11 +59,13 @@ def gather(
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = selector_of(producer.selector, load, queues, max_bytes)
     poll = amounts.duration_us(failing.route_poll, "--route-poll")
-    capped = producer.timeout_per_request
-    per_request = None if capped is None else amounts.whole_ms(capped, "--timeout-per-request")
+    mode = next((mode for mode in get_args(Mode) if mode == producer.mode.lower()), None)
+    if mode is None:
+        raise UsageError(f"--mode {producer.mode}: write sync, async or oneway")
+    capped, limits, last = producer.timeout_per_request, producer.latency_max, producer.not_available_duration
     scenario = SendScenario(
         client_version=producer.client,
-        mode=_mode(producer.mode),
+        mode=mode,
         latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(producer.detector, "--detector"),
         threads=load.threads,
@@ -72,7 +74,7 @@ def gather(
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
         retries=producer.retries,
         timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
-        timeout_per_request_ms=per_request,
+        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--timeout-per-request"),
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         latencies=single,
@@ -81,8 +83,8 @@ def gather(
         seed=load.seed,
         first_poll_us=_first_poll(failing.first_poll, poll),
         poll_us=poll,
-        latency_max=_thresholds(producer.latency_max, "--latency-max"),
-        not_available_duration=_thresholds(producer.not_available_duration, "--not-available-duration"),
+        latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
+        not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
         selector=selector,
     )
     check(scenario)
@@ -91,34 +93,27 @@ def gather(
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    findings += [*_not_in_version(scenario), *_assumed(failing), *source_findings(snapshot)]
+    findings += [*_assumed(scenario, failing), *source_findings(snapshot)]
     return Gathered(snapshot, route, scenario, tuple(findings), keys)
 
 
 def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> frozenset[str]:
     exclude = frozenset(producer.exclude or ())
-    for name in exclude:
-        if name not in brokers:
-            raise UsageError(
-                f"--exclude {name}: topic {topic} has no such broker", hint=suggestion("brokers", name, brokers)
-            )
+    for name in exclude.difference(brokers):
+        text = f"--exclude {name}: topic {topic} has no such broker"
+        raise UsageError(text, hint=suggestion("brokers", name, brokers))
     return exclude
 
 
-def _assumed(failing: FailureOptions) -> list[Finding]:
-    if failing.latency is not None:
-        return []
-    return [Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms")]
-
-
-def _not_in_version(scenario: SendScenario) -> list[Finding]:
-    """A finding for each setting that clients of that version do not have."""
-    profile, missing = rules(scenario), []
+def _assumed(scenario: SendScenario, failing: FailureOptions) -> Iterator[Finding]:
+    """What clients of that version do not have, and what was not given."""
+    profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
-        missing.append("sendMsgMaxTimeoutPerRequest")
+        yield Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest")
     if scenario.detector and not profile.only_extends:
-        missing.append("detector")
-    return [Finding("not-in-version", f"clients {profile.name} have no {name}") for name in missing]
+        yield Finding("not-in-version", f"clients {profile.name} have no detector")
+    if failing.latency is None:
+        yield Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms")
 
 
 def _route(
@@ -135,11 +130,8 @@ def _route(
             raise
         snapshot, route = template
         hint = f" ({missing.hint})" if missing.hint else ""
-        finding = Finding(
-            "new-topic",
-            f"topic {topic} does not exist{hint}: producers take {TEMPLATE}'s queues until a broker creates it",
-        )
-        return snapshot, new_topic_route(route, topic), [finding]
+        text = f"topic {topic} does not exist{hint}: producers take {TEMPLATE}'s queues until a broker creates it"
+        return snapshot, new_topic_route(route, topic), [Finding("new-topic", text)]
     return snapshot, route, list(sighting_findings(snapshot.routes[topic]))
 
 
@@ -156,13 +148,6 @@ def _template(
         return None
 
 
-def _mode(text: str) -> Mode:
-    for mode in get_args(Mode):
-        if text.lower() == mode:
-            return mode  # type: ignore[no-any-return]
-    raise UsageError(f"--mode {text}: write sync, async or oneway")
-
-
 def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
     if load.messages is not None:
         return amounts.count(load.messages, "--messages")
@@ -175,7 +160,3 @@ def _first_poll(text: str | None, poll_us: int) -> int | None:
     if text is None:
         return poll_us
     return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)
-
-
-def _thresholds(text: str | None, option: str) -> tuple[int, ...] | None:
-    return None if text is None else amounts.milliseconds(text, option)

@@ -22,18 +22,16 @@ from rmqlb.model.send_scenario import SendScenario
 
 if TYPE_CHECKING:
     from rmqlb.cli.simulate_send.inputs import Gathered
+    from rmqlb.cli.simulate_send.options import WhatOptions
 
 _MOST_KEPT = 2_000_000
 
 
-def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, trace: bool, alone: bool) -> None:
-    """Every attempt as a JSON line, as soon as it ends; with `trace` every lost message too, after its last attempt.
-
-    Raises UsageError.
-    """
+def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], what: WhatOptions) -> None:
+    """Every attempt as a JSON line, as soon as it ends; with --trace every lost message too, after its last attempt."""
     from rmqlb.views.formats.machine import JsonLines
 
-    if not alone:
+    if what.compare or what.compare_clients or what.trials:
         raise UsageError(
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
@@ -45,7 +43,7 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], *, t
             found.route,
             found.scenario,
             sink=lines.add,
-            lost_sink=lines.add if trace else None,
+            lost_sink=lines.add if what.trace else None,
             progress=lambda sent: progress("messages", sent, total),
         )
     lines.flush()
@@ -59,10 +57,7 @@ def write(
     found: Gathered,
     terminal: Terminal,
     asked: Sequence[Condition],
-    *,
-    trace: bool,
-    compare: bool,
-    compare_clients: bool,
+    what: WhatOptions,
     trials: int | None,
     precision: float | None,
 ) -> None:
@@ -70,7 +65,7 @@ def write(
     from rmqlb.views.send.view import send_report
 
     scenario = found.scenario
-    if trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
+    if what.trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
         raise UsageError(
             f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
         )
@@ -81,22 +76,18 @@ def write(
         def sent(messages: int) -> None:
             progress("messages", messages, max(total, messages) if total else 0)
 
-        report = simulate_send(found.route, scenario, trace=trace or None, progress=sent)
+        report = simulate_send(found.route, scenario, trace=what.trace or None, progress=sent)
         others = []
-        if compare:
+        if what.compare:
             other = replace(scenario, latency_fault=not scenario.latency_fault)
             others.append(simulate_send(found.route, other, trace=False, progress=sent))
-        clients = list(_clients(found, progress)) if compare_clients else []
+        clients = list(_clients(found, progress)) if what.compare_clients else []
         estimates = None
         if trials is not None:
             from rmqlb.engine.send.trials import simulate_trials
 
             estimates = simulate_trials(
-                found.route,
-                scenario,
-                trials,
-                precision=precision,
-                progress=lambda done: progress("trials", done, trials),
+                found.route, scenario, trials, precision=precision, progress=lambda n: progress("trials", n, trials)
             )
     tried = [
         try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
@@ -104,7 +95,7 @@ def write(
     ]
     require_known(tried, _hint(asked, tried))
     shown = send_report(
-        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=trace, keys=found.keys
+        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=what.trace, keys=found.keys
     )
     terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
     judge(tried, terminal)

@@ -35,9 +35,9 @@ def selector_of(
     if text is not None and function is not None:
         keys = None if load.keys is None else _Keys(load, max_bytes)
         spread = None if keys is None else keys.spread(queues, lambda value: _quiet(function, queues, value))
-        return Selector(
-            "function", function=function, keys=keys.values if keys else (), text=_name(text, function)
-        ), spread
+        title = getattr(function, "title", None)
+        name = title if isinstance(title, str) else f"{_EXPRESSION}{text[len(_EXPRESSION) :].strip()}"
+        return Selector("function", function=function, keys=keys.values if keys else (), text=name), spread
     if load.keys is not None and text != "hash":
         raise UsageError("--keys goes with --selector hash, FILE.py:NAME and expr:…")
     if text is None:
@@ -73,16 +73,12 @@ class _Keys:
         self.values = tuple(self._known[text] for text in self._texts)
 
     def spread(self, queues: Sequence[MessageQueue], select: Callable[[str | int], MessageQueue | None]) -> KeySpread:
-        hottest = tuple(
-            HotKey(text, number, *_place(select(self._known[text])))
-            for text, number in Counter(self._texts).most_common(_HOT_KEYS)
-            if queues
-        )
-        return KeySpread(len(self._known), len(self._texts), hottest)
-
-
-def _place(queue: MessageQueue | None) -> tuple[str | None, int | None]:
-    return (None, None) if queue is None else (queue.broker_name, queue.queue_id)
+        hottest: list[HotKey] = []
+        for text, number in Counter(self._texts).most_common(_HOT_KEYS) if queues else ():
+            queue = select(self._known[text])
+            place = (None, None) if queue is None else (queue.broker_name, queue.queue_id)
+            hottest.append(HotKey(text, number, *place))
+        return KeySpread(len(self._known), len(self._texts), tuple(hottest))
 
 
 def _written(text: str, load: LoadOptions) -> SelectorFunction | None:
@@ -91,11 +87,6 @@ def _written(text: str, load: LoadOptions) -> SelectorFunction | None:
         kind = "int" if load.keys is None and load.key_type == "string" else load.key_type
         return expression_selector(text[len(_EXPRESSION) :], kind)
     return from_file(text, "--selector", SELECTOR) if is_file(text) else None
-
-
-def _name(text: str, function: SelectorFunction) -> str:
-    title = getattr(function, "title", None)
-    return title if isinstance(title, str) else f"{_EXPRESSION}{text[len(_EXPRESSION) :].strip()}"
 
 
 def _quiet(function: SelectorFunction, queues: Sequence[MessageQueue], value: str | int) -> MessageQueue | None:

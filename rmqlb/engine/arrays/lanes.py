@@ -43,6 +43,7 @@ class PerLane:
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
+        self.all_lanes = np.arange(lanes)
 
     def keep(self, lanes: Ints) -> None:
         """Drop the lanes but these, in order; shape (n,)."""
@@ -50,6 +51,7 @@ class PerLane:
             if isinstance(values, np.ndarray):
                 setattr(self, name, np.ascontiguousarray(values.reshape(-1, self.lanes)[:, lanes]).ravel())
         self.lanes = len(lanes)
+        self.all_lanes = np.arange(self.lanes)
 
 
 class Streams(PerLane):

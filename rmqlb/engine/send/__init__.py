@@ -1,5 +1,5 @@
-"""What a RocketMQ producer does with its messages: which queue it picks, what it retries, whom it isolates.
+"""What a RocketMQ producer does with its messages: which queue it picks, what it retries, which broker it isolates.
 
-A ladder: `profile` (what changed from version to version) ← `publish_info` and `fault` (one pick) ← `run` (the clock
-and the threads) ← `sync`, `offhand` and `keyed` (one message) ← `simulate` (all of them) ← `trials` (many times over).
+A ladder: `profile` (what changed from version to version) ← `publish_info` and `fault` (one pick) ← `simulation` (the
+clock and the threads) ← `sync`, `async_oneway` and `with_selector` (one message) ← `simulate` (all) ← `trials` (many).
 """

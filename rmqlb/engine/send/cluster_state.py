@@ -91,10 +91,6 @@ class ClusterState:
         self.next_message = self._by_message[0][0] if self._by_message else NEVER
         self.advance(now)
 
-    def refresh(self) -> None:
-        """The client asks the NameServer at once, as it does for each message while its list is empty."""
-        self._look()
-
     def _plan(self, moment: Moment, action: _Action, index: int) -> None:
         if moment.us is not None:
             heappush(self._events, (moment.us * self._ticks, index, action, index))
@@ -105,7 +101,7 @@ class ClusterState:
         self.changes += 1
         if action == "poll":
             self._polls.discard(at)
-            self._look()
+            self.refresh()
             return
         failure = self._scenario.failures[index]
         if action == "start" and not self._over[index]:
@@ -146,8 +142,8 @@ class ClusterState:
                 (unwritable if failure.reaction.kind == "read-only" else gone).add(failure.broker_name)
         return frozenset(gone), frozenset(unwritable)
 
-    def _look(self) -> None:
-        """A route without any broker is no route: the client keeps the one it has."""
+    def refresh(self) -> None:
+        """The client asks the NameServer; a route without any broker is no route, and it keeps the one it has."""
         said = self._said()
         if said != self._view and any(data.broker_name not in said[0] for data in self._route.queue_datas):
             self._take(said)

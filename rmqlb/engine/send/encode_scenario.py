@@ -6,7 +6,7 @@ Rule of this file: nothing is decided twice. The engine's own `ClusterState` is 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, assert_never
+from typing import NamedTuple
 
 from rmqlb.engine.send.exceptions import CALL_TIMEOUT
 from rmqlb.engine.send.outcome import SEND_OK, Outcome
@@ -23,7 +23,7 @@ from rmqlb.engine.send.vectorized.scenario import (
     SendPlan,
 )
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import Failure, Latency, Reaction
+from rmqlb.model.send_scenario import Latency, Moment, Reaction
 
 _HORIZON = 1 << 60
 
@@ -44,11 +44,12 @@ def lanes_of(simulation: SendSimulation) -> Lanes | None:
     with route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
     scenario = simulation.scenario
-    if scenario.mode != "sync" or scenario.chosen_by is not None or not _by_time(scenario.failures):
+    moments = [moment for failure in scenario.failures for moment in (failure.start, failure.end) if moment is not None]
+    by_time = all(moment.us is not None and moment.us >= 0 for moment in moments)
+    polls_by_time = scenario.first_poll_us is not None or not scenario.failures
+    if scenario.mode != "sync" or scenario.chosen_by is not None or not (by_time and polls_by_time):
         return None
-    if scenario.first_poll_us is None and scenario.failures:
-        return None
-    if not _moderate(simulation):
+    if not _moderate(simulation, moments):
         return None
     numbers = _Numbers(simulation)
     segments = numbers.segments(simulation)
@@ -59,12 +60,7 @@ def lanes_of(simulation: SendSimulation) -> Lanes | None:
     )
 
 
-def _by_time(failures: tuple[Failure, ...]) -> bool:
-    moments = [moment for failure in failures for moment in (failure.start, failure.end) if moment is not None]
-    return all(moment.us is not None and moment.us >= 0 for moment in moments)
-
-
-def _moderate(simulation: SendSimulation) -> bool:
+def _moderate(simulation: SendSimulation, moments: list[Moment]) -> bool:
     """All times fit 64 bits, and nothing is negative that the kernel takes for a length."""
     scenario, clock = simulation.scenario, simulation.clock
     tables = [scenario.latency, *scenario.latencies.values()]
@@ -81,8 +77,7 @@ def _moderate(simulation: SendSimulation) -> bool:
     last = 0 if scenario.messages is None else scenario.messages * (message * (scenario.retries + 1))
     last += 0 if scenario.messages is None or clock.interval is None else scenario.messages * clock.interval
     last += 0 if scenario.duration_us is None else scenario.duration_us * clock.ticks_per_us
-    moments = [failure.start.us or 0 for failure in scenario.failures]
-    last = max(last, *moments, *(m.us or 0 for f in scenario.failures if (m := f.end) is not None), 0)
+    last = max([last, *(moment.us or 0 for moment in moments)])
     return (last + message + isolation) * 2 * scenario.threads < _HORIZON
 
 
@@ -117,8 +112,6 @@ class _Numbers:
                 if outcome not in self.outcomes:
                     self.outcomes.append(outcome)
                 return PlannedReaction(kind="answer", cost=0, outcome=self.outcomes.index(outcome))
-            case _ as unknown:
-                assert_never(unknown)
 
     def segments(self, simulation: SendSimulation) -> list[Segment]:
         """All that happens outside, by letting it happen."""
@@ -160,7 +153,6 @@ def _plan(simulation: SendSimulation, numbers: _Numbers, segments: list[Segment]
     for latency in latencies:
         if latency not in tables:
             tables.append(latency)
-    strategy: Literal["plain", "filter", "scan"] = profile.strategy if scenario.latency_fault else "plain"
     return SendPlan(
         seed=scenario.seed,
         threads=scenario.threads,
@@ -177,7 +169,7 @@ def _plan(simulation: SendSimulation, numbers: _Numbers, segments: list[Segment]
         index_step=profile.index_step,
         any_start=profile.any_start,
         plain_scan=profile.skip == "scan",
-        strategy=strategy,
+        strategy=profile.strategy if scenario.latency_fault else "plain",
         scan_last=profile.scan_last,
         needs_reach=profile.available_is_reachable,
         resets=profile.resets_index,

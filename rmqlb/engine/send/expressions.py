@@ -28,13 +28,8 @@ class JavaError(Exception):
 def expression_selector(text: str, key_type: str) -> Callable[[Sequence[MessageQueue], object], MessageQueue]:
     """A selector: the queue at the index that the expression gives for a key.
 
-    Args:
-        text: the expression, of `arg` (the key), `n` (the number of queues), whole numbers, + - * / // % & and
-            brackets, `abs(x)` (`Math.abs`), `floorMod(x, y)` (`Math.floorMod`) and `hash(arg)` (`arg.hashCode()`).
-        key_type: what the application passes: string, int or long.
-
-    Raises:
-        UsageError: it is no such expression, or reckons with a text.
+    It is of `arg` (the key: string, int or long), `n` (how many queues), whole numbers, + - * / // % & and brackets,
+    `abs(x)` (`Math.abs`), `floorMod(x, y)` (`Math.floorMod`) and `hash(arg)` (`arg.hashCode()`); UsageError otherwise.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(4)]
     >>> select = expression_selector("arg % n", "long")

@@ -230,7 +230,7 @@ def _keys(simulation: SendSimulation, thread: Thread, now: int) -> tuple[Key, Ke
         cluster.version,
         cluster.changes,
         tuple(_residue_of(simulation, each) for each in simulation.indexed),
-        _residue(profile, strategy.worst_index, half, len(cluster.queues) or 1),
+        _residue(profile, strategy.worst.send_which_queue, half, len(cluster.queues) or 1),
         _describe(simulation, thread, now, now),
         *(_describe(simulation, other, at, now) for at, _, other in events),
     )

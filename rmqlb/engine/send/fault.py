@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from rmqlb.engine.arguments import require
 from rmqlb.engine.send.java_hash import map_order
@@ -26,15 +26,12 @@ class _CaughtError(Exception):
     """What Java catches and logs while it picks: a negative place in a list."""
 
 
-class FaultItem:
+class FaultItem(Struct):
     """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
 
-    __slots__ = ("latency", "reachable", "start")
-
-    def __init__(self, latency: int, start: int, *, reachable: bool) -> None:
-        self.latency = latency  # the last measured latency in ms
-        self.start = start  # the time from which the broker is available
-        self.reachable = reachable  # False after a failure that the detector shall clear
+    latency: int  # the last measured latency in ms
+    start: int  # the time from which the broker is available
+    reachable: bool  # False after a failure that the detector shall clear
 
 
 class FaultStrategy:
@@ -49,16 +46,7 @@ class FaultStrategy:
         self.enabled = enabled
         self.per_ms = per_ms
         self.items: dict[str, FaultItem] = {}  # broker name → what is remembered of it
-        self._worst = TopicPublishInfo((), which_item_worst, {})
-
-    @property
-    def worst_index(self) -> int:
-        """`whichItemWorst`'s index before its next step."""
-        return self._worst.send_which_queue
-
-    @worst_index.setter
-    def worst_index(self, index: int) -> None:
-        self._worst.send_which_queue = index
+        self.worst = TopicPublishInfo((), which_item_worst, {})  # its index is `whichItemWorst`
 
     def select(
         self, info: TopicPublishInfo, last_broker_name: str | None, now: int, *, reset_index: bool = False
@@ -109,14 +97,12 @@ class FaultStrategy:
         if reset_index and self.profile.resets_index:
             info.reset_index()
 
-        def available(broker_name: str) -> bool:
-            return broker_name != last and self.is_available(broker_name, now)
-
-        def reachable(broker_name: str) -> bool:
-            return broker_name != last and self.is_reachable(broker_name)
-
         profile = self.profile
-        return info.select_where(profile, available) or info.select_where(profile, reachable) or info.select(profile)
+        return (
+            info.select_where(profile, lambda name: name != last and self.is_available(name, now))
+            or info.select_where(profile, lambda name: name != last and self.is_reachable(name))
+            or info.select(profile)
+        )
 
     def _scan(self, info: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
         """One step of the index, then the list from there; all isolated: a broker of the better half.
@@ -180,7 +166,7 @@ class FaultStrategy:
         half = len(ranked) // 2
         if half == 0:
             return ranked[0]
-        place = _remainder(self._worst.next_index(self.profile), half)
+        place = _remainder(self.worst.next_index(self.profile), half)
         if place < 0:
             raise _CaughtError
         return ranked[place]

@@ -14,16 +14,10 @@ _TABLE_SIZE = 32
 
 
 def hash_code(arg: object) -> int:
-    """`arg.hashCode()` as Java computes it.
+    """`arg.hashCode()` as Java computes it, a signed 32-bit number.
 
-    Args:
-        arg: str is a String; bool a Boolean; int an Integer where it fits 32 bits, else a Long; float a Double.
-
-    Returns:
-        A signed 32-bit number.
-
-    Raises:
-        UsageError: a value whose Java hash cannot be known (None, bytes and objects hash by identity or not at all).
+    A str is a String; bool a Boolean; int an Integer where it fits 32 bits, otherwise a Long; float a Double. Of other
+    values the hash cannot be known (None, bytes and objects hash by identity or not at all): UsageError.
 
     >>> hash_code("order-1"), hash_code(True), hash_code(12345678901), hash_code(1.5)
     (-1207111310, 1231, -539222985, 1073217536)
@@ -42,10 +36,7 @@ def hash_code(arg: object) -> int:
 
 
 def long_hash_code(value: int) -> int:
-    """`Long.hashCode`, also for numbers that an Integer could hold.
-
-    Raises:
-        UsageError: the number has more than 64 bits.
+    """`Long.hashCode`, also for numbers that an Integer could hold; UsageError of more than 64 bits.
 
     >>> long_hash_code(-1)
     0

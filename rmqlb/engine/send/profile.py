@@ -1,7 +1,7 @@
 """What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
 Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
-`publish_info`, `fault`, `outcome`, `sync` and `offhand`.
+`publish_info`, `fault`, `outcome`, `sync` and `async_oneway`.
 """
 
 from __future__ import annotations
@@ -101,12 +101,7 @@ def _profiles() -> tuple[ClientProfile, ...]:
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
     v530 = replace(v531, since=(5, 3, 0), retry_codes=_RETRIED | {2})
     v520 = replace(
-        v530,
-        since=(5, 2, 0),
-        retry_codes=_RETRIED,
-        async_late="retries",
-        async_connects_first=True,
-        oneway_tells=True,
+        v530, since=(5, 2, 0), retry_codes=_RETRIED, async_late="retries", async_connects_first=True, oneway_tells=True
     )
     v514 = replace(v520, since=(5, 1, 4), available_is_reachable=True, resends_go_away=False, async_tells_cost=False)
     v511 = replace(

@@ -65,8 +65,7 @@ class TopicPublishInfo:
     def next_index(self, profile: ClientProfile) -> int:
         """Advance the round robin (`ThreadLocalIndex.incrementAndGet`, before 4.9.0 `getAndIncrement`).
 
-        Returns:
-            The number that is taken modulo the list's length; −2^31 is possible in 4.8.0 to 4.9.3.
+        The list's length divides the number with a remainder; −2^31 is possible in 4.8.0 to 4.9.3.
         """
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
         if profile.index_step == "mask":
@@ -91,12 +90,8 @@ class TopicPublishInfo:
     def select(self, profile: ClientProfile, last_broker_name: str | None = None) -> MessageQueue:
         """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`).
 
-        Args:
-            profile: the client's rules.
-            last_broker_name: the broker of the attempt before, which is passed over if another one is there.
-
-        Raises:
-            ZeroDivisionError: the list is empty, as in Java; `sendDefaultImpl` asks before.
+        The broker of the attempt before is passed over if another one is there. An empty list divides by zero, as in
+        Java; `sendDefaultImpl` asks before.
         """
         if last_broker_name is not None:
             found = self._other_broker(profile, last_broker_name)

@@ -18,7 +18,6 @@ from rmqlb.model.send_report import (
     ExceptionTally,
     FailureReport,
     LostMessage,
-    MessageException,
     QueueTally,
     SendReport,
     SendTotals,
@@ -27,97 +26,94 @@ from rmqlb.model.send_scenario import Failure
 
 
 def report_of(
-    simulation: SendSimulation,
-    attempts: Sequence[Attempt] | None,
-    lost_messages: Sequence[LostMessage] | None,
+    simulation: SendSimulation, attempts: Sequence[Attempt] | None, lost_messages: Sequence[LostMessage] | None
 ) -> SendReport:
     """The report of a run that has come to its end."""
-    queues, failures = _queues(simulation), _failures(simulation)
+    failures = tuple(_failure(simulation, place, each) for place, each in enumerate(simulation.scenario.failures))
+    queues, recorder, profile = _queues(simulation), simulation.recorder, simulation.profile
     report = SendReport(
         topic=simulation.route.topic,
         scenario=simulation.scenario,
-        profile=simulation.profile.name,
-        latency_max=simulation.profile.latency_max,
-        not_available_duration=simulation.profile.not_available_duration,
-        failure_isolates_ms=simulation.profile.duration(0, isolation=True),
+        profile=profile.name,
+        latency_max=profile.latency_max,
+        not_available_duration=profile.not_available_duration,
+        failure_isolates_ms=profile.duration(0, isolation=True),
         first_poll_ms=simulation.first_poll_us / 1000,
         publish_queues=simulation.publish_queues,
         queues=queues,
         brokers=_brokers(simulation, queues),
         totals=_totals(simulation, failures),
         failures=failures,
-        slices=simulation.recorder.timeline.slices(simulation.ended, simulation.per_ms),
+        slices=recorder.timeline.slices(simulation.ended, simulation.per_ms),
         exceptions=_exceptions(simulation),
         attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
         lost_messages=None if lost_messages is None else tuple(sorted(lost_messages, key=lambda lost: lost.message)),
     )
-    return replace(report, findings=tuple(send_findings(report, simulation.route, simulation.recorder.selector_threw)))
+    return replace(report, findings=tuple(send_findings(report, simulation.route, recorder.selector_threw)))
 
 
 def _queues(simulation: SendSimulation) -> tuple[QueueTally, ...]:
-    counters, rows = simulation.recorder.counters, simulation.recorder.counts.rows
+    row_of, rows = simulation.recorder.counters.row_of, simulation.recorder.counts.rows
     listed = dict.fromkeys(simulation.publish_queues)
-    others = sorted((queue for queue in counters.row_of if queue not in listed), key=queue_order)
-    queues = (*listed, *others)
-    stored = sum(rows[counters.row_of[queue] + STORED] for queue in queues)
-    return tuple(_tally(simulation, queue, stored) for queue in queues)
+    queues = (*listed, *sorted((queue for queue in row_of if queue not in listed), key=queue_order))
+    whole = sum(rows[row_of[queue] + STORED] for queue in queues)
 
+    def tally(queue: MessageQueue) -> QueueTally:
+        row = row_of[queue]
+        stored = rows[row + STORED]
+        return QueueTally(
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            picks=rows[row + PICKS],
+            attempts=rows[row + ATTEMPTS],
+            failed=rows[row + FAILED],
+            stored=stored,
+            share=stored / whole if whole else None,
+            queue=queue,
+        )
 
-def _tally(simulation: SendSimulation, queue: MessageQueue, stored: int) -> QueueTally:
-    row, rows = simulation.recorder.counters.row_of[queue], simulation.recorder.counts.rows
-    return QueueTally(
-        broker_name=queue.broker_name,
-        queue_id=queue.queue_id,
-        picks=rows[row + PICKS],
-        attempts=rows[row + ATTEMPTS],
-        failed=rows[row + FAILED],
-        stored=rows[row + STORED],
-        share=rows[row + STORED] / stored if stored else None,
-        queue=queue,
-    )
+    return tuple(tally(queue) for queue in queues)
 
 
 def _brokers(simulation: SendSimulation, queues: tuple[QueueTally, ...]) -> tuple[BrokerTally, ...]:
-    by_broker: dict[str, list[QueueTally]] = {name: [] for name in simulation.recorder.counts.isolated_ticks}
+    counts, whole = simulation.recorder.counts, sum(tally.stored for tally in queues)
+    listed = Counter(queue.broker_name for queue in simulation.publish_queues)
+    by_broker: dict[str, list[QueueTally]] = {name: [] for name in counts.isolated_ticks}
     for tally in queues:
         by_broker.setdefault(tally.broker_name, []).append(tally)
-    listed = Counter(queue.broker_name for queue in simulation.publish_queues)
-    whole = sum(tally.stored for tally in queues)
-    brokers = []
-    for name, its_queues in sorted(by_broker.items(), key=lambda item: sort_key(item[0])):
-        stored = sum(tally.stored for tally in its_queues)
-        brokers.append(
-            BrokerTally(
-                broker_name=name,
-                queues=listed[name],
-                picks=sum(tally.picks for tally in its_queues),
-                attempts=sum(tally.attempts for tally in its_queues),
-                failed=sum(tally.failed for tally in its_queues),
-                stored=stored,
-                share=stored / whole if whole else None,
-                isolations=simulation.recorder.counts.isolations.get(name, 0),
-                isolated_ms=simulation.recorder.counts.isolated_ticks.get(name, 0) / simulation.per_ms,
-            )
+    return tuple(
+        BrokerTally(
+            broker_name=name,
+            queues=listed[name],
+            picks=sum(tally.picks for tally in own),
+            attempts=sum(tally.attempts for tally in own),
+            failed=sum(tally.failed for tally in own),
+            stored=(stored := sum(tally.stored for tally in own)),
+            share=stored / whole if whole else None,
+            isolations=counts.isolations.get(name, 0),
+            isolated_ms=counts.isolated_ticks.get(name, 0) / simulation.per_ms,
         )
-    return tuple(brokers)
+        for name, own in sorted(by_broker.items(), key=lambda item: sort_key(item[0]))
+    )
 
 
 def _totals(simulation: SendSimulation, failures: Sequence[FailureReport]) -> SendTotals:
-    totals = simulation.recorder.counts.totals
+    recorder, per_ms = simulation.recorder, simulation.per_ms
+    totals = recorder.counts.totals
     return SendTotals(
         messages=totals[Total.MESSAGES],
         stored=totals[Total.STORED],
         not_store_ok=totals[Total.NOT_STORE_OK],
         duplicated=totals[Total.DUPLICATED],
         lost=totals[Total.LOST],
-        lost_by=dict(sorted(simulation.recorder.counts.lost_by.items())),
+        lost_by=dict(sorted(recorder.counts.lost_by.items())),
         retried=totals[Total.RETRIED],
         attempts=totals[Total.ATTEMPTS],
         failed_attempts=totals[Total.FAILED],
         retries=totals[Total.RETRIES],
-        failing_ms=totals[Total.FAILING] / simulation.per_ms,
-        longest_send_ms=simulation.recorder.counters.longest / simulation.per_ms if totals[Total.ATTEMPTS] else None,
-        lasted_ms=simulation.recorder.last_done / simulation.per_ms,
+        failing_ms=totals[Total.FAILING] / per_ms,
+        longest_send_ms=recorder.counters.longest / per_ms if totals[Total.ATTEMPTS] else None,
+        lasted_ms=recorder.last_done / per_ms,
         until_isolated_ms=_longest(failure.isolated_after_ms for failure in failures),
         until_used_again_ms=_longest(failure.used_again_after_ms for failure in failures),
     )
@@ -128,32 +124,23 @@ def _longest(times: Iterable[float | None]) -> float | None:
 
 
 def _exceptions(simulation: SendSimulation) -> tuple[ExceptionTally, ...]:
-    tallies: list[ExceptionTally] = []
-    for kind, messages in simulation.recorder.counts.exceptions.items():
-        first = simulation.recorder.counters.first_lost[kind]
-        if first.exception is not None:
-            tallies.append(_exception(messages, kind[3], first, first.exception))
-    return tuple(sorted(tallies, key=lambda tally: (-tally.messages, tally.first.message)))
-
-
-def _exception(
-    messages: int, brokers_sent: tuple[str, ...] | None, first: LostMessage, exception: MessageException
-) -> ExceptionTally:
-    return ExceptionTally(
-        messages=messages,
-        exception_class=exception.exception_class,
-        response_code=exception.response_code,
-        cause=exception.cause,
-        brokers_sent=brokers_sent,
-        first_message=first.message,
-        text=exception.text,
-        first=first,
-        exception=exception,
-    )
-
-
-def _failures(simulation: SendSimulation) -> tuple[FailureReport, ...]:
-    return tuple(_failure(simulation, place, failure) for place, failure in enumerate(simulation.scenario.failures))
+    recorder = simulation.recorder
+    tallies = [
+        ExceptionTally(
+            messages=messages,
+            exception_class=exception.exception_class,
+            response_code=exception.response_code,
+            cause=exception.cause,
+            brokers_sent=kind[3],
+            first_message=first.message,
+            text=exception.text,
+            first=first,
+            exception=exception,
+        )
+        for kind, messages in recorder.counts.exceptions.items()
+        if (exception := (first := recorder.counters.first_lost[kind]).exception) is not None
+    ]
+    return tuple(sorted(tallies, key=lambda tally: (-tally.messages, tally.first_message)))
 
 
 def _failure(simulation: SendSimulation, place: int, failure: Failure) -> FailureReport:

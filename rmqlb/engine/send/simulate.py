@@ -204,11 +204,7 @@ def no_queues(route: TopicRouteData) -> DataError:
 
 
 def play(
-    simulation: SendSimulation,
-    *,
-    skip: bool,
-    progress: Callable[[int], None] | None = None,
-    most_events: int = NEVER,
+    simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None, most_events: int = NEVER
 ) -> int | None:
     """Let the simulation come to its end; with `skip` it jumps over what repeats itself.
 

@@ -123,7 +123,7 @@ class SendSimulation:
 
     def indexes(self) -> list[int]:
         """The index of each round robin; the last is that among isolated brokers."""
-        return [*(each.info.send_which_queue for each in self.indexed), self.strategy.worst_index]
+        return [*(each.info.send_which_queue for each in self.indexed), self.strategy.worst.send_which_queue]
 
     def moment(self, now: int) -> Moment:
         """The present, which must be before a message of the thread that was taken last."""
@@ -155,7 +155,7 @@ class SendSimulation:
             # Where updates only extend, a time that is past never matters again; else it goes along, as all others.
             if isolations or (item.start <= now and not self.profile.only_extends):
                 item.start += ticks
-        *own, self.strategy.worst_index = (
+        *own, self.strategy.worst.send_which_queue = (
             int32(index + times * int32(b - a))
             for index, a, b in zip(self.indexes(), since.indexes, until.indexes, strict=True)
         )

@@ -23,14 +23,9 @@ class LaneClocks(PerLane):
         self.end = min(plan.end, self.far)  # no message begins at that tick or later
         # per lane, when its last thread found that there is no message any more
         self.last_wake = np.zeros(lanes, np.int64)
-        self._all = np.arange(lanes)
         self._arrival = np.repeat(np.arange(plan.threads), lanes)
         self._wake = np.zeros(plan.threads * lanes, np.int64)
         self.sleep(np.arange(len(self._wake)), self._arrival * self._interval)
-
-    def keep(self, lanes: Ints) -> None:
-        super().keep(lanes)
-        self._all = np.arange(self.lanes)
 
     def earliest(self) -> tuple[Ints, Ints | None]:
         """When each lane's next thread wakes, and its place."""
@@ -38,7 +33,7 @@ class LaneClocks(PerLane):
             return self._wake.copy(), None
         key = np.minimum.reduce(self._wake.reshape(-1, self.lanes), axis=0)
         places = (key & ((1 << self._bits) - 1)) * self.lanes
-        places += self._all
+        places += self.all_lanes
         key >>= self._bits
         return key, places
 

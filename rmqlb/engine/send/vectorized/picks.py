@@ -32,15 +32,10 @@ class Picks(PerLane):
         self._one_step = plan.strategy == "scan" or (plan.strategy == "plain" and plan.plain_scan)
         self._index = np.zeros(plan.threads * self.lanes, np.int64)
         self._list = np.full(plan.threads * self.lanes, -1, np.int64)
-        self._all = np.arange(self.lanes)
         self.flagged = np.zeros(self.lanes, np.bool_)  # per lane, whether it left what is reproduced here
         self.news = False  # a lane was flagged since the caller last looked
         if len(plan.lists) == 1:
             self._start(np.arange(len(self._list)), np.zeros_like(self._list))
-
-    def keep(self, lanes: Ints) -> None:
-        super().keep(lanes)
-        self._all = np.arange(self.lanes)
 
     def look_at_route(self, segments: Ints, places: Ints | None) -> None:
         if len(self._plan.lists) == 1:
@@ -65,16 +60,16 @@ class Picks(PerLane):
             if self._plan.index_step == "mask":
                 index[over] = 0
             else:
-                self._flag(take(self._all, lanes)[over])
+                self._flag(take(self.all_lanes, lanes)[over])
         spot, base, size = self._spots(places, index)
         if last is not None or (faults is not None and (faults.isolated or faults.unreachable)):
-            refused = (~self._accepts(self._stages[0], spot, take(self._all, lanes), now, last)).nonzero()[0]
+            refused = (~self._accepts(self._stages[0], spot, take(self.all_lanes, lanes), now, last)).nonzero()[0]
             if refused.size:
                 index[refused], spot[refused] = self._pass_over(
                     index[refused],
                     np.zeros_like(refused) if base is None else base[refused],
                     np.full(refused.size, size) if isinstance(size, int) else size[refused],
-                    take(self._all, lanes)[refused],
+                    take(self.all_lanes, lanes)[refused],
                     now[refused],
                     None if last is None else last[refused],
                 )

@@ -64,7 +64,6 @@ class _Block(PerLane):
             self._parts.append(self._faults)
         # plain attempts have something to say too, that their broker can be reached
         self._tracks = self._faults is not None and (plan.strategy == "scan" or not tables.reachable.all())
-        self._all = np.arange(lanes)
         # `_PLAIN`, `_IDLE`, or `_ODD` plus the outcome that the attempt under way will end in
         self._code: Codes = np.full(places, _IDLE, np.int8)
         self._began = np.full(places, self._clock.far)  # when its message began; far in the future of an idle thread
@@ -84,7 +83,6 @@ class _Block(PerLane):
 
     def keep(self, lanes: Ints) -> None:
         super().keep(lanes)
-        self._all = np.arange(self.lanes)
         for part in self._parts:
             part.keep(lanes)
 
@@ -252,7 +250,7 @@ class _Block(PerLane):
             places, row, budget, take(self._outside.segment, lanes) if self._outside.failing else None
         )
         self._clock.sleep(places, now + took)
-        self._counters.attempt(row, take(self._all, lanes), outcome, took)
+        self._counters.attempt(row, take(self.all_lanes, lanes), outcome, took)
         if self._tracks:
             assign(self._row, places, row)
         isolates = None if self._faults is None else self._attempts.isolations(outcome, took)
