@@ -12,7 +12,7 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES
+from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.engine.allocate.rules import NAMES
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
@@ -144,7 +144,7 @@ def _event(at: Setting) -> str:
         f"leave {who}@{when}",
         f"crash #{at.dice.randrange(3)}@{when}",
         f"freeze #{at.dice.randrange(2)}@{when}-{at.one('40s', '3m')}",
-        at.one(*EXAMPLES.values()).split(" or ")[0].split(", or")[0].split(", ")[0],
+        at.one(*(verb.example for verb in VERBS.values())).split(" or ")[0].split(", or")[0].split(", ")[0],
         f"host-loss {who}@{when}",
         f"pull-stall #0@{when}",
         f"broker-down {broker}@{when}",

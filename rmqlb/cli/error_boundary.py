@@ -71,10 +71,7 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
 
 
 def _show_trace(error: BaseException) -> None:
-    """Where an unexpected error comes from; of one of ours, what a user's own code raised, where that is its cause.
-
-    Names from a cluster stand in the texts of errors.
-    """
+    """Where an unexpected error comes from; of one of ours, what a user's own code raised, if that is its cause."""
     expected = (click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
     shown = error.__cause__ if isinstance(error, RmqlbError) else error
     if shown is None or isinstance(shown, expected):

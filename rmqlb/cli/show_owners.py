@@ -100,11 +100,6 @@ def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", exp
 def _findings(
     found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
 ) -> "Iterator[Finding]":
-    """The findings.
-
-    Args:
-        is_named: the strategies are those of `--strategy`.
-    """
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.assignment.consumers import sort_findings
     from rmqlb.engine.assignment.detect import not_shown

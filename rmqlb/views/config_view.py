@@ -161,11 +161,7 @@ def context_report(context: Context, active: str | None) -> Report:
 
 
 def config_report(settings: Sequence[Setting], configuration: Configuration, *, origin: bool) -> Report:
-    """Every setting, and what set it.
-
-    Args:
-        origin: for people too; machines are always told.
-    """
+    """Every setting, and what set it: `origin` shows that to people; machines are always told."""
     columns = (
         Column("setting", "key"),
         Column("value", "value"),

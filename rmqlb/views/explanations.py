@@ -62,11 +62,7 @@ def explanations() -> dict[str, Explanation]:
 def explanation_report(
     codes: Iterable[str], catalogue: Mapping[str, Explanation], *, for_people: bool = False
 ) -> Report:
-    """Some codes of the catalogue: several are listed, and one is explained.
-
-    Args:
-        for_people: one code is explained in lines, without a table.
-    """
+    """Some codes of the catalogue: several are listed; one is explained, to people in lines without a table."""
     chosen = tuple(catalogue[code] for code in codes)
     columns = (
         Column("code", "code"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
+from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.report import FORMATS
@@ -147,7 +147,7 @@ def test_contexts_are_offered_to_a_program_of_the_home_folder(shell: str, there:
 @each_shell
 def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
     (answer,) = offered(shell, ["rmqlb simulate-rebalance --event ro"], home)
-    assert answer == quoted(shell, {f"{verb} " for verb in QUALIFIERS if verb.startswith("ro")})
+    assert answer == quoted(shell, {f"{verb} " for verb in VERBS if verb.startswith("ro")})
 
 
 @each_shell

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.group_simulation import parse as group_values
 from rmqlb.cli.common.group_simulation.expand_events import events
-from rmqlb.cli.common.group_simulation.parse_events import EXAMPLES, QUALIFIERS
+from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.plan_rollout import run as rollout_values
 from rmqlb.engine.consume.events import in_order
@@ -219,9 +219,9 @@ def test_a_strategy_change_takes_everybody_in_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize("verb", EXAMPLES)
+@pytest.mark.parametrize("verb", VERBS)
 def test_the_examples_in_hints_are_right(verb: str) -> None:
-    text = EXAMPLES[verb].split(" or ")[0].replace("TIME", "30s").replace("'", "").split(", TOPIC")[0]
+    text = VERBS[verb].example.split(" or ")[0].replace("TIME", "30s").replace("'", "").split(", TOPIC")[0]
     before = ["broker-down broker-a@1s"] if verb == "broker-up" else []
     found, _ = events([*before, text], ["10.0.0.5@app", "10.0.0.6@app"], [ORDERS])
     assert in_order(found, ["10.0.0.5@app", "10.0.0.6@app"], [ORDERS])
@@ -308,9 +308,7 @@ tails = st.sampled_from(
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from([*QUALIFIERS, "lave", ""]), names, times, st.lists(tails, max_size=4)), max_size=4
-    )
+    st.lists(st.tuples(st.sampled_from([*VERBS, "lave", ""]), names, times, st.lists(tails, max_size=4)), max_size=4)
 )
 def test_every_text_is_events_or_one_line(parts: list[tuple[str, str, str, list[str]]]) -> None:
     texts = [", ".join((f"{verb} {name}@{when}", *tail)) for verb, name, when, tail in parts]

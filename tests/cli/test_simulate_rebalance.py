@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
+from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.simulate_rebalance.command import simulate_rebalance
 from rmqlb.model.group_scenario import TIMER_NAMES
@@ -35,7 +35,7 @@ def data(*args: str, code: int = 0) -> dict[str, Any]:
 
 def test_the_help_names_every_event_and_every_timer() -> None:
     shown = " ".join((simulate_rebalance.__doc__ or "").split())
-    assert all(f" {verb}" in shown for verb in QUALIFIERS)
+    assert all(f" {verb}" in shown for verb in VERBS)
     assert f"Timers: {', '.join(TIMER_NAMES)}. Exit codes" in shown
 
 

@@ -17,8 +17,7 @@ from rmqlb.model.plan import TriedCondition
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible
-from rmqlb.views.group.figures import FIGURES
-from rmqlb.views.group.view import group_report
+from rmqlb.views.group.view import FIGURES, group_report
 from rmqlb.views.report import Report
 from tests.support.builders import queues
 from tests.support.group_builders import simulated, takeover, timeline, trials

@@ -16,8 +16,8 @@ from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.text import visible
 from rmqlb.views.group.picture import html_page, svg_picture
-from rmqlb.views.group.runs import runs, story
 from rmqlb.views.group.strips import even_edges, strips
+from rmqlb.views.group.svg import runs, story
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.cli.common.group_simulation.parse_events import QUALIFIERS
+from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
@@ -61,7 +61,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
-    "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in QUALIFIERS)),
+    "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in VERBS)),
     "NAME=TIME": Value("beginnings", tuple(f"{name}=" for name in TIMER_NAMES)),
     "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),

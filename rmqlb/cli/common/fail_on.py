@@ -19,10 +19,7 @@ def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
 
 
 def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
-    """Refuse a condition that nobody can judge, where possible before anything is on stdout.
-
-    One that is met settles the exit code alone.
-    """
+    """Refuse an unknown figure, where possible before anything is on stdout; a condition that is met decides alone."""
     unknown = next((condition.text for condition in tried if condition.met is None), None)
     if unknown and not any(condition.met for condition in tried):
         raise DataError(f"--fail-on {unknown}: the figure is unknown", hint=hint, code="figure-not-seen")

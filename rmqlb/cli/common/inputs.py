@@ -145,10 +145,7 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
 
 
 def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wanted:
-    """What plans of several groups need, in one reading.
-
-    Args and errors: as `wanted_for`.
-    """
+    """What plans of several groups need, in one reading."""
     wanted = wanted_for(options, each[0])
     return replace(wanted, group=None, several=tuple(one.group or "" for one in each)) if len(each) > 1 else wanted
 
@@ -202,11 +199,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
 
 
 def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
-    """The finding that goes with invented ids.
-
-    Args:
-        moved: of a plan, how many queues move with the ids in its tables, and with any.
-    """
+    """The finding of invented ids; `moved` of a plan: how many queues move with those shown, and with any."""
     text = "placeholder client IDs sort behind IP addresses"
     if moved is None:
         return Finding("placeholder-ids", f"{text}; a real process has another ID, and other queues may move")
@@ -237,11 +230,7 @@ def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
 def settings(
     options: StrategyOptions, topics: Sequence[str], strategies: Strategies, group: str | None = None
 ) -> Settings:
-    """The strategies' settings from the options.
-
-    Args:
-        topics: those that a CONFIG entry without a topic stands for.
-    """
+    """The strategies' settings; `topics` are those that a CONFIG entry without a topic stands for."""
     config = None
     if options.config is not None:
         from rmqlb.sources.user_files.config_lists import read_config_lists

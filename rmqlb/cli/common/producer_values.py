@@ -42,11 +42,7 @@ def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list
 
 
 def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
-    """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands.
-
-    Args:
-        brokers: names that are known, which may hold an @ or a colon.
-    """
+    """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands."""
     option = f"--fail {text}"
     name, window, kind = _split_failure(text, brokers)
     start, end = _window(window, option)

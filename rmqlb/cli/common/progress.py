@@ -17,11 +17,7 @@ _USUAL_WIDTH = 80
 
 
 class Progress:
-    """Says on stderr what is being done, how far it is, and about how long it will take.
-
-    Args:
-        manner: live rewrites one line, stages writes a line a stage, silent writes nothing.
-    """
+    """Says on stderr what is done, how far it is, and for how long yet: in a line (live), or in one per stage."""
 
     def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
         self._verb = verb

@@ -16,11 +16,7 @@ _LONGEST_FILE = 1024 * 1024
 
 
 class Strategies:
-    """The strategies that a command's options name, and what is known of them before any cluster is.
-
-    Attributes:
-        settings: the strategy inside bare wrappers, and the functions of all files that were named.
-    """
+    """The strategies that a command's options name, and what is known of them before any cluster is."""
 
     def __init__(self, inner: str) -> None:
         self.settings = Settings()

@@ -39,17 +39,7 @@ class SnapshotView(Struct, frozen=True):
 
 
 class Terminal:
-    """Where a command's result, findings and progress go.
-
-    Args:
-        more_formats: those that this command has besides the common ones; `jsonl` needs a report with rows.
-
-    Attributes:
-        repeating: set when the command does the same once more: what was said is not said again.
-
-    Raises:
-        UsageError: there is no such format, or `--section` names a table that the command never shows.
-    """
+    """Where a command's result, findings and progress go; `repeating` is set when it does the same once more."""
 
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
@@ -113,12 +103,7 @@ class Terminal:
         sys.stderr.write(visible(line) + "\n")
 
     def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
-        """Something to show while a source is read, or other work is done.
-
-        Args:
-            stages: off a terminal, say each stage in a line; otherwise nothing is shown there.
-            beside_rows: the result is written meanwhile, and where that is on a terminal, it shows enough.
-        """
+        """What to show meanwhile: off a terminal a line per stage, or nothing; nothing beside rows on a terminal."""
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
             return Progress("silent", verb)
         self._progress = Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)

@@ -57,11 +57,7 @@ def utc_now() -> str:
 
 
 def wait_for_next(seconds: float) -> None:
-    """Let time pass, unless nobody reads stdout any more: what never changes would never tell.
-
-    Raises:
-        BrokenPipeError: the reader is gone.
-    """
+    """Let time pass; BrokenPipeError when nobody reads stdout any more: what never changes would never tell."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -82,14 +78,7 @@ def watch(
     wait: Callable[[float], None] = wait_for_next,
     clock: Callable[[], str] = utc_now,
 ) -> SnapshotView:
-    """Look again and again.
-
-    Returns:
-        The last look that succeeded.
-
-    Raises:
-        RmqlbError: the first or the last look fails, or one that can never succeed.
-    """
+    """Look again and again until the last look that succeeds; an error of the first or of the last look is raised."""
     latest, seen_at = look(), clock()
     terminal.repeating = True
     with _display(terminal, every_s) as display:

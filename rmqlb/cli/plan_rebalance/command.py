@@ -44,8 +44,7 @@ def plan_rebalance(
     """
     from rmqlb.cli.common.each_group import look_at_each
     from rmqlb.cli.common.fail_on import conditions, require_known
-    from rmqlb.cli.plan_rebalance.look import PlanQuestion, look_at_group
-    from rmqlb.cli.plan_rebalance.parse import changes_of, strategy_before
+    from rmqlb.cli.plan_rebalance.look import PlanQuestion, changes_of, look_at_group, strategy_before
     from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
     from rmqlb.views.plan.several import plans_report
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     Reader,
@@ -19,7 +20,7 @@ from rmqlb.cli.common.inputs import (
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
-from rmqlb.cli.plan_rebalance.parse import ALL
+from rmqlb.cli.plan_rebalance.options import PlanOptions
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -36,12 +37,14 @@ from rmqlb.engine.plan.changes import Changes, change_members, change_routes, de
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.engine.route_findings import route_findings
+from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import Convergence, RebalancePlan, Summary
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
 from rmqlb.views.plan.view import plan_report
 
+ALL = "ALL"
 MOST_ASKED = 256
 """Queues of a plan that brokers are asked about."""
 
@@ -55,6 +58,29 @@ class PlanQuestion(Struct, frozen=True):
     changed_only: bool
     strategy_options: StrategyOptions
     strategies: Strategies
+
+
+def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
+    """What changes."""
+    return Changes(
+        add=tuple(values.count_or_id(text, "--add") for text in options.add or ()),
+        remove=tuple(values.count_or_id(text, "--remove") for text in options.remove or ()),
+        replace=tuple(values.pair(text, "--replace") for text in options.replace_ or ()),
+        to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
+        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
+        remove_brokers=tuple(options.remove_broker or ()),
+        read_queues=values.queue_counts(options.read_queues or (), "--read-queues"),
+        write_queues=values.queue_counts(options.write_queues or (), "--write-queues"),
+    )
+
+
+def strategy_before(options: PlanOptions, strategies: Strategies) -> str | None:
+    """`--strategy` in RocketMQ's spelling."""
+    typed = options.strategy or None
+    given = ALL if typed and typed.upper() == ALL else strategies.optional(typed)
+    if given == ALL and options.to_strategy is not None:
+        raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
+    return given
 
 
 def look_at_group(

@@ -118,11 +118,7 @@ def order(text: str | None) -> tuple[str, ...] | None:
 def ids_afterwards(
     members: Sequence[str], client_ids: Sequence[str], ids: str | None
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """Client id → its id after the restart, of those that change; and the findings about that.
-
-    Args:
-        ids: `--ids` as typed: new, same, or None.
-    """
+    """Client id → its id after the restart, of those that change; and the findings about that."""
     if ids is not None and ids.lower() not in ("new", "same"):
         raise UsageError(f"--ids {ids}: write new or same")
     if ids is not None and ids.lower() == "same":

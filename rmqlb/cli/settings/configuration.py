@@ -71,11 +71,7 @@ def _check_all(items: Iterable[tuple[str, Written]]) -> None:
 
 
 def check_value(key: str, value: Value, where: str) -> None:
-    """The value of a key makes sense.
-
-    Args:
-        where: who says so, for messages: an option, or a place in a file.
-    """
+    """The value of a key makes sense; `where` says for messages who has it: an option, or a place in a file."""
     match key:
         case "context":
             check_context_name(str(value), where)

@@ -234,10 +234,7 @@ def _counts(judgements: Iterable[Judgement]) -> dict[str, int]:
 
 
 def sentence(one: Judgement) -> str:
-    """What a judgement says, in a line.
-
-    Names stand in it as they are: whoever shows it makes them visible.
-    """
+    """What a judgement says, in a line; names stand in it as they are: whoever shows it makes them visible."""
     if one.limit is None:
         return f"rule {one.rule.name}: {one.why}"
     what = f"{one.rule.about} {one.subject}: {one.limit.name}"

@@ -49,14 +49,7 @@ class Head(Struct, frozen=True):
 
 
 class FramedTable:
-    """A table.
-
-    Args:
-        title: above it.
-        heads: its columns.
-        rows: a cell for each column.
-        ends: places of the rows that are followed by an empty line.
-    """
+    """A table; `ends` are the places of the rows that are followed by an empty line."""
 
     def __init__(
         self, title: str, heads: Sequence[Head], rows: Sequence[Sequence[Drawn]], ends: Collection[int] = ()

@@ -37,11 +37,7 @@ def as_json(value: Value) -> str:
 
 
 class JsonLines:
-    """JSON lines as they come, handed on in large pieces.
-
-    Args:
-        write: takes the text.
-    """
+    """JSON lines as they come, handed on in large pieces."""
 
     LARGEST = 1 << 16
 

@@ -79,11 +79,7 @@ def begin_of(report: GroupReport) -> int:
 
 
 def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
-    """Where slices of a round length begin, and the end, where the last may be cut short.
-
-    The first begins at a multiple of the length, at or before the time given.
-
-    There are at most so many slices, 2 or more.
+    """Where at most so many slices (2 or more) of a round length begin, at multiples of it, and where the last ends.
 
     >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
     ((0, 5, 10, 15, 20, 25), (18, 27, 36, 45, 54, 61))

@@ -8,16 +8,16 @@ Rules of this file:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, groupby
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.group_report import GroupReport
+from rmqlb.model.group_report import GroupReport, Interval, QueueTimeline
 from rmqlb.views.formats.text import clip, fit_for_xml
 from rmqlb.views.group.facts import group_facts, time
-from rmqlb.views.group.runs import Run, runs, story
 from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, even_edges, strips, symbols
 from rmqlb.views.group.timeline import event_marks, ticks
 from rmqlb.views.report import worst
@@ -43,6 +43,7 @@ _STYLE = (
     "@media (prefers-color-scheme:dark){"
     ".paper{fill:#15181c}.ink{fill:#e3e6ea}.quiet{fill:#9aa4b0}.line{stroke:#3a424c}.event{stroke:#e3e6ea}.bad{stroke:#ff6b6b}}"
 )
+_MOST_NAMED = 6
 _HATCHED = "several-owners"
 _CROSSED = "outage"
 
@@ -60,10 +61,7 @@ class _Plane(Struct, frozen=True):
 
 
 def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
-    """The `svg` element, with its namespace as a plain attribute so that HTML takes it too.
-
-    With `headed` the worst of the facts stand above it.
-    """
+    """The `svg` element, its namespace a plain attribute, for HTML takes it too; `headed` by the worst of the facts."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_ROWS)
@@ -244,3 +242,66 @@ def _n(number: float) -> str:
     ('12', '3.1')
     """
     return f"{number:.1f}".removesuffix(".0")
+
+
+class Run(Struct, frozen=True):
+    """Neighbouring slices of a strip that show the same; `shown` is an interval with their state and owners."""
+
+    strip: Strip
+    from_us: int
+    to_us: int
+    shown: Interval
+
+    def is_bad(self, *, broadcasting: bool) -> bool:
+        """Nobody owns the queue, or several do and should not, or its broker cannot be read."""
+        return self.shown.state in ("unassigned", "outage") or (
+            self.shown.state == "duplicate-owners" and not broadcasting
+        )
+
+
+def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
+    """The strip's runs from left to right."""
+    places = range(len(strip.slices))
+    found = []
+    for _, group in groupby(places, key=lambda place: (strip.slices[place].state, strip.slices[place].owners)):
+        slices = list(group)
+        found.append(Run(strip, edges[slices[0]], edges[slices[-1] + 1], strip.slices[slices[0]]))
+    return found
+
+
+def story(run: Run) -> str:
+    """What a run shows, of which queue, and exactly from when to when; of several queues or times the outermost."""
+    queue = run.strip.timelines[0].queue
+    found = [_alike(timeline, run) for timeline in run.strip.timelines]
+    every = [interval for intervals in found for interval in intervals]
+    begin, end = min(one.from_us for one in every), max(one.to_us for one in every)
+    longest = max(one.to_us - one.from_us for one in every)
+    times = max(map(len, found))
+    name = f"{queue.topic} {queue.broker_name} {run.strip.queue_ids}"
+    text = f"{name}: {_owners(run.shown)} from {time(begin)} to {time(end)}"
+    if times > 1:
+        return f"{text}, {times} times, the longest {time(longest)}"
+    return f"{text}, {'up to ' if len(every) > 1 else ''}{time(longest)}"
+
+
+def _alike(timeline: QueueTimeline, run: Run) -> list[Interval]:
+    first = max(bisect_right(timeline.intervals, run.from_us, key=lambda interval: interval.from_us) - 1, 0)
+    found = []
+    for interval in timeline.intervals[first:]:
+        if interval.from_us >= run.to_us and interval.from_us > run.from_us:
+            break
+        if interval.state == run.shown.state and interval.owners == run.shown.owners:
+            found.append(interval)
+    return found
+
+
+def _owners(shown: Interval) -> str:
+    if shown.state == "unassigned":
+        return "no owner"
+    if shown.state == "gone":
+        return "gone"
+    if shown.state == "outage" and not shown.owners:
+        return "outage, no owner"
+    more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
+    owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
+    return f"outage, owned by {owners}" if shown.state == "outage" else owners

@@ -27,11 +27,7 @@ _ORIGINS = {
 
 
 def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The plan for people and machines.
-
-    Args:
-        changed_only: people, CSV and the rows have only queues that change.
-    """
+    """The plan for people and machines; with `changed_only` people, CSV and rows have only the queues that change."""
     sections = [
         _queues(plan, changed_only, explained),
         _consumers(plan),

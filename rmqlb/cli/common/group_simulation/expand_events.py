@@ -37,11 +37,7 @@ def events(
     routes: Sequence[TopicRouteData],
     strategies: Strategies | None = None,
 ) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
-    """`--event`, each taken apart into what happens to single members and brokers.
-
-    Args:
-        client_ids: the members of the beginning; an id that two processes share stands twice.
-    """
+    """`--event`, taken apart into what happens to single members (`client_ids`, duplicates kept) and brokers."""
     known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
     asked = [parse_event(text, known) for text in texts]
     reading = _Reading(client_ids, routes, strategies or Strategies("AVG"), asked)

@@ -17,46 +17,41 @@ from rmqlb.cli.common.amounts import duration_us
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
 
+
+class Verb(Struct, frozen=True):
+    """How an event is written."""
+
+    example: str
+    qualifiers: tuple[str, ...] = ()  # what may follow its time
+    needed: tuple[str, ...] = ()
+    has_window: bool = False
+
+
 _RESTART = ("down", "by", "ids")
-QUALIFIERS: Mapping[str, tuple[str, ...]] = {
-    "join": ("strategy",),
-    "leave": (),
-    "crash": (),
-    "host-loss": (),
-    "broker-down": ("with",),
-    "broker-loss": ("with",),
-    "broker-up": (),
-    "route-change": (),
-    "pull-stall": (),
-    "freeze": (),
-    "restart": (*_RESTART, "as"),
-    "rolling-restart": (*_RESTART, "every", "at once"),
-    "strategy-change": (*_RESTART, "every", "at once", "order"),
+VERBS: Mapping[str, Verb] = {
+    "join": Verb("join 10.0.0.9@app@30s or join 2@30s", ("strategy",)),
+    "leave": Verb("leave 10.0.0.5@app@30s"),
+    "crash": Verb("crash 10.0.0.5@app@30s"),
+    "host-loss": Verb("host-loss '10.0.0.5@*@30s'"),
+    "broker-down": Verb("broker-down broker-a@30s or broker-down broker-a@30s-90s", ("with",), has_window=True),
+    "broker-loss": Verb("broker-loss broker-a@30s or broker-loss broker-a@30s-90s", ("with",), has_window=True),
+    "broker-up": Verb("broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one"),
+    "route-change": Verb("route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues"),
+    "pull-stall": Verb("pull-stall 10.0.0.5@app@30s"),
+    "freeze": Verb("freeze 10.0.0.5@app@30s or freeze 10.0.0.5@app@30s-3m", has_window=True),
+    "restart": Verb("restart 10.0.0.5@app@30s, down 15s", (*_RESTART, "as"), ("down",)),
+    "rolling-restart": Verb(
+        "rolling-restart *@30s, every 60s, down 15s", (*_RESTART, "every", "at once"), ("every", "down")
+    ),
+    "strategy-change": Verb(
+        "strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s",
+        (*_RESTART, "every", "at once", "order"),
+        ("every", "down"),
+    ),
 }
-"""Verb → what may follow its time."""
-
-EXAMPLES: Mapping[str, str] = {
-    "join": "join 10.0.0.9@app@30s or join 2@30s",
-    "leave": "leave 10.0.0.5@app@30s",
-    "crash": "crash 10.0.0.5@app@30s",
-    "host-loss": "host-loss '10.0.0.5@*@30s'",
-    "broker-down": "broker-down broker-a@30s or broker-down broker-a@30s-90s",
-    "broker-loss": "broker-loss broker-a@30s or broker-loss broker-a@30s-90s",
-    "broker-up": "broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one",
-    "route-change": "route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues",
-    "pull-stall": "pull-stall 10.0.0.5@app@30s",
-    "freeze": "freeze 10.0.0.5@app@30s or freeze 10.0.0.5@app@30s-3m",
-    "restart": "restart 10.0.0.5@app@30s, down 15s",
-    "rolling-restart": "rolling-restart *@30s, every 60s, down 15s",
-    "strategy-change": "strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s",
-}
-"""Verb → a text that is right."""
-
 NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"
 """The pattern of how many go down together."""
 
-_NEEDED = {"restart": ("down",), "rolling-restart": ("every", "down"), "strategy-change": ("every", "down")}
-_WINDOWS = ("broker-down", "broker-loss", "freeze")
 _SAID = {
     "as": "as ID",
     "at once": "at once N",
@@ -93,7 +88,7 @@ class AskedEvent(Struct, frozen=True):
     @property
     def hint(self) -> str:
         """A text that would be right."""
-        return f"write {EXAMPLES[self.verb]}"
+        return f"write {VERBS[self.verb].example}"
 
     def wrong(self, why: str, hint: str | None = None) -> UsageError:
         """The error that says so, with a text that would be right when there is no better hint."""
@@ -101,18 +96,14 @@ class AskedEvent(Struct, frozen=True):
 
 
 def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
-    """An event as typed.
-
-    Args:
-        known: names that are there, of which one may look like a name and a time.
-    """
+    """An event as typed; one of the known names may look like a name and a time."""
     head, *rest = text.split(",")
     verb, more = [*head.split(None, 1), "", ""][:2]
     verb = verb.lower()
-    if verb not in QUALIFIERS:
+    if verb not in VERBS:
         raise UsageError(
             f"--event {text!r}: there is no event {verb or 'without a verb'}",
-            hint=suggestion("events", verb, QUALIFIERS),
+            hint=suggestion("events", verb, VERBS),
         )
     asked = AskedEvent(text.strip(), verb, "", 0)
     subject, at, when = (part.strip() for part in more.strip().rpartition("@"))
@@ -145,7 +136,7 @@ def _times(when: str, asked: AskedEvent) -> tuple[int, int | None]:
     start = _time(first, asked)
     if not dash:
         return start, None
-    if asked.verb not in _WINDOWS:
+    if not VERBS[asked.verb].has_window:
         raise asked.wrong(f"{asked.verb} happens at one time, not from one to another")
     end = _time(second, asked)
     if end <= start:
@@ -158,7 +149,7 @@ def _time(text: str, asked: AskedEvent, *, zero: bool = True) -> int:
 
 
 def _qualifiers(parts: list[str], asked: AskedEvent) -> dict[str, str]:
-    allowed = QUALIFIERS[asked.verb]
+    allowed = VERBS[asked.verb].qualifiers
     said: dict[str, str] = {}
     for part in parts:
         name, value = _qualifier(part, asked)
@@ -166,14 +157,14 @@ def _qualifiers(parts: list[str], asked: AskedEvent) -> dict[str, str]:
             names = ", ".join(_SAID[each] for each in allowed)
             raise asked.wrong(
                 f"{part or 'nothing'} cannot follow a comma of {asked.verb}",
-                f"what may follow: {names}" if allowed else f"nothing may: write {EXAMPLES[asked.verb]}",
+                f"what may follow: {names}" if allowed else f"nothing may: {asked.hint}",
             )
         if not value:
             raise asked.wrong(f"{name} what?")
         if name in said:
             raise asked.wrong(f"{name} is said twice")
         said[name] = value
-    for name in _NEEDED.get(asked.verb, ()):
+    for name in VERBS[asked.verb].needed:
         if name not in said:
             raise asked.wrong("how long is each away?" if name == "down" else "how long from one to the next?")
     return said
