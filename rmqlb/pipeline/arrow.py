@@ -1,7 +1,4 @@
-"""Arrow batches of the warehouse's tables: what `mapInArrow` takes and gives.
-
-Spark's types, as `schemas.py` writes them, are read here: pyspark's own conversion is not public and has changed.
-"""
+"""Arrow batches of tables: what `mapInArrow` takes and gives; pyspark's own conversion of types is not public."""
 
 from __future__ import annotations
 
@@ -57,7 +54,12 @@ def arrow_type(kind: str) -> pa.DataType:
 def batch_of(columns: Mapping[str, Any], table: Table) -> pa.RecordBatch:
     """Arrow or numpy arrays, all of one length, by column, as a batch of a table without nested columns."""
     schema = arrow_schema(table.columns)
-    return pa.RecordBatch.from_arrays([_typed(columns[field.name], field.type) for field in schema], schema=schema)
+    arrays = (columns[field.name] for field in schema)
+    typed = [one if isinstance(one, pa.Array) else pa.array(one) for one in arrays]
+    return pa.RecordBatch.from_arrays(
+        [one if one.type == field.type else one.cast(field.type) for one, field in zip(typed, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def take_rows(batch: pa.RecordBatch, columns: Sequence[str], rows: Ints) -> dict[str, Any]:
@@ -74,8 +76,3 @@ def names_of(names: Sequence[str], numbers: Ints) -> Any:
 def null_unless(values: Any, where: Bools) -> Any:
     """Values where they are known, null elsewhere."""
     return pa.array(values, mask=~where)
-
-
-def _typed(values: Any, kind: pa.DataType) -> Any:
-    array = values if isinstance(values, pa.Array) else pa.array(values)
-    return array if array.type == kind else array.cast(kind)

@@ -20,15 +20,13 @@ class PipelinePlan:
     """What to look at, and with what in mind; `only` says which clusters, dates, groups and topics.
 
     Attributes:
-        inputs: files, folders, patterns and URLs to ingest.
-        cluster: the name under which they are ingested; None takes it from each document.
+        cluster: the name under which `inputs` are ingested; None takes it from each document.
         settings: what the consumers' strategy objects are taken to be constructed with.
-        settings_text: where the settings come from, for a later run to see whether they are the same.
+        settings_text, schedule_text: where these come from, for a later run to see whether they are the same.
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
         include_retry: the groups' %RETRY% topics too.
         consumers: how many consumers more or fewer a what-if goes.
-        schedule_text: where the schedule comes from, for the same.
-        report_to: the folder of the report; None for `report` in the warehouse.
+        report_to: None for `report` in the warehouse.
         top: how many rows the report's lists have.
         force: write tables anew even if they were made from just this.
     """

@@ -1,9 +1,7 @@
 """`--only`: which clusters, dates, groups and topics a stage looks at.
 
-Rules of this file:
-- Several values of one key: any of them. Several keys: all of them. A key that a table has no column for does not
-  bear on that table.
-- Patterns are the shell's (`*`, `?`, `[abc]`, `[!abc]`), upper and lower case apart, as `fnmatch.fnmatchcase` has them.
+Several values of one key: any of them. Several keys: all of them; one that a table has no column for does not bear on
+that table. Patterns are those of `fnmatch.fnmatchcase`.
 """
 
 from __future__ import annotations
@@ -29,12 +27,7 @@ _CLASS = r"\[!?+(?s:.)[^]]*\]"
 
 @dataclass(frozen=True)
 class RowFilter:
-    """What is looked at; everything by default.
-
-    Attributes:
-        cluster, group, topic: shell patterns; none for all.
-        date: UTC dates of snapshots; none for all.
-    """
+    """What is looked at: shell patterns, and UTC dates of snapshots; everything by default."""
 
     cluster: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
@@ -56,11 +49,7 @@ class RowFilter:
 
 
 def parse_row_filter(texts: Iterable[str]) -> RowFilter:
-    """The values of `--only`, each KEY=VALUE.
-
-    Raises:
-        UsageError: another key, no value, or no date.
-    """
+    """The values of `--only`, each KEY=VALUE."""
     globs: dict[str, list[str]] = {"cluster": [], "group": [], "topic": []}
     dates: list[date] = []
     for text in texts:

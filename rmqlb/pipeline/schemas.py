@@ -1,9 +1,7 @@
-"""Every table of the warehouse: its name, its columns, and what a row of it is.
+"""Every table of the warehouse: its name, its columns, and, below it, what they mean where their names do not say it.
 
-Rules of this file:
-- Columns have RocketMQ's names in camelCase, as in rmqlb's JSON. What is unknown is null.
-- `cluster`, `date` and `snapshot` lead in every table that comes from snapshots; the first two are its partitions.
-- A column's meaning is said in the docstring below its table, where its name does not say it.
+Columns have the names of rmqlb's JSON; what is unknown is null. `cluster`, `date` and `snapshot` lead in every table
+that comes from snapshots; the first two are its partitions.
 """
 
 from __future__ import annotations
@@ -63,6 +61,11 @@ def table(name: str, text: str) -> Table:
     return Table(name, {**KEY, **columns(text)}, ("cluster", "date"))
 
 
+def by_cluster(name: str, text: str) -> Table:
+    """A table of rows from many snapshots: the cluster, then these columns."""
+    return Table(name, columns(f"cluster string, {text}"), ("cluster",))
+
+
 KEY = columns("cluster string, date date, snapshot string")
 GROUP = (*KEY, "group")
 """What names a group of a snapshot."""
@@ -78,8 +81,7 @@ RUNS = "array<struct<brokerName: string, queues: int>>"
 # What ingest writes.
 
 DOCUMENTS = table(
-    "documents",
-    "file string, position int, hash string, kind string, takenAt timestamp, topics int, groups int",
+    "documents", "file string, position int, hash string, kind string, takenAt timestamp, topics int, groups int"
 )
 """One document that was read: a file, or the so many-th of a file with several (position, from 1).
 
@@ -100,10 +102,7 @@ cannot make them of the route (`publishProblem`)."""
 QUEUES = table("queues", f"{_QUEUE}, subscribe int, publish int")
 """One queue; `subscribe` and `publish` are its places in the clients' lists, null when it is not in them."""
 
-BROKERS = table(
-    "brokers",
-    "brokerName string, brokerCluster string, addresses map<bigint, string>, hasMaster boolean",
-)
+BROKERS = table("brokers", "brokerName string, brokerCluster string, addresses map<bigint, string>, hasMaster boolean")
 
 GROUPS = table(
     "groups",
@@ -149,8 +148,7 @@ is sorted by name; `lags` and `owners` name only the queues of which something i
 # What the sweeps write.
 
 ASSIGNMENTS = table(
-    "assignments",
-    f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, mismatch boolean",
+    "assignments", f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, mismatch boolean"
 )
 """Who owns a queue under a strategy: a row for each owner, one row with null when it has none; `owners` is their
 number. `mismatch`: the observed owners are others; null when nobody looked."""
@@ -213,44 +211,29 @@ SEND_SHARES = table(
 """What one broker of the topic gets of it, means over the trials: `attempts` and, of these, `failures` are numbers of
 requests of a trial; `share` is its share of the messages stored, 0 to 1, null when no trial stored any."""
 
-SESSIONS = Table(
+SESSIONS = by_cluster(
     "sessions",
-    columns(
-        f"cluster string, group string, {_QUEUE}, owner string, since timestamp, until timestamp, "
-        "lastSeen timestamp, snapshots int, endedBy string"
-    ),
-    ("cluster",),
+    f"group string, {_QUEUE}, owner string, since timestamp, until timestamp, lastSeen timestamp, snapshots int, "
+    "endedBy string",
 )
 """From when to when a client held a queue: `since` is the first snapshot that shows it, `until` the first that does not
 any more (null while it lasts), `lastSeen` the last that does. `endedBy`: moved, unassigned, unobserved (null while it
 lasts)."""
 
-MOVES = Table(
+MOVES = by_cluster(
     "moves",
-    columns(
-        "cluster string, date date, group string, moved int, newlyUnassigned int, newlyAssigned int, observed int, "
-        "snapshots int"
-    ),
-    ("cluster",),
+    "date date, group string, moved int, newlyUnassigned int, newlyAssigned int, observed int, snapshots int",
 )
 """A group's day: queues that went from one owner to another between one snapshot and the next, by the date of the
 later one; `observed`: queues looked at in both."""
 
-FLAPPING = Table(
-    "flapping",
-    columns(
-        "cluster string, group string, moved int, returns int, queues int, days int, movedPerDay double, flaps boolean"
-    ),
-    ("cluster",),
+FLAPPING = by_cluster(
+    "flapping", "group string, moved int, returns int, queues int, days int, movedPerDay double, flaps boolean"
 )
 """How restless a group is: `moved` sums its days; `returns` counts queues that went back to an owner they had before;
 `queues` those that moved at least once."""
 
-CHURN = Table(
-    "churn",
-    columns("cluster string, date date, group string, processes int, joined int, left int"),
-    ("cluster",),
-)
+CHURN = by_cluster("churn", "date date, group string, processes int, joined int, left int")
 """Processes that came and went since the snapshot before, by the date of the later one."""
 
 TREND = table(

@@ -1,9 +1,7 @@
 """The stages: each reads tables of the warehouse and writes others, all of them or none.
 
-Rules of this file:
-- A stage whose tables were made from just the tables and the plan that are there now has nothing to do; so a rerun
-  goes on where an earlier run stopped.
-- What is computed is said in the steps' own modules; here is only what is read, what is written, and when.
+One whose tables were made from just the tables and the plan of now has nothing to do; so a rerun goes on where an
+earlier run stopped.
 """
 
 from __future__ import annotations
@@ -194,5 +192,5 @@ def _stage(
         return stage_report(name, time.monotonic() - began, warehouse.rows(*writes), state="unchanged")
     with warehouse.writing() as writing:
         write(writing, made_from)
-        rows = {table: written.stored.rows for table, written in writing.written.items()}
+        rows = {table: stored.rows for table, stored in writing.written.items()}
     return stage_report(name, time.monotonic() - began, rows)

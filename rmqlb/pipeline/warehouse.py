@@ -1,10 +1,8 @@
 """The warehouse: named tables in a folder, each replaced or added to as a whole, or not at all.
 
-Rules of this file:
-- What is read is what `tables.json` names. Rows are written aside, in a folder of their own, and one rename of
-  `tables.json` makes them visible, all tables of a stage together; a run that is cut short leaves the tables of before.
-- Folders that `tables.json` does not name are left-overs; the next writer removes them.
-- One writer at a time: the lock is the kernel's, so that it ends with its process.
+What is read is what `tables.json` names. Rows are written aside, in a folder of their own, and one rename of
+`tables.json` makes them visible, all tables of a stage together; the next writer removes folders that it does not name.
+One writer at a time: the lock is the kernel's, so that it ends with its process.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         folders: where its rows are, below the table's own folder.
-        columns: as it was written.
         made_from: what it was made from, by name, for a later run to see whether it still holds.
         left_out: folder → snapshots whose rows in it are shown no more, because a later folder has them anew.
     """
@@ -70,21 +67,13 @@ class _Contents(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Warehouse:
-    """Tables in a folder.
-
-    Args:
-        folder: a folder of this machine, or one mounted on it; all of Spark's machines see it under the same name.
-    """
+    """Tables in a folder of this machine, or one mounted on it; all of Spark's machines see it under the same name."""
 
     def __init__(self, folder: str) -> None:
         self.folder = os.path.abspath(folder)
 
     def stored(self, name: str) -> Stored | None:
-        """What is known of a table; None when there is none.
-
-        Raises:
-            DataError: the folder's list of tables cannot be read.
-        """
+        """What is known of a table; None when there is none."""
         return self._contents().tables.get(name)
 
     def names(self) -> tuple[str, ...]:
@@ -176,13 +165,7 @@ class Warehouse:
         return contents
 
     def _publish(self, contents: _Contents, writing: Writing) -> None:
-        tables = dict(contents.tables)
-        for name, written in writing.written.items():
-            stored = written.stored
-            if not written.adds or name not in tables:
-                tables[name] = stored
-            elif stored.rows or written.gone:
-                tables[name] = tables[name].with_more(stored, written.gone, written.instead_of)
+        tables = {**contents.tables, **writing.written}
         body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
         try:
             replace_file(os.path.join(self.folder, _CONTENTS), body.decode())
@@ -222,21 +205,6 @@ class Warehouse:
             os.close(lock)
 
 
-class Written(msgspec.Struct, frozen=True):
-    """A table that was written aside.
-
-    Attributes:
-        adds: to the rows that are there; else it takes their place.
-        instead_of: snapshots whose rows of before are shown no more.
-        gone: how many rows these are.
-    """
-
-    stored: Stored
-    adds: bool = False
-    instead_of: tuple[str, ...] = ()
-    gone: int = 0
-
-
 class Writing:
     """Tables being written aside, and by name what was written; the run's folders bear its number."""
 
@@ -244,30 +212,30 @@ class Writing:
         self._warehouse = warehouse
         self._folder = warehouse.folder
         self.number = number
-        self.written: dict[str, Written] = {}
+        self.written: dict[str, Stored] = {}
 
     def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
         """Write a table in place of what is there, and come back with its number of rows."""
         stored = self._write(table, frame, made_from or {})
-        self.written[table.name] = Written(stored)
+        self.written[table.name] = stored
         return stored.rows
 
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
-        """Write rows beside those that are there, and come back with their number.
+        """Write rows beside those that are there, and come back with their number; a table that is not there is made.
 
-        No rows change nothing; a table that is not there is made by them all the same.
-
-        Args:
-            table: with a column `snapshot`, when rows are to go.
-            frame: its new rows.
-            instead_of: snapshots whose rows of before are to be shown no more.
+        `instead_of`: snapshots whose rows of before are to be shown no more.
         """
         stored = self._write(table, frame, {})
+        before = self._warehouse.stored(table.name)
+        if before is None:
+            self.written[table.name] = stored
+            return stored.rows
         gone = 0
         if instead_of:
-            before = self._warehouse.read_or_empty(frame.sparkSession, table)
-            gone = before.filter(before["snapshot"].isin(list(instead_of))).count()
-        self.written[table.name] = Written(stored, adds=True, instead_of=tuple(instead_of), gone=gone)
+            rows = self._warehouse.read(frame.sparkSession, table)
+            gone = rows.filter(rows["snapshot"].isin(list(instead_of))).count()
+        if stored.rows or gone:
+            self.written[table.name] = before.with_more(stored, gone, tuple(instead_of))
         return stored.rows
 
     def aside(self, name: str) -> str:
@@ -276,7 +244,7 @@ class Writing:
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
         """The rows of a table that this block has written."""
-        return _read(spark, table, os.path.join(self._folder, table.name), self.written[table.name].stored)
+        return _read(spark, table, os.path.join(self._folder, table.name), self.written[table.name])
 
     def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
         root, name = os.path.join(self._folder, table.name), _folder(self.number)

@@ -9,8 +9,7 @@ import pytest
 
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.synthetic.draw import draw_cluster
-from rmqlb.pipeline.synthetic.faults import Fault
+from rmqlb.pipeline.synthetic.draw import Fault, draw_cluster
 from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
 from tests.generate.faults import FAULTS, put_faults

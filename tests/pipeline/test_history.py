@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqlb.pipeline.history.history_tables import READS, history
-from rmqlb.pipeline.history.snapshot_timeline import SIGHTINGS, TIMELINE, UNTIMED, sightings, timeline, untimed
+from rmqlb.pipeline.history.snapshot_timeline import SIGHTINGS, TIMELINE, sightings, timeline, untimed
 from rmqlb.pipeline.schemas import HISTORY
 from tests.pipeline.pasts import Shot, day, night, nights, rows, tables
 
@@ -31,7 +31,7 @@ def test_snapshots_are_placed_by_time_and_equal_times_are_one_moment(spark: Spar
 def test_a_snapshot_without_a_time_is_left_out_and_named(spark: SparkSession) -> None:
     documents = tables(spark, [Shot(None, name="when", pieces=3), Shot(night(1), name="then", pieces=2)])["documents"]
     assert rows(timeline(documents), "snapshot", "takenAt") == [("then", night(1))]
-    assert rows(untimed(documents), *UNTIMED.columns) == [("c", "when", 3)]
+    assert rows(untimed(documents), "cluster", "snapshot", "documents") == [("c", "when", 3)]
 
 
 def test_owners_of_one_moment_are_put_together(spark: SparkSession) -> None:

@@ -1,7 +1,6 @@
 """`rmqlb pipeline`: a whole fleet on Spark, stage by stage.
 
-Rules of this folder: a command's module imports nothing of Spark before the command runs; what its options say becomes
-a `PipelinePlan` (`plan.py`), which the stages are run with (`run_stages.py`).
+A command's module imports nothing of Spark before the command runs.
 """
 
 from __future__ import annotations

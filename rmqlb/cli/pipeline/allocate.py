@@ -1,7 +1,4 @@
-"""`rmqlb pipeline allocate`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline allocate`."""
 
 from typing import Annotated
 

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline generate`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline generate`."""
 
 from typing import Annotated
 
@@ -47,7 +44,16 @@ def generate(
 
     Exit codes: 0 done, 2 usage.
     """
-    from rmqlb.cli.pipeline.run_generate import run_generate
+    asked = {name: value for name, value in locals().items() if name not in ("folder", "output")}
+    from rmqlb.cli.common import amounts
+    from rmqlb.cli.common.terminal import Terminal
+    from rmqlb.model.snapshot import ClusterSnapshot
+    from rmqlb.pipeline.synthetic import generate as synthetic
+    from rmqlb.pipeline.synthetic.shape import FleetShape
+    from rmqlb.views.pipeline_view import fleet_report
 
-    shape = {name: value for name, value in locals().items() if name not in ("folder", "output", "run_generate")}
-    run_generate(folder, shape, output)
+    terminal = Terminal("pipeline generate", output)
+    shape = FleetShape(**{**asked, "first": amounts.day(first, "--first")})
+    with terminal.progress(verb="writing") as progress:
+        summary = synthetic.generate(shape, folder, progress)
+    terminal.show(fleet_report(summary), ClusterSnapshot("generated", folder), ())

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline history`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline history`."""
 
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions

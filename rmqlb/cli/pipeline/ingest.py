@@ -1,7 +1,4 @@
-"""`rmqlb pipeline ingest`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline ingest`."""
 
 from typing import Annotated
 

@@ -16,7 +16,6 @@ from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
-from rmqlb.model.send_scenario import Failure
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
@@ -27,11 +26,7 @@ _MOST_TRIALS = 100_000
 def plan_for(
     which: OnlyOptions, strategies: StrategyOptions | None = None, schedule: ScheduleOptions | None = None, **rest: Any
 ) -> PipelinePlan:
-    """The plan; `rest` are further attributes of it.
-
-    Raises:
-        DataError: a file that an option names is.
-    """
+    """The plan; `rest` are further attributes of it."""
     if isinstance(which, AsOfOptions) and which.as_of is not None:
         rest["as_of"] = amounts.day(which.as_of, "--as-of")
     if isinstance(which, StrategiesOptions) and strategies is not None:
@@ -71,11 +66,8 @@ def _schedule(options: ScheduleOptions) -> SendSchedule:
     )
     trials = amounts.count(options.trials, "--trials", most=_MOST_TRIALS, least=2)
     if not failing:
-        failing = (_dies(options.nameserver_notices),)
+        notices = options.nameserver_notices
+        failing = (DIES if notices is None else send_values.failure("*@30s-", (), notices),)
     schedule = SendSchedule(scenario, failing, in_turn=options.each or not options.fail, trials=trials)
     check_schedule(schedule)
     return schedule
-
-
-def _dies(notices: str | None) -> Failure:
-    return DIES if notices is None else send_values.failure("*@30s-", (), notices)

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline producers`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline producers`."""
 
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.pipeline.options import AsOfOptions, ScheduleOptions, StageOptions

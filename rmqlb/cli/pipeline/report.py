@@ -1,7 +1,4 @@
-"""`rmqlb pipeline report`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline report`."""
 
 from typing import Annotated
 

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline run`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline run`."""
 
 from typing import Annotated
 

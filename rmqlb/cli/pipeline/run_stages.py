@@ -33,16 +33,7 @@ def run_stages(
     command: str | None = None,
     **asked: Any,
 ) -> None:
-    """Run stages and show what they have done.
-
-    Args:
-        command: its name, for the envelope; that of the one stage by default.
-
-    Raises:
-        UsageError: there is no warehouse named, no Java, or an option makes no sense.
-        DataError: a table that a stage needs is not there, or nothing is there to ingest.
-        EndpointError: the master cannot be reached.
-    """
+    """Run stages and show what they have done; `command`: its name, by default that of the one stage."""
     plan = plan_for(which, force=stage.force, **asked)
     terminal = Terminal(command or f"pipeline {stages[0]}", output)
     settings = SessionSettings(master=stage.master, conf=parse_conf(stage.conf or ()))
@@ -61,11 +52,7 @@ def run_stages(
 
 
 def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) -> None:
-    """Show what stages have done, in the order in which they ran.
-
-    Raises:
-        UsageError: `--section` names a table that the result does not have.
-    """
+    """Show what stages have done, in the order in which they ran."""
     findings = [finding for report in done for finding in report.findings]
     terminal.show(pipeline_report(folder, done), ClusterSnapshot("warehouse", folder), findings)
 

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline score`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline score`."""
 
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions

@@ -1,7 +1,4 @@
-"""`rmqlb pipeline what-if`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb pipeline what-if`."""
 
 from typing import Annotated
 

@@ -34,18 +34,8 @@ def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) ->
     return in_workers(fleet, partial(refusal_batches, strategies, settings), REFUSALS.ddl)
 
 
-def assignment_batches(strategies: Sequence[str], settings: Settings, batches: Batches) -> Batches:
-    """FLEET → ASSIGNMENTS, as `mapInArrow` has them."""
-    return _under_each(strategies, settings, batches, _owners, ASSIGNMENTS)
-
-
-def refusal_batches(strategies: Sequence[str], settings: Settings, batches: Batches) -> Batches:
-    """FLEET → REFUSALS, as `mapInArrow` has them."""
-    return _under_each(strategies, settings, batches, _reasons, REFUSALS)
-
-
 def _under_each(
-    strategies: Sequence[str], settings: Settings, batches: Batches, columns_of: _ColumnsOf, table: Table
+    columns_of: _ColumnsOf, table: Table, strategies: Sequence[str], settings: Settings, batches: Batches
 ) -> Batches:
     """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch."""
     for rows in batches:
@@ -80,14 +70,16 @@ def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settin
     return {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
 
 
+assignment_batches = partial(_under_each, _owners, ASSIGNMENTS)
+refusal_batches = partial(_under_each, _reasons, REFUSALS)
+
+
 def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
     pairs = allocator.pairs
-    places = allocator.places(strategy, pairs)
-    owners = batch.ids_at(places)
-    pair_of = batch.pair_of
-    kept = np.flatnonzero(~allocator.refused(strategy, pairs)[pair_of])
+    owners = batch.ids_at(allocator.places(strategy, pairs))
+    kept = np.flatnonzero(~allocator.refused(strategy, pairs)[batch.pair_of])
     return {
-        "pair": pair_of[kept],
+        "pair": batch.pair_of[kept],
         "brokerName": names_of(batch.brokers, batch.broker_of[kept]),
         "queueId": batch.queue_ids[kept],
         "owner": names_of(batch.client_ids, owners[kept]),
@@ -98,11 +90,10 @@ def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> 
 
 
 def _mismatches(batch: GroupBatch, owners: Ints) -> Bools:
-    """Where those seen to hold a queue are others than its one owner; shape (sum of queues,)."""
+    """Where the observed owners of a queue are others than its one owner; shape (sum of queues,)."""
     holders = np.bincount(batch.held[:, 0], minlength=len(owners))
-    right = batch.held[batch.held[:, 1] == owners[batch.held[:, 0]], 0]
     same = np.zeros(len(owners), np.bool_)
-    same[right] = True
+    same[batch.held[batch.held[:, 1] == owners[batch.held[:, 0]], 0]] = True
     as_predicted: Bools = np.where(owners < 0, holders == 0, same & (holders == 1))
     return ~as_predicted
 
@@ -127,7 +118,7 @@ def _rows(batch: GroupBatch, allocated: PairAllocation) -> Iterator[tuple[Any, .
 
 
 def _seen(batch: GroupBatch, pair: int) -> list[tuple[int | None, set[str] | None]]:
-    """The lag of each of a pair's queues, and who holds it; None where nobody looked."""
+    """The lag of each of a pair's queues, and its observed owners; None where nothing is known."""
     end = int(batch.ends[pair])
     rows = slice(end - int(batch.queues[pair]), end)
     cuts = np.searchsorted(batch.held[:, 0], np.arange(rows.start, rows.stop + 1)).tolist()

@@ -1,10 +1,6 @@
-"""A strategy with its settings over a batch of groups: the engine's rules vectorized.
+"""A strategy with its settings over a batch of groups: the engine's rules, vectorized.
 
-Rules of this file:
-- Names become numbers here (rooms, zones, hashes); who gets what is said by
-  `rmqlb.engine.allocate.vectorized.strategies`.
-- CONFIG, which may give a queue to several members, and wrappers that need more than one step are not vectorized:
-  `is_vectorized` says so, and the engine runs them group by group (`engine_fallback.py`).
+Names become numbers here (rooms, zones, hashes); `rmqlb.engine.allocate.vectorized.strategies` decides who gets what.
 """
 
 from __future__ import annotations
@@ -49,9 +45,8 @@ def is_vectorized(strategy: str, settings: Settings) -> bool:
 class BatchAllocator:
     """A batch of groups, ready to be allocated under any strategy that `is_vectorized`.
 
-    Attributes:
-        pairs: all pairs of the batch, with all their members.
-        first: per member the place of the first process with its client id, −1 for an empty id.
+    `pairs` are all of the batch, with all their members; `first` is, per member, the place of the first process with
+    its client id, −1 for an empty id.
     """
 
     def __init__(self, batch: GroupBatch, settings: Settings) -> None:
@@ -64,11 +59,7 @@ class BatchAllocator:
         self._absent = self._keys(batch.absent[:, 0], batch.absent[:, 1])
 
     def places(self, strategy: str, pairs: Pairs) -> Ints:
-        """The place of each queue's owner, −1 for nobody; −1 all over a pair that is `refused`.
-
-        Returns:
-            Shape (queues of the pairs,).
-        """
+        """The place of each queue's owner, −1 for none and all over a `refused` pair; shape (queues of the pairs,)."""
         places = self._strategy(full_name(strategy, self._settings))(pairs)
         if len(self._absent):
             keys = self._keys(self._pair_of[pairs.rows], self._batch.ids_at(places))
@@ -76,16 +67,14 @@ class BatchAllocator:
         return places
 
     def refused(self, strategy: str, pairs: Pairs) -> Bools:
-        """The pairs where every client throws, and so keeps what it holds.
-
-        Returns:
-            Shape (pairs,).
-        """
+        """The pairs where every client throws, and so keeps what it holds; shape (pairs,)."""
         name = full_name(strategy, self._settings)
-        refused = self._has_only_empty_ids(pairs)
+        groups = numbers(pairs.members)
+        named = np.bincount(groups[self.first[pairs.places] >= 0], minlength=len(pairs.members))
+        refused: Bools = (named == 0)[pairs.groups]  # only empty ids
         if name == "MACHINE_ROOM" and self._settings.consumer_idcs is None:
-            roomed = np.bincount(numbers(pairs.queues)[self._has_room[pairs.rows]], minlength=len(pairs.queues)) > 0
-            refused |= roomed
+            has_room = self._of_brokers([room(name) is not None for name in self._batch.brokers])
+            refused |= np.bincount(numbers(pairs.queues)[has_room[pairs.rows]], minlength=len(pairs.queues)) > 0
         if name.startswith("MACHINE_ROOM_NEARBY-"):
             refused |= without_zone(pairs, *self._zones)
         return refused & (pairs.queues > 0) & (pairs.members[pairs.groups] > 0)
@@ -97,7 +86,9 @@ class BatchAllocator:
         if outer == "AVG_BY_CIRCLE":
             return allocation.avg_by_circle
         if outer == "MACHINE_ROOM":
-            return lambda pairs: allocation.machine_room(pairs, self._inside)
+            rooms = self._settings.consumer_idcs or frozenset()
+            inside_rooms = self._of_brokers([room(name) in rooms for name in self._batch.brokers])
+            return lambda pairs: allocation.machine_room(pairs, inside_rooms)
         if outer == "CONSISTENT_HASH":
             return self._consistent_hash
         inside = self._strategy(inner)
@@ -156,14 +147,9 @@ class BatchAllocator:
             entries[others] = entry_hashes(texts, self._processes[others], nodes)
         return entries
 
-    @cached_property
-    def _has_room(self) -> Bools:
-        return np.array([room(name) is not None for name in self._batch.brokers], np.bool_)[self._batch.broker_of]
-
-    @cached_property
-    def _inside(self) -> Bools:
-        rooms = self._settings.consumer_idcs or frozenset()
-        return np.array([room(name) in rooms for name in self._batch.brokers], np.bool_)[self._batch.broker_of]
+    def _of_brokers(self, flags: list[bool]) -> Bools:
+        flagged: Bools = np.array(flags, np.bool_)[self._batch.broker_of]
+        return flagged
 
     @cached_property
     def _chosen(self) -> Bools:
@@ -182,12 +168,6 @@ class BatchAllocator:
             for zones in (of_brokers, of_clients)
         )
         return brokers[batch.broker_of], clients[batch.ids]
-
-    def _has_only_empty_ids(self, pairs: Pairs) -> Bools:
-        groups = numbers(pairs.members)
-        named = np.bincount(groups[self.first[pairs.places] >= 0], minlength=len(pairs.members))
-        only_empty: Bools = (named == 0)[pairs.groups]
-        return only_empty
 
     def _keys(self, pairs: Ints, client_ids: Ints) -> Ints:
         """A pair and a client id in one number; an owner that is nobody equals no key."""

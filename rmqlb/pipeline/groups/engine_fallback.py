@@ -19,13 +19,7 @@ from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 
 @dataclass(frozen=True)
 class PairAllocation:
-    """One group on one topic.
-
-    Attributes:
-        pair: its number in the batch.
-        owners: queue → client ids; the topic's queues in the clients' order, then those that only CONFIG names.
-        reason: what every client throws instead, or None.
-    """
+    """A pair by number; `owners` by queue, those that only CONFIG names last; `reason`: what every client throws."""
 
     pair: int
     owners: dict[MessageQueue, tuple[str, ...]]

@@ -1,8 +1,4 @@
-"""The fleet: each group with everything that decides who owns its queues, in one row.
-
-Later stages run vectorized rules over such rows: a group's members are prepared once for all its topics, and a sweep
-needs no join of its own.
-"""
+"""The fleet: each group with everything that decides who owns its queues, in one row: sweeps need no join."""
 
 from __future__ import annotations
 
@@ -18,12 +14,7 @@ _PAIR = (*GROUP_IN_SNAPSHOT, "topic")
 
 
 def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
-    """TOPICS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS and OFFSETS, by name, → FLEET: groups that allocate queues.
-
-    Args:
-        tables: of the snapshots that are meant.
-        include_retry: the groups' %RETRY% topics too.
-    """
+    """TOPICS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS and OFFSETS, by name, → FLEET: groups that allocate queues."""
     subscriptions = tables["subscriptions"].where(fn.col("hasRoute"))
     if not include_retry:
         subscriptions = subscriptions.where(~fn.col("topic").startswith(RETRY_PREFIX))

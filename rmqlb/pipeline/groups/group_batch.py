@@ -1,15 +1,13 @@
-"""Rows of FLEET as flat arrays: what vectorized rules take, and what their answers are turned back from.
+"""Rows of FLEET as flat arrays, for vectorized rules.
 
-Rules of this file:
-- Names are numbered once a batch (`client_ids`, `brokers`); arrays hold the numbers, −1 for none.
-- A pair is one group on one topic. Queues of pair 0 come first, in the clients' order, then those of pair 1, …; members
-  likewise by group.
+Names are numbered once a batch (`client_ids`, `brokers`); arrays hold the numbers, −1 for none. A pair is one group on
+one topic. Queues of pair 0 come first, in the clients' order, then those of pair 1, …; members likewise by group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -51,10 +49,6 @@ class GroupBatch:
     lag_known: Bools
     seen: Bools
     held: Ints
-
-    def with_members(self, members: Ints, ids: Ints, client_ids: Sequence[str]) -> GroupBatch:
-        """The same topics with other members; the numbers of the client ids so far stay."""
-        return replace(self, members=members, ids=ids, client_ids=client_ids)
 
     @cached_property
     def pair_of(self) -> Ints:
@@ -100,6 +94,7 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
     at = np.repeat(first_queue, _lengths(owned)) + _ints(owners.field("place"))
     seen = np.zeros(total, np.bool_)
     seen[at] = True
+    held = np.column_stack((np.repeat(at, _lengths(holders)), holding))
     return GroupBatch(
         groups=batch.num_rows,
         names=batch.column("group").to_pylist(),
@@ -116,14 +111,8 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
         lags=lags,
         lag_known=lag_known,
         seen=seen,
-        held=_by_first(np.repeat(at, _lengths(holders)), holding),
+        held=held[np.argsort(held[:, 0], kind="stable")],
     )
-
-
-def _by_first(first: Ints, second: Ints) -> Ints:
-    """Two columns, in the order of the first."""
-    order = np.argsort(first, kind="stable")
-    return np.column_stack((first[order], second[order]))
 
 
 def _placed_lags(lags: Any, first_queue: Ints, total: int) -> tuple[Ints, Bools]:

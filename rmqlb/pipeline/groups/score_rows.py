@@ -1,8 +1,4 @@
-"""The judge over a fleet: how each group's queues lie on its members under each strategy.
-
-It measures rows of ASSIGNMENTS and knows nothing of how they came about; `engine.assignment.balance` says the same
-of one group.
-"""
+"""How each group's queues lie on its consumers under each strategy: `engine.assignment.balance` of a fleet."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
     got = (
         assignments.where(fn.col("owner").isNotNull())
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
-        .agg(fn.count("*").cast("int").alias("queues"), _sum_if_known("lag").alias("lag"))
+        .agg(fn.count("*").cast("int").alias("queues"), fn.when(_all_known("lag"), fn.sum("lag")).alias("lag"))
     )
     members = fleet.select(*GROUP_IN_SNAPSHOT, fn.posexplode("clientIds").alias("place", "clientId"))
     ids = members.groupBy(*GROUP_IN_SNAPSHOT, "clientId").agg(
@@ -67,7 +63,7 @@ def _queues(assignments: DataFrame, loads: DataFrame) -> DataFrame:
         _count(fn.when(fn.col("owner").isNull(), one)).alias("unassigned"),
         _count(fn.when(fn.col("owners") > 1, one)).alias("duplicateOwners"),
         _count(fn.when(fn.col("isShared") == 1, one)).alias("queuesOfDuplicateClientIds"),
-        fn.when(fn.count("lag") == fn.count("*"), lag).alias("lag"),
+        fn.when(_all_known("lag"), lag).alias("lag"),
         _count(fn.when(fn.col("mismatch").isNotNull(), one)).alias("observed"),
         _count(fn.when(fn.col("mismatch"), one)).alias("mismatches"),
     )
@@ -80,7 +76,7 @@ def _members(loads: DataFrame) -> DataFrame:
         fn.min("queues").alias("minQueuesPerConsumer"),
         fn.max("queues").alias("maxQueuesPerConsumer"),
         fn.avg("queues").alias("meanQueuesPerConsumer"),
-        fn.when(fn.count("lag") == fn.count("*"), fn.max("lag")).alias("maxLagPerConsumer"),
+        fn.when(_all_known("lag"), fn.max("lag")).alias("maxLagPerConsumer"),
         fn.min_by("excess", "place").alias("firstIdBias"),
     )
 
@@ -109,5 +105,5 @@ def _count(values: Column) -> Column:
     return fn.coalesce(fn.round(fn.sum(values)), fn.lit(0)).cast("int")
 
 
-def _sum_if_known(column: str) -> Column:
-    return fn.when(fn.count(column) == fn.count("*"), fn.sum(column))
+def _all_known(column: str) -> Column:
+    return fn.count(column) == fn.count("*")

@@ -5,7 +5,7 @@ A *case* is one group after one change. Its pairs are parts of the batch: other 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,8 @@ def roster(batch: GroupBatch, joiners: int) -> Roster:
         for name in sort_client_ids([*names, *new]):
             ids.append(codes.setdefault(name, len(codes)))
             joins.append(new.get(name, 0))
-    whole = batch.with_members(batch.members + joiners, np.array(ids, np.int64), list(codes))
+    members = batch.members + joiners
+    whole = replace(batch, members=members, ids=np.array(ids, np.int64), client_ids=list(codes))
     joined = np.array(joins, np.int64)
     real = (joined == 0).astype(np.int64)
     up_to = np.cumsum(real)
@@ -99,12 +100,9 @@ def every_group(pairs: Pairs, groups: int) -> Cases:
 
 
 def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
-    """A case for each group and each broker that has queues of it: what is left without the broker.
+    """A case for each group and broker that has queues of it, without the broker; and each case's broker by number.
 
     The logical brokers of static topics are none: no machine bears their name, and their queues follow none.
-
-    Returns:
-        The cases, and each one's broker by number; shape (cases,).
     """
     width = len(batch.brokers) + 1
     is_real = np.array([not name.startswith(LOGICAL_PREFIX) for name in batch.brokers], np.bool_)[batch.broker_of]
@@ -124,11 +122,8 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
 def queue_counts(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> dict[str, Any]:
     """What happens to the cases' queues, as columns of WHAT_IF.
 
-    Args:
-        batch: the groups.
-        cases: the changes.
-        before: the place of each queue's owner; shape (queues of the batch,).
-        after: the same after the change; shape (rows of the cases,).
+    `before`: the place of each queue's owner, shape (queues of the batch,); `after`: the same, shape (rows of the
+    cases,).
     """
     rows, case_of_row, number = cases.pairs.rows, cases.case_of_row, len(cases.groups)
     was = before[rows]

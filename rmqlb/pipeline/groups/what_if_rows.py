@@ -1,8 +1,6 @@
-"""What would happen to every group: with more or fewer members, without a broker, under another strategy.
+"""What would happen to every group: with more or fewer consumers, without a broker, under another strategy.
 
-Rules of this file:
-- A sweep is the same batch with other members or queues (`Pairs`), allocated once more; nothing is joined or rebuilt.
-- Figures are those of `plan-rebalance`'s summary (`rmqlb.engine.plan.rebalance`), group by group.
+A sweep is the same batch with other members or queues (`Pairs`), allocated once more; nothing is joined or rebuilt.
 """
 
 from __future__ import annotations
@@ -19,25 +17,23 @@ from pyspark.sql import functions as fn
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.allocate.vectorized.pairs import among
-from rmqlb.engine.arrays.lanes import Bools, Ints
+from rmqlb.engine.arrays.lanes import Bools
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.group_batch import read_batch
-from rmqlb.pipeline.groups.sweep import Cases, Spreads, every_broker, every_group, queue_counts, roster, spreads
+from rmqlb.pipeline.groups.sweep import Cases, every_broker, every_group, queue_counts, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
 from rmqlb.pipeline.spark.in_workers import in_workers
 
 
-def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, members: int = 2) -> DataFrame:
+def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, consumers: int = 2) -> DataFrame:
     """FLEET → WHAT_IF: every group after every change.
 
-    The changes: one to so many (`members`) placeholder members more, and members fewer, taken from the end of the
-    sorted list, as far as there are any; each of the brokers that hold queues of the group lost, where the queues of
-    static topics stay, as they follow no broker; each other strategy. Strategies that are not vectorized and pairs that
-    refuse one are left out.
+    Members are taken from the end of the sorted list. Where a broker is lost, the queues of static topics stay.
+    Strategies that are not vectorized and pairs that refuse one are left out.
     """
-    return in_workers(fleet, partial(_sweep, tuple(strategies), settings, members), WHAT_IF.ddl)
+    return in_workers(fleet, partial(_sweep, tuple(strategies), settings, consumers), WHAT_IF.ddl)
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:
@@ -75,25 +71,25 @@ def _total(column: str) -> Column:
     return fn.aggregate(column, fn.lit(0), lambda total, run: total + run["queues"])
 
 
-def _sweep(strategies: Sequence[str], settings: Settings, members: int, batches: Batches) -> Batches:
+def _sweep(strategies: Sequence[str], settings: Settings, consumers: int, batches: Batches) -> Batches:
     names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
     for rows in batches:
-        yield from _Swept(rows, names, settings, members).results()
+        yield from _Swept(rows, names, settings, consumers).results()
 
 
 class _Swept:
     """One batch of FLEET under every strategy (by its full name) and change."""
 
-    def __init__(self, rows: pa.RecordBatch, strategies: Sequence[str], settings: Settings, members: int) -> None:
+    def __init__(self, rows: pa.RecordBatch, strategies: Sequence[str], settings: Settings, consumers: int) -> None:
         self._rows = rows
         self._strategies = strategies
-        self._changes = [change for change in range(-members, members + 1) if change]
-        self._roster = roster(read_batch(rows), members)
+        self._changes = [change for change in range(-consumers, consumers + 1) if change]
+        self._roster = roster(read_batch(rows), consumers)
         self._batch = self._roster.batch
         self._allocator = BatchAllocator(self._batch, settings)
         self._now = every_group(among(self._allocator.pairs, self._roster.present(0)), self._batch.groups)
         self._before = {name: self._allocator.places(name, self._now.pairs) for name in strategies}
-        self._spread = {name: self._spreads(self._now, places) for name, places in self._before.items()}
+        self._spread = {name: spreads(self._now, places, self._roster.is_id) for name, places in self._before.items()}
         self._refused = {name: self._refuses(name, self._now) for name in strategies}
 
     def results(self) -> Batches:
@@ -115,7 +111,7 @@ class _Swept:
         self, name: str, other: str, change: str, subject: Any, cases: Cases, possible: Bools | bool = True
     ) -> pa.RecordBatch:
         after = self._before[other] if cases is self._now else self._allocator.places(other, cases.pairs)
-        was, becomes = self._spread[name], self._spreads(cases, after)
+        was, becomes = self._spread[name], spreads(cases, after, self._roster.is_id)
         some = becomes.members > 0
         columns = {
             "strategy": pa.repeat(name, len(cases.groups)),
@@ -134,9 +130,6 @@ class _Swept:
         whole = batch_of({**take_rows(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
         return whole.filter(pa.array(keep))
-
-    def _spreads(self, cases: Cases, places: Ints) -> Spreads:
-        return spreads(cases, places, self._roster.is_id)
 
     def _refuses(self, name: str, cases: Cases) -> Bools:
         """The cases in which some pair's clients throw."""

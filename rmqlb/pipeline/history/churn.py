@@ -21,7 +21,8 @@ def churn(timeline: DataFrame, groups: DataFrame, processes: DataFrame) -> DataF
     """
     by_time = Window.partitionBy("cluster", "group").orderBy("index")
     now, before = fn.col("processes"), fn.col("before")
-    observed = _observed(timeline, groups).join(_processes(timeline, processes), list(_MOMENT), "left")
+    looked = place(groups.where(fn.col("processes").isNotNull()), timeline).select(*_MOMENT, "date").distinct()
+    observed = looked.join(_processes(timeline, processes), list(_MOMENT), "left")
     compared = observed.withColumn("processes", fn.coalesce(now, fn.array().cast("array<string>"))).withColumn(
         "before", fn.lag(now).over(by_time)
     )
@@ -31,11 +32,6 @@ def churn(timeline: DataFrame, groups: DataFrame, processes: DataFrame) -> DataF
         fn.sum(fn.array_size(fn.array_except(before, now))).alias("left"),
     )
     return conform(by_day, CHURN)
-
-
-def _observed(timeline: DataFrame, groups: DataFrame) -> DataFrame:
-    looked = groups.where(fn.col("processes").isNotNull())
-    return place(looked, timeline).select(*_MOMENT, "date").distinct()
 
 
 def _processes(timeline: DataFrame, processes: DataFrame) -> DataFrame:

@@ -32,11 +32,9 @@ READS = (DOCUMENTS, OWNERS, GROUPS, PROCESSES, OFFSETS)
 
 @contextmanager
 def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
-    """The tables of the history, to be written inside the block.
+    """The tables of the history by name, to be written inside the block in this order.
 
-    Sessions and days are what takes long, and several tables are made from them: Spark keeps them on disk from the
-    first table that needs them until the block ends. Tables go by name: in those of `READS`, out those of
-    `schemas.HISTORY`, in the order in which they are best written.
+    Several are made from sessions and days, which take long: Spark keeps these on disk until the block ends.
     """
     order = timeline(tables[DOCUMENTS.name])
     owners, groups, processes = (tables[table.name] for table in (OWNERS, GROUPS, PROCESSES))

@@ -1,9 +1,8 @@
-"""How often queues change hands, and which groups are restless.
+"""How often queues move, and which groups are restless.
 
-Rules of this file:
-- A *step* leads from one moment at which a group was observed to the next such moment, however long that takes. A queue
-  counts in a step when it was sighted at both ends.
-- Groups that were ever seen BROADCASTING are left out: their members do not share queues, so none can move.
+A *step* leads from one moment at which a group was observed to the next such moment, however long that takes. A queue
+counts in a step when it was sighted at both ends. Groups that were ever seen BROADCASTING share no queues, and are left
+out.
 """
 
 from __future__ import annotations
@@ -55,33 +54,19 @@ def moves(days: DataFrame) -> DataFrame:
 
 
 def flapping(
-    days: DataFrame,
-    sessions: DataFrame,
-    *,
-    least: int = 2,
-    days_a_return: float = 14.0,
-    moved_share: float = 0.5,
+    days: DataFrame, sessions: DataFrame, *, least: int = 2, days_a_return: float = 14.0, moved_share: float = 0.5
 ) -> DataFrame:
     """DAYS and SESSIONS → FLAPPING: each group, and whether it is restless.
 
-    `moved` is the sum of MOVES.moved, `days` the nights from the group's first observation to its last, at least 1. A
-    queue *returns* when it goes to a client that held it before and had lost it, also when nobody held it in between; a
-    queue that returns to two clients at one moment returns once.
-
-    A group flaps when, by itself or by its surroundings, it does not come to rest:
+    `days` are the nights from the group's first observation to its last, at least 1. A queue *returns* when it goes to
+    a client that held it before and had lost it, also when it was unassigned in between; a queue that returns to two
+    clients at one moment returns once. A group flaps when
 
     - queues go back and forth: they returned at `least` moments or more, and on average once in `days_a_return` days;
-    - or they hardly ever stay: queues moved in `least` steps or more, and at least `moved_share` of the group's queues
-      per day (`movedPerDay`).
+    - or they hardly ever stay: queues moved in `least` steps or more, and at least `moved_share` of the most queues
+      that were sighted at one moment per day (`movedPerDay`).
 
     So one deployment, or one client that was away for a night, is no flapping, however many queues it moved.
-
-    Args:
-        days: as from `days`.
-        sessions: SESSIONS.
-        least: moments or steps; fewer are an incident.
-        days_a_return: days; a return that is rarer is maintenance.
-        moved_share: share of the most queues that were sighted at one moment.
     """
     nights = fn.datediff(fn.max("date"), fn.min("date"))
     in_all = days.groupBy("cluster", "group").agg(

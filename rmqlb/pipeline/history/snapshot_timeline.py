@@ -17,13 +17,9 @@ from pyspark.sql import functions as fn
 from rmqlb.pipeline.schemas import QUEUE, Table, columns
 
 TIMELINE = Table(
-    "timeline",
-    columns("cluster string, snapshot string, date date, takenAt timestamp, index int, shared boolean"),
+    "timeline", columns("cluster string, snapshot string, date date, takenAt timestamp, index int, shared boolean")
 )
 """One snapshot with a time. `index` counts the cluster's moments from 1; `shared`: others have the same moment."""
-
-UNTIMED = Table("untimed", columns("cluster string, snapshot string, documents int"))
-"""One snapshot without a time, and how many documents it is made of."""
 
 SIGHTINGS = Table(
     "sightings",
@@ -39,10 +35,7 @@ QUEUE_OF_GROUP = ("cluster", "group", *QUEUE)
 
 
 def timeline(documents: DataFrame) -> DataFrame:
-    """DOCUMENTS → TIMELINE, without the snapshots of which no document has a time.
-
-    A snapshot made of several documents is as old as the newest of them.
-    """
+    """DOCUMENTS → TIMELINE; a snapshot made of several documents is as old as the newest of them."""
     timed = _snapshots(documents).where(fn.col("takenAt").isNotNull())
     moment = Window.partitionBy("cluster", "takenAt")
     placed = timed.select(
@@ -57,8 +50,8 @@ def timeline(documents: DataFrame) -> DataFrame:
 
 
 def untimed(documents: DataFrame) -> DataFrame:
-    """DOCUMENTS → UNTIMED: the snapshots that the history leaves out, as nothing tells when they were taken."""
-    return conform(_snapshots(documents).where(fn.col("takenAt").isNull()), UNTIMED)
+    """The snapshots that the history leaves out, as they have no time: cluster, snapshot, documents."""
+    return _snapshots(documents).where(fn.col("takenAt").isNull())
 
 
 def sightings(timeline: DataFrame, owners: DataFrame) -> DataFrame:

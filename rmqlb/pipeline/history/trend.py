@@ -1,8 +1,6 @@
-"""How evenly a group was seen to hold its queues, snapshot by snapshot.
+"""How evenly a group was observed to hold its queues, snapshot by snapshot.
 
-Rules of this file:
-- Joins are merges: by the size of their files, in which such rows take next to nothing, Spark would think millions of
-  them small enough to be sent everywhere.
+Joins are merges: by the size of their files Spark would think millions of such rows small enough to be sent everywhere.
 """
 
 from __future__ import annotations

@@ -23,14 +23,7 @@ import pyarrow as pa
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.arrow import Batches, arrow_schema
-from rmqlb.pipeline.ingest.document_ids import (
-    FileDocument,
-    cluster_name,
-    digest,
-    reason_of,
-    snapshot_id,
-    timeless_id,
-)
+from rmqlb.pipeline.ingest.document_ids import FileDocument, cluster_name, digest, reason_of, snapshot_id, timeless_id
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
 from rmqlb.pipeline.schemas import INGESTED, KEY, Table, columns, struct
@@ -73,10 +66,8 @@ _Key = Mapping[str, Any]
 def read_files(cluster: str | None, known: frozenset[str], batches: Batches) -> Batches:
     """`FILES` → `READ`, for `mapInArrow`.
 
-    Args:
-        cluster: what the user calls the cluster of all documents, or None.
-        known: `known_key` of the snapshots that the warehouse has; they are not read again.
-        batches: `FILES`.
+    `cluster` is what the user calls that of all documents; `known` has the `known_key` of the snapshots that the
+    warehouse has, which are not read again.
     """
     out = _Out()
     for batch in batches:
@@ -118,11 +109,7 @@ def _file(
 
 
 def _content(path: str) -> bytes:
-    """A file of this machine.
-
-    Raises:
-        DocumentError: it is a pipe, a socket or a device, cannot be read, or is too large.
-    """
+    """A file of this machine."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe that nobody writes to would keep the job for ever
             raise DocumentError(f"{path} is no regular file")

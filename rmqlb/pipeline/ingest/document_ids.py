@@ -1,8 +1,7 @@
 """By what names a document and its snapshot go in the warehouse, and why a document is rejected. No Spark here.
 
-Rules of this file:
-- A document is known again by the SHA-256 of its own bytes, unpacked, without what stands around it; where the path
-  has to name its topic or group, the name is part of them.
+A document is known again by the SHA-256 of its own bytes, unpacked, and of the topic or group that its path has to
+name.
 """
 
 from __future__ import annotations
@@ -25,12 +24,7 @@ _PATH_HINTS = {
 
 @dataclass(frozen=True)
 class FileDocument:
-    """A document as it lies in a file.
-
-    Attributes:
-        position: from 1, among the file's `documents`.
-        body: unpacked.
-    """
+    """A document in a file: `body` is unpacked, `position` counts from 1 among the file's `documents`."""
 
     file: str
     position: int
@@ -65,11 +59,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def cluster_name(labels: PathLabels, document: Document) -> str:
-    """The cluster as the path says, else as the brokers do.
-
-    Raises:
-        DataError: no folder can bear the name.
-    """
+    """The cluster as the path says, otherwise as the brokers do."""
     return check_cluster(labels.cluster or document.cluster or UNKNOWN)
 
 

@@ -13,15 +13,9 @@ from rmqlb.model.finding import Finding, info
 class IngestReport:
     """What came of an ingest.
 
-    Attributes:
-        files: read, those included that could not be.
-        hidden: files passed over because their names begin with `.` or `_`.
-        found: documents in the files; each is ingested, known, quarantined or passed over.
-        ingested: those that the warehouse did not have.
-        known: those that it had, or that came twice.
-        quarantined: those that cannot be read, whether they were in quarantine before or not.
-        passed_over: those that `only` leaves out.
-        rows: table → rows written.
+    `found` documents are `ingested`, `known` (the warehouse has them, or they came twice), `quarantined` (unreadable,
+    whether or not they were in quarantine before) or `passed_over` (left out by `only`). `files` includes unreadable
+    ones; `hidden` ones begin with `.` or `_`. `rows`: written, by table.
     """
 
     files: int
@@ -49,11 +43,7 @@ def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
 
 
 def require_equal(counts: Mapping[str, tuple[int, int]]) -> None:
-    """Refuse a loss: of each kind as many must go in as come out, each counted in its own way.
-
-    Raises:
-        DataError: two numbers differ.
-    """
+    """Refuse a loss: of each kind as many must go in as come out, each counted in its own way."""
     for what, (before, after) in counts.items():
         if before != after:
             raise DataError(

@@ -22,12 +22,12 @@ from pyspark.sql import functions as fn
 from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest import arrow_udf
 from rmqlb.pipeline.ingest import ingest_steps as steps
-from rmqlb.pipeline.ingest.arrow_udf import FILES, KNOWN, PIECES, READ, READ_DOCUMENT, ROWS
+from rmqlb.pipeline.ingest.arrow_udf import FILES, KNOWN, PIECES, QUARANTINED, READ, READ_DOCUMENT, ROWS
 from rmqlb.pipeline.ingest.document_ids import check_cluster
 from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
 from rmqlb.pipeline.ingest.input_files import Found, find, nothing_at
 from rmqlb.pipeline.row_filter import RowFilter
-from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, QUARANTINE, TOPICS, ddl
+from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, KEY, QUARANTINE, TOPICS, ddl
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 from rmqlb.sources.dump.read_document import LARGEST_FILE
@@ -54,12 +54,8 @@ def ingest(
 ) -> IngestReport:
     """Read documents into the warehouse; all tables show together, or nothing does.
 
-    Args:
-        spark: where files are read.
-        warehouse: takes the rows.
-        inputs: files, folders, globs, and URLs that Spark knows.
-        cluster: of all documents, whatever paths and brokers say.
-        only: by cluster and date; ingest takes whole snapshots, so its topics and groups do not matter here.
+    `cluster` is that of all documents, whatever paths and brokers say; of `only`, clusters and dates count, as ingest
+    takes whole snapshots.
 
     Raises:
         DataError: an input stands for no file, the warehouse cannot be written, or counts do not agree.
@@ -87,12 +83,9 @@ def latest(documents: DataFrame, as_of: date | None = None) -> DataFrame:
 class _Chosen:
     """What of the fresh documents goes into the warehouse.
 
-    Attributes:
-        rows: `READ`, of their snapshots.
-        pieces: `PIECES` that are new.
-        again: snapshots of pieces that are made anew → the pieces that they had.
-        lost: quarantine, of new pieces that cannot be put together.
-        passed_over: how many documents `only` leaves out.
+    `rows` are `READ`, `pieces` the new `PIECES`, `again` the snapshots of pieces that are made anew → the pieces that
+    they had, `lost` the quarantine of new pieces that cannot be put together, `passed_over` the documents that `only`
+    leaves out.
     """
 
     rows: DataFrame
@@ -103,8 +96,6 @@ class _Chosen:
 
 
 class _Ingest:
-    """One run: its session, its warehouse, and what it writes aside."""
-
     def __init__(self, spark: SparkSession, warehouse: Warehouse, writing: Writing) -> None:
         self._spark = spark
         self._warehouse = warehouse
@@ -119,7 +110,7 @@ class _Ingest:
         fresh = self._aside("_fresh", steps.fresh_documents(heads, documents))
         kinds = _rows_by(fresh, "kind")
         chosen = self._choose(read, fresh, kinds, only)
-        bad = steps.unreadable_documents(heads).unionByName(chosen.lost)
+        bad = heads.filter(fn.col("outcome") == QUARANTINED).select(*QUARANTINE.columns).unionByName(chosen.lost)
         unread = 0
         if found.urls:
             missing = self._aside("_unread", steps.unread_files(listed, heads))
@@ -127,7 +118,8 @@ class _Ingest:
         bad = self._aside("_bad", bad)
         written = self._write(chosen, bad, nothing_new=not kinds)
 
-        outcomes, (files, in_files) = _rows_by(heads, "outcome"), _files(heads)
+        outcomes = _rows_by(heads, "outcome")
+        files, in_files = heads.filter("position = 1").agg(fn.count("*"), fn.sum("documents")).collect()[0]
         report = IngestReport(
             files=len(found.files) + (listed.count() if found.urls else 0),
             hidden=found.hidden,
@@ -143,7 +135,7 @@ class _Ingest:
         require_equal(
             {
                 "files": (report.files, files + unread),
-                "documents in files": (in_files, sum(outcomes.values())),
+                "documents in files": (in_files or 0, sum(outcomes.values())),
                 "documents": (report.found, known_or_not),
                 "topics": (topics or 0, written[TOPICS.name]),
                 "groups": (groups or 0, written[GROUPS.name]),
@@ -158,7 +150,8 @@ class _Ingest:
         passed_over = 0 if only == RowFilter() else kinds.get("snapshot", 0) - snapshots.count()
         if not kinds.get("pieces"):
             return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), passed_over)
-        new = steps.new_pieces(read, fresh)
+        pieces = steps.semi(read.filter("piece IS NOT NULL"), fresh, "doc")
+        new = pieces.select("snapshot", "piece.*").select(*PIECES.columns)
         old = steps.semi(self._warehouse.read_or_empty(self._spark, PIECES), new, "snapshot")
         together = self._aside("_together", self._together(old.unionByName(new)))
         made = together.filter("made IS NOT NULL")
@@ -175,11 +168,7 @@ class _Ingest:
         )
 
     def _listed(self, urls: tuple[str, ...]) -> DataFrame:
-        """Path and length of the files at URLs.
-
-        Raises:
-            DataError: a URL stands for no file, or Spark cannot look there.
-        """
+        """Path and length of the files at URLs."""
         if not urls:
             return self._empty({"path": "string", "length": "bigint"})
         for url in urls:
@@ -214,8 +203,11 @@ class _Ingest:
     def _write(self, chosen: _Chosen, bad: DataFrame, *, nothing_new: bool) -> dict[str, int]:
         """All tables; table → rows written. Where nothing is new, tables that are there are not touched."""
         again = sorted(chosen.again)
-        frames = [(DOCUMENTS, steps.document_rows(chosen.rows)), (PIECES, chosen.pieces)]
-        frames += [(table, steps.table_rows(chosen.rows, table)) for table in ROWS]
+        rows = chosen.rows
+        frames = [(DOCUMENTS, steps.heads_of(rows).select(*DOCUMENTS.columns)), (PIECES, chosen.pieces)]
+        frames += [
+            (table, rows.filter(fn.col(table.name).isNotNull()).select(*KEY, f"{table.name}.*")) for table in ROWS
+        ]
         written: dict[str, int] = {}
         for table, frame in frames:
             if nothing_new and self._warehouse.stored(table.name) is not None:
@@ -241,12 +233,6 @@ class _Ingest:
 def _rows_by(frame: DataFrame, column: str) -> dict[str, int]:
     """Value → its rows."""
     return {row[0]: row[1] for row in frame.groupBy(column).count().collect()}
-
-
-def _files(heads: DataFrame) -> tuple[int, int]:
-    """How many files the `HEADS` are of, and how many documents are in them."""
-    files, documents = heads.filter("position = 1").agg(fn.count("*"), fn.sum("documents")).collect()[0]
-    return files, documents or 0
 
 
 def _first_line(error: Exception) -> str:

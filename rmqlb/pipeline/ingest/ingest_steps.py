@@ -1,7 +1,4 @@
-"""The steps of ingest between what was read and what is written: DataFrame → DataFrame, no job is run here.
-
-Their frames: `READ` (everything), `HEADS` (documents as they were read), `PIECES`, and the tables of `schemas.py`.
-"""
+"""The steps of ingest between what was read and what is written: DataFrame → DataFrame."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.ingest.arrow_udf import FILES, HEAD, PIECES, QUARANTINED, READ_DOCUMENT
-from rmqlb.pipeline.schemas import KEY, QUARANTINE, Table, ddl
+from rmqlb.pipeline.ingest.arrow_udf import FILES, HEAD, READ_DOCUMENT
+from rmqlb.pipeline.schemas import KEY, QUARANTINE, ddl
 from rmqlb.sources.dump.read_document import LARGEST_FILE
 
 if TYPE_CHECKING:
@@ -34,25 +31,9 @@ def fresh_documents(heads: DataFrame, documents: DataFrame) -> DataFrame:
     return first.filter("nth = 1").drop("nth").join(known, ["hash", "snapshot"], "left_anti").select(*HEADS)
 
 
-def new_pieces(read: DataFrame, fresh: DataFrame) -> DataFrame:
-    """`READ` and the fresh `HEADS` → `PIECES`."""
-    return semi(read.filter("piece IS NOT NULL"), fresh, "doc").select("snapshot", "piece.*").select(*PIECES.columns)
-
-
 def semi(frame: DataFrame, kept: DataFrame, column: str) -> DataFrame:
     """The rows whose value is among those kept, which are few enough for every process to have."""
     return frame.join(fn.broadcast(kept.select(column).distinct()), column, "left_semi").select(*frame.columns)
-
-
-def document_rows(read: DataFrame) -> DataFrame:
-    """`READ` → documents."""
-    head = ("file", "position", "hash", "kind", "takenAt", "topics", "groups")
-    return heads_of(read).select(*KEY, *head)
-
-
-def table_rows(read: DataFrame, table: Table) -> DataFrame:
-    """`READ` → one of the tables."""
-    return read.filter(fn.col(table.name).isNotNull()).select(*KEY, f"{table.name}.*")
 
 
 def unread_files(listed: DataFrame, heads: DataFrame) -> DataFrame:
@@ -68,11 +49,6 @@ def unread_files(listed: DataFrame, heads: DataFrame) -> DataFrame:
         .otherwise(fn.concat(fn.lit("Spark cannot read "), "path"))
         .alias("reason"),
     )
-
-
-def unreadable_documents(heads: DataFrame) -> DataFrame:
-    """`HEADS` → quarantine."""
-    return heads.filter(fn.col("outcome") == QUARANTINED).select(*QUARANTINE.columns)
 
 
 def lost_pieces(fresh: DataFrame, made: DataFrame) -> DataFrame:

@@ -29,10 +29,10 @@ _NO_TEXT = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class PathLabels:
-    """What a file's path tells, `topic` and `group` for a route or an answer that does not name its own.
+    """What a file's path tells.
 
-    Attributes:
-        folder: where the file is, without the folders that name a topic or group: all pieces in it belong together.
+    `folder` is without those that name a topic or group, so that all pieces in it belong together; `topic` and `group`
+    are for a route or an answer that does not name its own.
     """
 
     folder: str
@@ -78,14 +78,7 @@ def _date(text: str | None) -> date | None:
 
 @dataclass(frozen=True)
 class Found:
-    """What the inputs stand for.
-
-    Attributes:
-        files: of this machine, each once, sorted by path.
-        sizes: bytes of each, as it is stored.
-        hidden: how many were passed over for their name.
-        urls: inputs with a scheme, for Spark.
-    """
+    """Files of this machine, sorted, and their sizes in bytes; how many are `hidden`; inputs with a scheme."""
 
     files: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -103,7 +96,7 @@ def find(inputs: Iterable[str]) -> Found:
     hidden: set[str] = set()
     urls: list[str] = []
     for given in inputs:
-        path = _without_file_scheme(given)
+        path = "/" + given.removeprefix("file:").lstrip("/") if given.startswith("file:/") else given
         if _SCHEME.match(path):
             urls.append(given)
             continue
@@ -137,12 +130,10 @@ def _local(path: str) -> tuple[set[str], set[str]]:
             taken.add(root)
         for folder, _, names in os.walk(root):
             for file in (os.path.join(folder, name) for name in names):
-                (hidden if any(map(_is_hidden, file[len(root) :].split("/"))) else taken).add(file)
+                parts = file[len(root) :].split("/")
+                is_hidden = any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
+                (hidden if is_hidden else taken).add(file)
     return taken, hidden
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _size(path: str) -> int:
@@ -150,9 +141,3 @@ def _size(path: str) -> int:
         return os.path.getsize(path)
     except OSError:
         return 0
-
-
-def _without_file_scheme(given: str) -> str:
-    if not given.startswith("file:/"):
-        return given
-    return "/" + given.removeprefix("file:").lstrip("/")

@@ -1,10 +1,7 @@
 """A snapshot's rows in the tables that ingest writes. No Spark here.
 
-Rules of this file:
-- A row is a tuple in the order of the table's columns in `schemas.py`, without cluster, date and snapshot.
-- What is RocketMQ's to decide (the clients' queue lists and their order, who takes part in a rebalance) is asked of
-  the model and the engine.
-- Rows come one after another, so that a large snapshot is not in memory twice.
+A row is a tuple in the order of the table's columns without cluster, date and snapshot. The model and the engine decide
+the clients' queue lists and who takes part in a rebalance. Rows come one by one: a large snapshot is in memory once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """What the producers of a topic are put through, and what comes of it: the part of the producers stage without Spark.
 
-Rules of this file:
-- A topic is known by its shape alone: its producer's queues by broker, and what else of its route a failure can change.
-  The topic's name is no part of it, so topics of one shape share one simulation.
-- The engine simulates (`simulate_trials`); nothing of what a producer does is said here.
+A topic is known by its shape alone: its producer's queues by broker, and what else of its route a failure can change.
+Topics of one shape share one simulation (`simulate_trials`).
 """
 
 from __future__ import annotations
@@ -34,16 +32,13 @@ DIES = Failure("*", Reaction("refused", "refused", cost_us=1000), Moment(us=30 *
 
 
 class SendSchedule(Struct, frozen=True):
-    """What the producers of every topic are put through.
-
-    The default asks what each topic's producer goes through when each of its brokers dies, one at a time.
+    """What the producers of every topic are put through; by default each of its brokers dies, one at a time.
 
     Attributes:
         scenario: load and client; SYNC. It has no failures of its own; its `latencies` go by broker name or pattern.
         failures: what fails; a broker name may be a pattern (`broker-*`), and a topic need not have such a broker.
-        in_turn: the brokers fail one at a time, each in a scenario of its own; else all failures are one scenario.
-        name: of that one scenario.
-        trials: of each scenario, at least 2.
+        in_turn: the brokers fail one at a time, each in a scenario of its own; otherwise all failures are one, of this
+            `name`.
     """
 
     scenario: SendScenario = LOAD
@@ -104,8 +99,7 @@ def shape_of(text: str) -> SendShape:
 def scenarios_of(shape: SendShape, schedule: SendSchedule) -> tuple[str | None, ...]:
     """The names of the scenarios that topics of this shape go through: never none.
 
-    In turn, a name is that of the broker that fails; null when none of the topic's brokers is to fail, as far as is
-    known.
+    In turn, that of the broker that fails; None when none of the topic's brokers is known to fail.
     """
     if not schedule.in_turn:
         return (schedule.name,)
@@ -114,11 +108,7 @@ def scenarios_of(shape: SendShape, schedule: SendSchedule) -> tuple[str | None, 
 
 
 def scenario_of(shape: SendShape, schedule: SendSchedule, name: str | None) -> SendScenario | None:
-    """What is simulated under that name; None when nobody can tell.
-
-    That is so when the producer has no queue to send to, and when something may fail that bears the logical queues of
-    a static topic.
-    """
+    """What is simulated under that name; None without a queue to send to, and of a static topic that may fail."""
     exclude = schedule.scenario.exclude
     if not any(run.queues > 0 and run.broker_name not in exclude for run in shape.publish):
         return None
@@ -169,11 +159,7 @@ def jobs_of(text: str, schedule: SendSchedule) -> Iterator[dict[str, Any]]:
 
 
 def outcome_of(text: str, name: str | None, schedule: SendSchedule) -> dict[str, Any]:
-    """A row of `producers.OUTCOMES`: the trials of one scenario for one shape in JSON, by `simulate_trials`.
-
-    Raises:
-        UsageError: the schedule was not checked.
-    """
+    """A row of OUTCOMES: the trials of one scenario for one shape in JSON."""
     shape = shape_of(text)
     scenario = scenario_of(shape, schedule, name)
     row = {"shape": text, "scenario": name, "latencyFault": schedule.scenario.latency_fault, "trials": 0}

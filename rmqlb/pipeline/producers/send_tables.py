@@ -1,10 +1,8 @@
-"""The producers stage: what becomes of every topic's messages while brokers fail.
+"""The producers stage: TOPICS → jobs → outcomes → SENDS and SEND_SHARES.
 
-Rules of this file:
-- TOPICS → jobs → outcomes → SENDS and SEND_SHARES. A job is a shape and a scenario; each is simulated once, however
-  many topics have that shape.
-- Every topic comes out: one that cannot be sent to, or of which nobody can tell what fails, with 0 trials and nulls.
-- Equal topics, schedule and seed give equal rows, in whatever partitions they are made.
+A job is a shape and a scenario; each is simulated once, however many topics have that shape. Every topic comes out: one
+that cannot be sent to, or of which nobody can tell what fails, with 0 trials and nulls. Equal topics, schedule and seed
+give equal rows, in whatever partitions they are made.
 """
 
 from __future__ import annotations
@@ -40,23 +38,11 @@ OUTCOMES = Table(
         "shares": "array<struct<brokerName: string, attempts: double, failures: double, share: double>>",
     },
 )
-"""A job and what came of it; `shares` has an entry for each of the shape's brokers, null where nothing was simulated.
-
-What the columns count, SENDS and SEND_SHARES say.
-"""
+"""A job and what came of it; `shares` has an entry for each of the shape's brokers, null without a simulation."""
 
 
 def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PARTITIONS) -> DataFrame:
-    """TOPICS → JOBS: each shape with each of its scenarios, once.
-
-    Args:
-        topics: of one snapshot each.
-        schedule: of failures.
-        partitions: so many tasks simulate. Spark would put the few bytes of all jobs into one.
-
-    Raises:
-        UsageError: the schedule cannot be simulated for all topics.
-    """
+    """TOPICS → JOBS: each shape with each of its scenarios, once; Spark would put these few bytes in one task."""
     check_schedule(schedule)
     shapes = topics.select(_shape().alias("shape")).distinct()
     jobs = in_workers(shapes, partial(_jobs, schedule), JOBS.ddl)
@@ -64,11 +50,7 @@ def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PA
 
 
 def simulate_sends(jobs: DataFrame, schedule: SendSchedule) -> DataFrame:
-    """JOBS → OUTCOMES, by the engine's `simulate_trials`; all of the stage's work is here.
-
-    Raises:
-        UsageError: the schedule cannot be simulated for all topics.
-    """
+    """JOBS → OUTCOMES; all of the stage's work is here."""
     check_schedule(schedule)
     return in_workers(jobs, partial(_outcomes, schedule), OUTCOMES.ddl)
 
@@ -94,8 +76,6 @@ def write_sends(
     partitions: int = PARTITIONS,
 ) -> tuple[int, int]:
     """Simulate TOPICS once, write SENDS and SEND_SHARES, and come back with their numbers of rows.
-
-    The outcomes lie aside in the warehouse meanwhile.
 
     Raises:
         UsageError: the schedule cannot be simulated for all topics.

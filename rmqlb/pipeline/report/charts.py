@@ -1,10 +1,7 @@
 """The plots of the page: plain values → SVG text.
 
-Rules of this file:
-- Nothing is said by colour alone: series differ in hatching, marker or place too, and the colours are Okabe and Ito's,
-  which colour-blind people tell apart.
-- matplotlib's `Figure` only; no pyplot, which keeps state.
-- Names are shown as `text.shown` gives them.
+Nothing is said by colour alone: series differ in hatching, marker or place too. The colours are Okabe and Ito's, which
+colour-blind people tell apart. Only matplotlib's `Figure`; pyplot keeps state.
 """
 
 from __future__ import annotations
@@ -15,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rmqlb.pipeline.report.page import Column
 from rmqlb.pipeline.report.svg import INK, PAPER, drawing, inline_svg
-from rmqlb.pipeline.report.text import shown
+from rmqlb.pipeline.report.text import labels_of, shown, value_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +67,15 @@ def bars(picture: Picture, labels: Sequence[str], series: Sequence[Series], axis
         _finish(axes, "x", [one.name for one in series])
         _scale(axes.xaxis, [end for end in ends if end > start])
         return _svg(figure, picture)
+
+
+def bars_of(
+    picture: Picture, rows: Sequence[Any], name: str, columns: Sequence[Column], axis: str, *, start: float = 0
+) -> str:
+    """Bars of the first rows, a series for each column as in a grid; `name` is the field that a bar is called by."""
+    few = rows[:IN_PICTURE]
+    series = [Series(title, [value_of(row, of) for row in few]) for title, _, of in columns]
+    return bars(picture, labels_of(few, name), series, axis, start=start)
 
 
 def histograms(picture: Picture, bins: Sequence[str], series: Sequence[Series], axis: str, of: str) -> str:

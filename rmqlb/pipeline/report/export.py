@@ -1,9 +1,6 @@
-"""Tables to hand on: Parquet for all, CSV for those that a spreadsheet opens.
+"""Tables to hand on: Parquet for all, CSV (RFC 4180, no cell steers a spreadsheet) for those that a spreadsheet opens.
 
-Rules of this file:
-- Spark sorts and writes; the driver reads the Parquet back a batch at a time and never holds a table.
-- Equal rows give equal bytes: sorted by all columns, in files whose names do not change.
-- CSV is as rmqlb writes it elsewhere: RFC 4180, unknown is empty, and no cell steers a terminal or a spreadsheet.
+Spark sorts and writes; the driver reads a batch at a time. Equal rows give equal bytes.
 """
 
 from __future__ import annotations
@@ -71,13 +68,7 @@ _IN_PARQUET_ONLY = (WHAT_IF,)
 
 
 def export(tables: Tables, folder: str, most_rows: int = SPREADSHEET_ROWS) -> tuple[Exported, ...]:
-    """Write `parquet/<table>/` and `csv/<table>.csv` for the tables that are there.
-
-    Tables with more than `most_rows` are written as Parquet only, and not sorted.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Write `parquet/<table>/` and `csv/<table>.csv`; with more than `most_rows` Parquet only, and not sorted."""
     os.makedirs(os.path.join(folder, "csv"))
     return tuple(_export(tables, table, folder, most_rows) for table in EXPORTED if _is_there(tables, table))
 

@@ -1,8 +1,4 @@
-"""Frames → rows of values, and the choice of what the page speaks of.
-
-Rules of this file:
-- A frame is collected only through `rows`, after the caller has bounded it.
-"""
+"""Frames → rows of values, collected only through `rows`, after the caller has bounded them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """One page that stands by itself: HTML with its style and its pictures inside, no script, nothing from a network.
 
-Rules of this file:
-- `page.html` escapes whatever it is given; only `said`, `cell` and pictures are markup already, and they escape theirs.
-- The page's own policy forbids a browser to fetch or run anything.
+`page.html` escapes whatever it is given; only `said`, `cell` and pictures are markup already, and they escape theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from rmqlb.pipeline.report.text import shown
+from rmqlb.pipeline.report.text import shown, value_of
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
@@ -43,14 +41,7 @@ class Grid(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A part of the page; a grid without rows is left out.
-
-    Attributes:
-        name: its anchor, letters and hyphens.
-        seen: each made by `said`.
-        advice: what to do about it; empty when there is nothing to do.
-        pictures: SVG.
-    """
+    """A part of the page: `name` is its anchor, `seen` made by `said`, `pictures` SVG; empty grids are left out."""
 
     name: str
     title: str
@@ -81,16 +72,9 @@ def grid_of(caption: str, rows: Iterable[Any], *parts: Sequence[Column]) -> Grid
     (('2026-01-02', 2026),)
     """
     every = [column for part in parts for column in part]
-
-    def value(row: Any, of: str | Callable[[Any], Any]) -> Value:
-        found = getattr(row, of) if isinstance(of, str) else of(row)
-        return found.isoformat() if isinstance(found, dt.date) else found
-
-    return Grid(
-        caption,
-        tuple((title, kind) for title, kind, _ in every),
-        tuple(tuple(value(row, of) for _, _, of in every) for row in rows),
-    )
+    found = ((value_of(row, of) for _, _, of in every) for row in rows)
+    cells = (tuple(one.isoformat() if isinstance(one, dt.date) else one for one in row) for row in found)
+    return Grid(caption, tuple((title, kind) for title, kind, _ in every), tuple(cells))
 
 
 def said(sentence: str, *values: Value) -> Markup:

@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars, steps
+from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars_of, steps
 from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums
 from rmqlb.pipeline.report.page import Section, counts, grid_of, names, said, shares, words
-from rmqlb.pipeline.report.text import labels_of, number_of, share_of
+from rmqlb.pipeline.report.text import number_of, share_of
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, KEY, WHAT_IF
 
 _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
@@ -18,18 +18,21 @@ MOST_SUBJECTS = 200
 """Strategies times changes of consumers in one table."""
 
 
-class StrategyChange(Row, frozen=True):
-    """All groups that do not run a strategy, if they did: in `better` the busiest consumer gets fewer queues."""
-
-    strategy_after: str
+class _Change(Row, frozen=True):
     groups: int
-    better: int
-    same: int
-    worse: int
     queues: int | None
     moved: int | None
     idle_before: int | None
     idle_after: int | None
+
+
+class StrategyChange(_Change, frozen=True):
+    """All groups that do not run a strategy, if they did: in `better` the busiest consumer gets fewer queues."""
+
+    strategy_after: str
+    better: int
+    same: int
+    worse: int
 
 
 class GroupChange(Row, frozen=True):
@@ -48,16 +51,11 @@ class GroupChange(Row, frozen=True):
     idle_after: int | None
 
 
-class ConsumerChange(Row, frozen=True):
+class ConsumerChange(_Change, frozen=True):
     """All groups that run a strategy, with so many consumers more or fewer (`subject`: +1, -2, …)."""
 
     strategy: str
     subject: str
-    groups: int
-    queues: int | None
-    moved: int | None
-    idle_before: int | None
-    idle_after: int | None
 
 
 class BrokerLoss(Row, frozen=True):
@@ -124,9 +122,7 @@ def _strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
 
 def _consumers(what_if: DataFrame) -> tuple[ConsumerChange, ...]:
     found = what_if.groupBy("strategy", "subject").agg(
-        fn.count("*").alias("groups"),
-        fn.sum("queuesBefore").alias("queues"),
-        *sums("moved", "idleBefore", "idleAfter"),
+        fn.count("*").alias("groups"), fn.sum("queuesBefore").alias("queues"), *sums("moved", "idleBefore", "idleAfter")
     )
     return first(ConsumerChange, found, MOST_SUBJECTS, "strategy", fn.expr("try_cast(subject as int)"), "subject")
 
@@ -174,14 +170,11 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
         most = top.max_queues_per_consumer_before, top.max_queues_per_consumer_after
         gained = "{} in {} gains most: from {} to {} queues with its busiest consumer under {}."
         seen.append(said(gained, top.group, top.cluster, *most, top.strategy_after))
-    picture = bars(
+    picture = bars_of(
         Picture(name, title, "Bars: in how many groups the busiest consumer would get fewer, as many or more queues."),
-        [one.strategy_after for one in found],
-        [
-            Series("fewer", [one.better for one in found]),
-            Series("as many", [one.same for one in found]),
-            Series("more", [one.worse for one in found]),
-        ],
+        found,
+        "strategy_after",
+        counts(("fewer", "better"), ("as many", "same"), ("more", "worse")),
         "groups, by what their busiest consumer would get",
     )
     summary = grid_of(
@@ -260,23 +253,15 @@ def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
         "stay move to another consumer, in {} groups.",
         worst.broker_name, worst.cluster, worst.without_write, worst.topics, worst.removed, worst.moved, worst.groups,
     )  # fmt: skip
-    few = found[:IN_PICTURE]
-    labels = labels_of(few, "broker_name")
-    bars_of_queues = "Bars: queues removed and moved, by broker."
-    pictures = [
-        bars(
-            Picture("brokers-queues", "Queues that a lost broker takes or moves", bars_of_queues),
-            labels,
-            [Series("removed", [one.removed for one in few]), Series("moved", [one.moved for one in few])],
-            "queues, once for each group that reads them",
-        )
-    ]
+    queues = "Queues that a lost broker takes or moves", "Bars: queues removed and moved, by broker."
+    axis = "queues, once for each group that reads them"
+    pictures = [bars_of(Picture("brokers-queues", *queues), found, "broker_name", counts("removed", "moved"), axis)]
     advice = "see that the consumers left can carry the lag that moves to them."
-    if any(one.without_write for one in few):
+    if any(one.without_write for one in found[:IN_PICTURE]):
         advice = f"give the topics that would stop queues on a second broker, and {advice}"
         what = "topics left without a queue to write to"
         picture = Picture("brokers-topics", "Topics that a lost broker stops", f"Bars: {what}.")
-        pictures.append(bars(picture, labels, [Series("topics", [one.without_write for one in few])], what))
+        pictures.append(bars_of(picture, found, "broker_name", counts(("topics", "without_write")), what))
     brokers = number_of(len(found), "broker")
     grid = grid_of(
         f"The first {brokers}: those that stop most topics, then those that move most queues",

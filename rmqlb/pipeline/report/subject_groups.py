@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars
+from rmqlb.pipeline.report.charts import Picture, bars_of
 from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums, total
 from rmqlb.pipeline.report.page import Section, columns, counts, decimals, grid_of, names, said, shares, words
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
-from rmqlb.pipeline.report.text import capitalize_first, labels_of, number_of
+from rmqlb.pipeline.report.text import capitalize_first, number_of
 from rmqlb.pipeline.schemas import FLEET, GROUP_IN_SNAPSHOT, KEY
 
 _WHO = (*names("cluster", "group"), *words("strategy"))
@@ -45,11 +43,15 @@ class Totals(Row, frozen=True):
 
 
 class GroupScore(Row, frozen=True):
-    """A group under the strategy it runs; `lag_share` is the part of its lag that waits for one consumer."""
+    """A group under the strategy it runs.
+
+    `origin` is how that is known; `lag_share` the part of its lag that waits for one consumer.
+    """
 
     cluster: str
     group: str
     strategy: str
+    origin: str | None
     topics: int | None
     consumers: int | None
     queues: int | None
@@ -63,21 +65,10 @@ class GroupScore(Row, frozen=True):
     max_lag_per_consumer: int | None
     lag_share: float | None
     first_id_bias: float | None
-
-
-class ObservedGroup(Row, frozen=True):
-    """The observed owners of a group, beside the strategy it runs; `origin` is how that is known."""
-
-    cluster: str
-    group: str
-    strategy: str
-    origin: str | None
-    consumers: int | None
     observed: int | None
     mismatches: int | None
     observed_unassigned: int | None
     observed_duplicate_owners: int | None
-    lag: int | None
 
 
 class Worst(Struct, frozen=True):
@@ -88,7 +79,7 @@ class Worst(Struct, frozen=True):
     imbalanced: tuple[GroupScore, ...]
     idle: tuple[GroupScore, ...]
     one_consumer: tuple[GroupScore, ...]
-    mismatches: tuple[ObservedGroup, ...]
+    mismatches: tuple[GroupScore, ...]
 
 
 def running(scores: DataFrame) -> DataFrame:
@@ -113,18 +104,18 @@ def worst(tables: Tables, runs: DataFrame, top: int) -> Worst:
         *sums("observedUnassigned", "observedDuplicateOwners"),
     )
 
-    def named(kind: type[Row], condition: str | Column, *order: str) -> tuple[Any, ...]:
-        return first(kind, groups.where(condition), top, *map(down, order), "cluster", "group")
+    def named(condition: str | Column, *order: str) -> tuple[GroupScore, ...]:
+        return first(GroupScore, groups.where(condition), top, *map(down, order), "cluster", "group")
 
     differs = "mismatches > 0 or observedUnassigned > 0 or observedDuplicateOwners > 0"
     return Worst(
         totals=rows(Totals, totals)[0],
-        unassigned=named(GroupScore, "unassigned > 0 or duplicateOwners > 0", "unassigned", "duplicateOwners", "lag"),
+        unassigned=named("unassigned > 0 or duplicateOwners > 0", "unassigned", "duplicateOwners", "lag"),
         # With fewer queues than consumers imbalance only says that some are idle, which has a section of its own.
-        imbalanced=named(GroupScore, "imbalance > 1 and queues >= consumers", "imbalance", "excess"),
-        idle=named(GroupScore, "idle > 0", "idle"),
-        one_consumer=named(GroupScore, waits, "maxLagPerConsumer", "lagShare"),
-        mismatches=named(ObservedGroup, differs, "observedUnassigned", "observedDuplicateOwners", "mismatches", "lag"),
+        imbalanced=named("imbalance > 1 and queues >= consumers", "imbalance", "excess"),
+        idle=named("idle > 0", "idle"),
+        one_consumer=named(waits, "maxLagPerConsumer", "lagShare"),
+        mismatches=named(differs, "observedUnassigned", "observedDuplicateOwners", "mismatches", "lag"),
     )
 
 
@@ -150,14 +141,11 @@ def unassigned(found: Worst) -> Section:
         return Section(
             name, title, (said("Nothing: under the strategy that each group runs, each queue has one owner."),)
         )
-    few = found.unassigned[:IN_PICTURE]
-    picture = bars(
+    picture = bars_of(
         Picture(name, title, "Bars: queues unassigned and queues with duplicate owners, for the groups with the most."),
-        labels_of(few, "group"),
-        [
-            Series("unassigned", [one.unassigned for one in few]),
-            Series("duplicate owners", [one.duplicate_owners for one in few]),
-        ],
+        found.unassigned,
+        "group",
+        counts("unassigned", "duplicate_owners"),
         "queues",
     )
     grid = grid_of(
@@ -218,11 +206,11 @@ def imbalanced(found: Worst) -> Section:
         "{}: {} of its {} queues with one of {} consumers, {} times the mean.",
         top.group, top.cluster, top.max_queues_per_consumer, top.queues, top.consumers, top.imbalance,
     )  # fmt: skip
-    few = found.imbalanced[:IN_PICTURE]
-    picture = bars(
+    picture = bars_of(
         Picture(name, title, "Bars: what the busiest consumer holds, as a multiple of the mean; 1 is balanced."),
-        labels_of(few, "group"),
-        [Series("imbalance", [one.imbalance for one in few])],
+        found.imbalanced,
+        "group",
+        decimals("imbalance"),
         "imbalance: queues of the busiest consumer / mean (1 is balanced)",
         start=1,
     )
@@ -248,12 +236,12 @@ def idle(found: Worst) -> Section:
     name, title, totals = "idle", "Idle consumers", found.totals
     if not found.idle:
         return Section(name, title, (said("Nothing: every consumer has a queue."),))
-    few = found.idle[:IN_PICTURE]
-    busy = [None if one.consumers is None else one.consumers - (one.idle or 0) for one in few]
-    picture = bars(
+    busy = "with queues", lambda one: None if one.consumers is None else one.consumers - (one.idle or 0)
+    picture = bars_of(
         Picture(name, title, "Bars: consumers with queues and consumers without, for the groups with the most idle."),
-        labels_of(few, "group"),
-        [Series("idle", [one.idle for one in few]), Series("with queues", busy)],
+        found.idle,
+        "group",
+        counts("idle", busy),
         "consumers",
     )
     grid = grid_of(
@@ -275,13 +263,11 @@ def one_consumer(found: Worst) -> Section:
     name, title, totals = "lag", "Lag that waits for one consumer", found.totals
     if not found.one_consumer:
         return Section(name, title, (said("Nothing: no group is known to have most of its lag with one consumer."),))
-    few = found.one_consumer[:IN_PICTURE]
-    lags = [(one.max_lag_per_consumer, one.lag) for one in few]
-    rest = [None if most is None or lag is None else max(0, lag - most) for most, lag in lags]
-    picture = bars(
+    picture = bars_of(
         Picture(name, title, "Bars: messages that wait for the busiest consumer, and for all the others together."),
-        labels_of(few, "group"),
-        [Series("one consumer", [most for most, _ in lags]), Series("all others", rest)],
+        found.one_consumer,
+        "group",
+        counts(("one consumer", "max_lag_per_consumer"), ("all others", _lag_elsewhere)),
         "messages that wait",
     )
     grid = grid_of(
@@ -300,3 +286,9 @@ def one_consumer(found: Worst) -> Section:
         "selectors that spread better. More consumers alone do not help while a queue has one owner."
     )
     return Section(name, title, (said(seen),), advice, (picture,), (grid,))
+
+
+def _lag_elsewhere(one: GroupScore) -> int | None:
+    if one.lag is None or one.max_lag_per_consumer is None:
+        return None
+    return max(0, one.lag - one.max_lag_per_consumer)

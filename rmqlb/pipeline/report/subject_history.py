@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars, days, lines
+from rmqlb.pipeline.report.charts import Picture, Series, bars_of, days, lines
 from rmqlb.pipeline.report.frames import Row, Tables, down, first, rows, sums, total
 from rmqlb.pipeline.report.page import Column, Grid, Section, counts, decimals, grid_of, names, said, shares, words
-from rmqlb.pipeline.report.text import capitalize_first, labels_of, number_of, share_of
+from rmqlb.pipeline.report.text import capitalize_first, number_of, share_of
 from rmqlb.pipeline.schemas import CHURN, FLAPPING, MOVES, TREND
 
 MOST_DAYS = 400
@@ -161,12 +161,12 @@ def flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
         "restless is {} in {}, with {} moves and {} returns in {} days.",
         top.group, top.cluster, top.moved, top.returns, top.days,
     )  # fmt: skip
-    few = found[:IN_PICTURE]
-    away = [None if one.moved is None else max(0, one.moved - (one.returns or 0)) for one in few]
-    picture = bars(
+    away = "to another", lambda one: None if one.moved is None else max(0, one.moved - (one.returns or 0))
+    picture = bars_of(
         Picture(name, title, "Bars: moves back to an earlier owner and other moves, for the most restless groups."),
-        labels_of(few, "group"),
-        [Series("back to an earlier owner", [one.returns for one in few]), Series("to another", away)],
+        found,
+        "group",
+        counts(("back to an earlier owner", "returns"), away),
         "moves",
     )
     grid = grid_of(

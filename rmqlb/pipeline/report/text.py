@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rmqlb.views.formats.text import clip, fit_for_xml
@@ -39,9 +39,14 @@ def labels_of(rows: Sequence[Any], field: str) -> list[str]:
     ['a · east', 'a · west']
     """
     names = [getattr(row, field) for row in rows]
-    if len({row.cluster for row in rows}) < 2:
+    if len({getattr(row, "cluster", None) for row in rows}) < 2:
         return names
     return [f"{name} · {row.cluster}" for name, row in zip(names, rows, strict=True)]
+
+
+def value_of(row: Any, of: str | Callable[[Any], Any]) -> Any:
+    """A field of a row, or what is made of the row."""
+    return getattr(row, of) if isinstance(of, str) else of(row)
 
 
 def share_of(part: float | None, whole: float | None) -> float | None:

@@ -37,10 +37,8 @@ def write_report(
 ) -> ReportSummary:
     """Write `index.html`, `csv/`, `parquet/` and `report.json` into a folder, in place of an earlier report.
 
-    Args:
-        folder: of this machine, seen by all of Spark's machines; it is replaced as a whole.
-        top: rows in each list of the page, from 1.
-        most_rows: tables with more rows are written as Parquet only.
+    The folder is of this machine, seen by all of Spark's machines. `top`: rows in each list of the page; tables with
+    more than `most_rows` are written as Parquet only.
 
     Raises:
         DataError: the warehouse has none of the tables, or the folder cannot be written.

@@ -1,7 +1,4 @@
-"""Spark Connect: a session on a server far away, over gRPC, without Java.
-
-Rule of this file: what a `sc://` master lacks is said in one line before any work begins.
-"""
+"""Spark Connect: a session on a server far away, over gRPC, without Java."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.pipeline.spark.package import package_zip
+from rmqlb.pipeline.spark.in_workers import package_zip
 from rmqlb.pipeline.spark.settings import SessionSettings, session_conf
 from rmqlb.pipeline.spark.spark_errors import plain_errors
 
@@ -25,12 +22,7 @@ _ENABLED = "SPARK_CONNECT_MODE_ENABLED"  # pyspark sets it, needs it, and would 
 
 @contextmanager
 def connect_session(settings: SessionSettings) -> Iterator[SparkSession]:
-    """A session on the server of a `sc://` master, released at the end; the server gets the code of rmqlb.
-
-    Raises:
-        UsageError: a package is not installed, the address is malformed, or the server refuses a setting.
-        EndpointError: no server of Spark Connect answers there.
-    """
+    """A session on the server of a `sc://` master, released at the end; the server gets the code of rmqlb."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own library writes to the terminal; read at its import
     _must_answer(settings.master)
     from pyspark.sql import SparkSession

@@ -1,15 +1,19 @@
-"""Steps that run in Spark's Python processes.
+"""Steps that run in Spark's Python processes, and the code that is sent there.
 
-Of what is raised there, Spark carries nothing but the text of the traceback to the driver. So an error of ours has its
-code and its hint noted in it, and `spark_errors.py` reads them from there.
+Of what is raised there, Spark carries nothing but the text of the traceback. So an error of ours has its code and hint
+noted in it, and `spark_errors.py` reads them from there.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
+import rmqlb
 from rmqlb.errors import RmqlbError
 
 if TYPE_CHECKING:
@@ -20,13 +24,7 @@ Batches = Iterator[Any]
 
 
 def in_workers(frame: DataFrame, step: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """`mapInArrow`, but errors of ours keep their code and hint.
-
-    Args:
-        frame: the rows.
-        step: record batches of them → record batches of the result.
-        schema: the result's columns.
-    """
+    """`mapInArrow`, but errors of ours keep their code and hint."""
     return frame.mapInArrow(_Noting(step), schema)
 
 
@@ -46,3 +44,15 @@ class _Noting:
             if error.hint is not None:
                 error.add_note(f"hint: {error.hint}")
             raise
+
+
+def package_zip(folder: str) -> str | None:
+    """Write a file that Python can import from; None when rmqlb is itself in one: whoever made that sends it too."""
+    package = Path(rmqlb.__file__).parent
+    if not package.is_dir():
+        return None
+    path = os.path.join(folder, "rmqlb.zip")
+    with ZipFile(path, "w") as archive:
+        for source in sorted(package.rglob("*.py")):
+            archive.write(source, source.relative_to(package.parent))
+    return path

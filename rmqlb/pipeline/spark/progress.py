@@ -1,8 +1,4 @@
-"""How far Spark has come with the jobs that run.
-
-Rule of this file: Spark is only asked, from a thread of its own; a Spark that no longer answers is no error here, for
-whoever waits for the job hears of it.
-"""
+"""How far Spark has come with the jobs that run."""
 
 from __future__ import annotations
 
@@ -22,15 +18,11 @@ _POLL_SECONDS = 0.5
 def stage_progress(
     spark: SparkSession, tell: Callable[[int, int], None], *, seconds: float = _POLL_SECONDS
 ) -> Iterator[None]:
-    """Tells, while its block runs, how many tasks of the jobs that Spark began in it are done.
+    """Tells, while its block runs, how many tasks are done and known of, of the jobs that Spark began in it.
 
-    The total grows as Spark plans more jobs, and shrinks by tasks that proved needless; what is done never shrinks.
-    Spark Connect gives no account, so there `tell` is never called.
-
-    Args:
-        spark: the session.
-        tell: called with (tasks done, tasks known of), in another thread, whenever one of them has changed.
-        seconds: between two looks.
+    `tell` is called in another thread, whenever one of them has changed; `seconds` lie between two looks. The total
+    grows as Spark plans more jobs, and shrinks by tasks that proved needless; what is done never shrinks. Spark Connect
+    gives no account, and a Spark that no longer answers is no error here: whoever waits for the job hears of it.
     """
     from pyspark.errors import PySparkException
 

@@ -6,6 +6,7 @@ no temporary file stay. An error of Spark leaves the block as one line.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -21,9 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 from rmqlb.errors import EndpointError, RmqlbError, UsageError
+from rmqlb.pipeline.spark.in_workers import package_zip
 from rmqlb.pipeline.spark.java import find_java, java_home
-from rmqlb.pipeline.spark.package import package_zip
-from rmqlb.pipeline.spark.python_logs import logged_to
 from rmqlb.pipeline.spark.settings import (
     DEFAULT_MASTER,
     SUBMITTED,
@@ -51,10 +51,9 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """A session of Spark, stopped at the end of the block.
 
     A master that is local or a cluster's gets a Java process of its own, once in a Python process; `sc://…` is Spark
-    Connect, which needs none; under spark-submit its Java is used. A session that this process has already is used as
-    it is, and left running.
-    A cluster's executors get the code of rmqlb sent, but the packages it imports (numpy, pandas, pyarrow, msgspec,
-    PyYAML) must be installed there, for the Python that PYSPARK_PYTHON or `spark.pyspark.python` names.
+    Connect; under spark-submit its Java is used. A session that this process has already is used as it is, and left
+    running. A cluster's executors get the code of rmqlb sent, but the packages it imports must be installed there, for
+    the Python that PYSPARK_PYTHON or `spark.pyspark.python` names.
 
     Raises:
         UsageError: no Java, no pyspark, a log that cannot be written, or settings that do not go together.
@@ -76,8 +75,30 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
         session = _submitted_session(settings)
     else:
         session, log_file = _own_session(settings), settings.log_file
-    with logged_to(log_file), session as spark, plain_errors(log_file):
+    with _logged_to(log_file), session as spark, plain_errors(log_file):
         yield spark
+
+
+@contextmanager
+def _logged_to(log_file: str | None) -> Iterator[None]:
+    """Python's log records go to the file until the block ends; None: nowhere, another program has the log."""
+    from pyspark.logger import PySparkLogger
+
+    handler: logging.Handler = logging.NullHandler()
+    if log_file is not None:
+        handler = logging.FileHandler(log_file, encoding="utf-8", delay=True)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    # pyspark gives each of these a handler that writes to the terminal, unless it has one.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logger: logging.Logger = PySparkLogger.getLogger(name)
+        logger.handlers, logger.propagate = [logging.NullHandler()], True
+    # With no handler at the root, py4j's records would install one that writes to the terminal, for good.
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
 
 
 def spark_home(*, needs_jars: bool = True) -> str:
@@ -97,12 +118,7 @@ def spark_home(*, needs_jars: bool = True) -> str:
 def launch_environ(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """The environment for Spark's own scripts: the given one, with the installed pyspark and a Java that starts it.
 
-    Args:
-        environ: the given one.
-        folder: a folder of this session alone.
-
-    Raises:
-        UsageError: pyspark or Java is missing.
+    `folder` is this session's alone.
     """
     ignored = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
     ours = {key: value for key, value in environ.items() if key not in ignored}

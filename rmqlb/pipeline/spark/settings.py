@@ -1,7 +1,6 @@
-"""What the user asks of Spark, and what rmqlb asks for beside it.
+"""What the user asks of Spark, and what rmqlb asks for beside it; neither Java nor pyspark is touched.
 
-Rule of this file: values in, values out; neither Java nor pyspark is touched. Where the user and rmqlb both name a key,
-the user wins, but for the few keys that results or the launch depend on: naming one of those is an error.
+Where both name a key, the user wins, but for the few that results or the launch depend on: naming one is an error.
 """
 
 from __future__ import annotations
@@ -33,12 +32,7 @@ _LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How to get a Spark session.
-
-    Attributes:
-        conf: Spark's own keys and values.
-        log_file: where everything goes that Spark, Java and the Python processes of Spark say.
-        name: the application's, as Spark shows it.
+    """How to get a Spark session; `conf` has Spark's own keys, `log_file` gets all that Spark and its processes say.
 
     Raises:
         UsageError: the master is of no form that Spark knows, or a key in `conf` is malformed or not the user's to set.
@@ -58,11 +52,7 @@ class SessionSettings:
 
 
 def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
-    """`--conf K=V`, any number of times, as a mapping.
-
-    Raises:
-        UsageError: one is not `K=V`, its key is not the user's to set, or is given twice.
-    """
+    """`--conf K=V`, any number of times, as a mapping."""
     conf: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,8 +1,4 @@
-"""What Spark throws, in one line.
-
-Rule of this file: whatever comes from pyspark, from Java or from one of Spark's Python processes becomes a
-`RmqlbError`; an error that rmqlb raised in a Python process of Spark comes back as itself. Stack traces are in the log.
-"""
+"""What Spark throws, in one line: an `RmqlbError`, or the very one that rmqlb raised in a Python process of Spark."""
 
 from __future__ import annotations
 

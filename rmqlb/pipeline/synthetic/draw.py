@@ -1,12 +1,10 @@
-"""A cluster as it is before its first night: brokers, topics, groups, and who reads what.
-
-Sizes are heavy-tailed: most topics and groups are small, a few are large, and a few topics are read by many groups.
-"""
+"""A cluster before its first night: brokers, topics, groups, and who reads what. Sizes are heavy-tailed."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from enum import StrEnum
 from random import Random
 
 import msgspec
@@ -15,7 +13,6 @@ import numpy.typing as npt
 
 from rmqlb.engine.arrays.lanes import Ints
 from rmqlb.pipeline.synthetic import names
-from rmqlb.pipeline.synthetic.faults import Fault
 from rmqlb.pipeline.synthetic.shape import (
     MOST_CONSUMERS,
     MOST_QUEUES,
@@ -30,6 +27,19 @@ from rmqlb.pipeline.synthetic.shape import (
 _POPULARITY = 0.7
 _MEDIAN_QUEUES = 8.0
 _ID_KINDS = ("process", "container", "named")
+
+
+class Fault(StrEnum):
+    """What is wrong with a group; it stays so every night."""
+
+    MISMATCHES = "mismatches"
+    """Queues are held by another consumer, or by one that is gone."""
+    UNASSIGNED = "unassigned"
+    DUPLICATE_OWNERS = "duplicate-owners"
+    IDLE_CONSUMERS = "idle-consumers"
+    """More consumers than queues."""
+    FLAPPING = "flapping"
+    """A consumer comes and goes every other night."""
 
 
 class FleetBroker(msgspec.Struct, frozen=True):
@@ -184,11 +194,7 @@ def _sized(wish: npt.NDArray[np.float64], spans: Ints, readers: Ints, queues: in
 
 
 def _groups(
-    shape: FleetShape,
-    random: Random,
-    subscriptions: list[tuple[int, ...]],
-    topics: tuple[FleetTopic, ...],
-    before: int,
+    shape: FleetShape, random: Random, subscriptions: list[tuple[int, ...]], topics: tuple[FleetTopic, ...], before: int
 ) -> tuple[FleetGroup, ...]:
     """The groups; faults go round, starting where the clusters before have left off."""
     groups: list[FleetGroup] = []

@@ -1,9 +1,6 @@
 """Writes a generated fleet: a snapshot of every cluster and night, as `fetch-routes` would have written it.
 
-Rules of this file:
-- Equal shapes give equal bytes: no clock, no machine's name, gzip without a time.
-- One snapshot is in memory at a time.
-- Damaged documents stand among the good ones and are listed in the summary.
+Equal shapes give equal bytes. One snapshot is in memory at a time.
 """
 
 from __future__ import annotations
@@ -76,11 +73,7 @@ def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
 
 
 def document(snapshot: ClusterSnapshot) -> bytes:
-    """What `fetch-routes` would print of it, as JSON.
-
-    Raises:
-        UsageError: it is too large to be read.
-    """
+    """What `fetch-routes` would print of it, as JSON."""
     body = msgspec.json.encode(
         {
             "schema": SCHEMA,
@@ -102,9 +95,7 @@ def document(snapshot: ClusterSnapshot) -> bytes:
 def _part(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Enough of a snapshot to be damaged."""
     return replace(
-        snapshot,
-        routes=dict(list(snapshot.routes.items())[:2]),
-        groups=dict(list(snapshot.groups.items())[:2]),
+        snapshot, routes=dict(list(snapshot.routes.items())[:2]), groups=dict(list(snapshot.groups.items())[:2])
     )
 
 

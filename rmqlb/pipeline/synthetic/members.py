@@ -8,8 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.pipeline.synthetic import names
-from rmqlb.pipeline.synthetic.draw import FleetGroup
-from rmqlb.pipeline.synthetic.faults import Fault
+from rmqlb.pipeline.synthetic.draw import Fault, FleetGroup
 from rmqlb.pipeline.synthetic.shape import MOST_CONSUMERS
 
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
@@ -74,4 +73,4 @@ def _client_id(random: Random, group: FleetGroup, ip: str, place: int) -> str:
         return f"10.1.1.1@{names.odd_name(place, place)}"
     if group.id_kind == "named":
         return f"{ip}@{group.name}-{place}"
-    return (names.container_id if group.id_kind == "container" else names.process_id)(random, ip)
+    return names.client_id(random, ip, container=group.id_kind == "container")

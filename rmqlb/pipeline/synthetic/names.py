@@ -1,7 +1,4 @@
-"""Names as fleets have them, and names that no one should have and some do.
-
-Topics and groups are numbered within a cluster, so that clusters share names.
-"""
+"""Names as fleets have them, and names that no one should have and some do; clusters share many of them."""
 
 from __future__ import annotations
 
@@ -71,11 +68,6 @@ def address(random: Random, first: str) -> str:
     return f"{first}.{random.randrange(256)}.{random.randrange(1, 255)}"
 
 
-def process_id(random: Random, ip: str) -> str:
-    """`IP@PID#NANOS`, the id that a client gives itself."""
-    return f"{ip}@{random.randrange(300, 65536)}#{random.randrange(10**12, 10**16)}"
-
-
-def container_id(random: Random, ip: str) -> str:
-    """The same from a container, where the process is always the first."""
-    return f"{ip}@1#{random.randrange(10**12, 10**16)}"
+def client_id(random: Random, ip: str, *, container: bool) -> str:
+    """`IP@PID#NANOS`, the id that a client gives itself; in a container the process is always the first."""
+    return f"{ip}@{1 if container else random.randrange(300, 65536)}#{random.randrange(10**12, 10**16)}"

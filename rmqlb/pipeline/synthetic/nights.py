@@ -25,8 +25,7 @@ from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.pipeline.synthetic.draw import FleetCluster, FleetTopic
-from rmqlb.pipeline.synthetic.faults import NOBODY, Owners, disturb
+from rmqlb.pipeline.synthetic.draw import Fault, FleetCluster, FleetTopic
 from rmqlb.pipeline.synthetic.members import FleetMember, first_members, next_members, present
 from rmqlb.pipeline.synthetic.offsets import NightOffsets, Offsets
 from rmqlb.pipeline.synthetic.routes import BrokerState, broker_data, broker_states, retry_route, route
@@ -36,6 +35,8 @@ _VIEWS = 2
 """Brokers asked for a group's members: more of them make snapshots larger and say the same."""
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
 _SETTINGS = Settings()
+Owners = frozenset[str]
+NOBODY: Owners = frozenset()
 
 
 def nights(shape: FleetShape, cluster: FleetCluster) -> Iterator[tuple[date, ClusterSnapshot]]:
@@ -164,7 +165,7 @@ class _Life:
         group, client_ids, settled = self._cluster.groups[place], self._client_ids[place], self._settled[place]
         if its.data.topic not in settled:
             settled[its.data.topic] = _dealt(group.strategy, its.queues, client_ids)
-        return disturb(settled[its.data.topic], group.fault, client_ids, random)
+        return _disturb(settled[its.data.topic], group.fault, client_ids, random)
 
 
 def _dealt(strategy: str, queues: list[MessageQueue], client_ids: Sequence[str]) -> list[Owners]:
@@ -191,3 +192,22 @@ def _route(cluster: FleetCluster, topic: FleetTopic, state: BrokerState, whole: 
         return _Route(data, queues, list(range(len(queues))))
     now = set(queues)
     return _Route(data, queues, [place for place, queue in enumerate(whole.queues) if queue in now])
+
+
+def _disturb(owners: list[Owners], fault: Fault | None, client_ids: tuple[str, ...], random: Random) -> list[Owners]:
+    """The owners of a topic's queues as they are seen where the group's strategy gives these: a quarter differs."""
+    if fault not in (Fault.MISMATCHES, Fault.UNASSIGNED, Fault.DUPLICATE_OWNERS) or not owners:
+        return owners
+    seen = list(owners)
+    for place in random.sample(range(len(seen)), -(-len(seen) // 4)):
+        seen[place] = _disturbed(seen[place], fault, client_ids, random)
+    return seen
+
+
+def _disturbed(owners: Owners, fault: Fault, client_ids: tuple[str, ...], random: Random) -> Owners:
+    if fault is Fault.UNASSIGNED:
+        return NOBODY
+    others = [client_id for client_id in client_ids if client_id not in owners]
+    if fault is Fault.MISMATCHES and random.random() < 0.5:
+        others = [f"10.255.0.1@1#{len(client_ids)}"]
+    return frozenset({random.choice(others)} | (owners if fault is Fault.DUPLICATE_OWNERS else NOBODY))

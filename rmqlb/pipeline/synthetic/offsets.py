@@ -28,9 +28,8 @@ class NightOffsets(NamedTuple):
 class Offsets:
     """A cluster's offsets; `counts`: queues of each topic, shape (topics,).
 
-    Attributes:
-        topic_start: first row of each topic, shape (topics + 1,).
-        pair_start: group → first pair row of each of its topics.
+    `topic_start`: first row of each topic, shape (topics + 1,); `pair_start`: group → first pair row of each of its
+    topics.
     """
 
     def __init__(self, cluster: FleetCluster, counts: list[int], seed: int) -> None:

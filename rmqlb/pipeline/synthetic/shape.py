@@ -29,21 +29,15 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         seed: equal seeds (and numpy versions) give equal bytes.
         clusters: None for 3, or as many as keep every snapshot readable.
         brokers: in each cluster.
-        topics: in the whole fleet; None for a fifth of the pairs.
-        groups: in the whole fleet; None for two in five pairs.
+        topics, groups: in the whole fleet; None for a fifth of the pairs, and for two in five pairs.
         pairs: (group, topic) subscriptions in the whole fleet, `%RETRY%` topics not counted.
         queues: (group, topic, queue) rows a night, when all brokers are up; None for what the draw gives.
         consumers: of a group, on average; between 1 and 64 each.
         days: nights, one snapshot of each cluster a night.
-        faults: share of the groups with something wrong, 0 to 1; the kinds go round.
-        odd_names: share of topics and groups with odd names, 0 to 1.
-        churn: share of the groups whose consumers change in a night, 0 to 1.
-        observed: owners and offsets too; False leaves them unknown.
+        faults, odd_names, churn: share, 0 to 1, of groups with a fault, of odd names, of groups that change in a night.
+        observed: owners and offsets too.
         retry_queues: also the groups' `%RETRY%` queues, one on each broker.
         layout: json.gz or json (a file a night), or jsonl (a file a cluster, a line a night).
-
-    Raises:
-        UsageError: the numbers contradict each other.
     """
 
     seed: int = 0
