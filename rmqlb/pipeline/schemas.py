@@ -255,3 +255,32 @@ WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
 """Stage → the tables that it writes, in order."""
 ALL = tuple(table for tables in WRITTEN_BY.values() for table in tables if table is not FLEET)
 """The tables that people read."""
+
+# What the report hands on.
+
+WHAT_IF_SUMMARY = table(
+    "what_if_summary",
+    "change string, subject string, strategy string, strategyAfter string, groups bigint, queuesBefore bigint, "
+    "queuesAfter bigint, moved bigint, newlyAssigned bigint, newlyUnassigned bigint, removed bigint, "
+    "idleBefore bigint, idleAfter bigint, unassignedAfter bigint, duplicateOwnersAfter bigint, "
+    "maxQueuesPerConsumerAfter int, lagMoved bigint, lagUnknown bigint",
+)
+"""WHAT_IF summed over the groups under a strategy; `maxQueuesPerConsumerAfter` is the largest; `lagMoved` is that of
+the groups whose lag is known, `lagUnknown` the number of the others."""
+
+EXPORTED = (
+    SCORES,
+    LOADS,
+    REFUSALS,
+    WHAT_IF,
+    WHAT_IF_SUMMARY,
+    BROKER_LOSSES,
+    SENDS,
+    SEND_SHARES,
+    MOVES,
+    FLAPPING,
+    CHURN,
+    TREND,
+    QUARANTINE,
+)
+"""The tables of a report, in the order in which the page names them."""

@@ -21,12 +21,12 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.producers.send_tables import write_sends
 from rmqlb.pipeline.report.contents import Figures, facts, figures, sections
-from rmqlb.pipeline.report.export import WHAT_IF_SUMMARY, export, summarise_what_if
+from rmqlb.pipeline.report.export import export, summarise_what_if
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import Grid
 from rmqlb.pipeline.report.subject_sends import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
-from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF, WHAT_IF_SUMMARY
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
 from tests.pipeline_rows.send_shapes import told_of, topic_row

@@ -1,16 +1,14 @@
 """`rmqlb pipeline allocate`."""
 
-from typing import Annotated
-
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import StageOptions, StrategiesOptions, which_option
+from rmqlb.cli.pipeline.options import IncludeRetry, StageOptions, StrategiesOptions
 
 
 @command
 def allocate(
     *,
     which: StrategiesOptions,
-    include_retry: Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")] = False,
+    include_retry: IncludeRetry = False,
     strategy_options: StrategyOptions,
     stage: StageOptions,
     output: OutputOptions,

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from msgspec import Struct
+from typer import Option
 
 from rmqlb.cli.common.options import panel
 from rmqlb.model.send_scenario import NEWEST
@@ -11,6 +12,11 @@ warehouse_option = panel("Warehouse")
 spark_option = panel("Spark")
 which_option = panel("What to look at")
 producers_option = panel("Producers")
+ReportFolder = Annotated[
+    str | None, Option("--to", metavar="DIR", help="The report's folder; default: report in the warehouse.")
+]
+Top = Annotated[int, Option("--top", min=1, max=1000, help="How many rows a list of the page has.")]
+IncludeRetry = Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")]
 
 
 class StageOptions(Struct, frozen=True):

@@ -1,20 +1,14 @@
 """`rmqlb pipeline report`."""
 
-from typing import Annotated
-
-from typer import Option
-
 from rmqlb.cli.common.options import OutputOptions, command
-from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
+from rmqlb.cli.pipeline.options import OnlyOptions, ReportFolder, StageOptions, Top
 
 
 @command
 def report(
     *,
-    to: Annotated[
-        str | None, Option(metavar="DIR", help="The report's folder; default: report in the warehouse.")
-    ] = None,
-    top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
+    to: ReportFolder = None,
+    top: Top = 20,
     stage: StageOptions,
     output: OutputOptions,
 ) -> None:

@@ -5,7 +5,15 @@ from typing import Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import ScheduleOptions, StageOptions, StrategiesOptions, which_option
+from rmqlb.cli.pipeline.options import (
+    IncludeRetry,
+    ReportFolder,
+    ScheduleOptions,
+    StageOptions,
+    StrategiesOptions,
+    Top,
+    which_option,
+)
 
 
 @command
@@ -16,12 +24,10 @@ def run(
         Argument(metavar="PATH…", help="What to ingest first: files, folders, patterns or URLs.", show_default=False),
     ] = None,
     cluster: Annotated[str | None, Option(metavar="NAME", help="The cluster that they are of.")] = None,
-    to: Annotated[
-        str | None, Option(metavar="DIR", help="The report's folder; default: report in the warehouse.")
-    ] = None,
-    top: Annotated[int, Option(min=1, max=1000, help="How many rows a list of the page has.")] = 20,
+    to: ReportFolder = None,
+    top: Top = 20,
     which: StrategiesOptions,
-    include_retry: Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")] = False,
+    include_retry: IncludeRetry = False,
     consumers: Annotated[int, which_option(min=0, max=64, help="What-if: how many consumers more and fewer.")] = 2,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,

@@ -13,18 +13,7 @@ from rmqlb.pipeline.history.moves import days, flapping, moves
 from rmqlb.pipeline.history.sessions import sessions
 from rmqlb.pipeline.history.snapshot_timeline import timeline
 from rmqlb.pipeline.history.trend import trend
-from rmqlb.pipeline.schemas import (
-    CHURN,
-    DOCUMENTS,
-    FLAPPING,
-    GROUPS,
-    MOVES,
-    OFFSETS,
-    OWNERS,
-    PROCESSES,
-    SESSIONS,
-    TREND,
-)
+from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, HISTORY, OFFSETS, OWNERS, PROCESSES
 
 READS = (DOCUMENTS, OWNERS, GROUPS, PROCESSES, OFFSETS)
 """The tables that `history` is made from."""
@@ -41,13 +30,10 @@ def history(tables: Mapping[str, DataFrame]) -> Iterator[dict[str, DataFrame]]:
     held = sessions(order, owners).persist(StorageLevel.DISK_ONLY)
     by_day = days(order, owners, groups).persist(StorageLevel.DISK_ONLY)
     try:
-        yield {
-            SESSIONS.name: held,
-            MOVES.name: moves(by_day),
-            FLAPPING.name: flapping(by_day, held),
-            CHURN.name: churn(order, groups, processes),
-            TREND.name: trend(order, owners, groups, processes, tables[OFFSETS.name]),
-        }
+        joined = churn(order, groups, processes)
+        balance = trend(order, owners, groups, processes, tables[OFFSETS.name])
+        frames = (held, moves(by_day), flapping(by_day, held), joined, balance)
+        yield {table.name: frame for table, frame in zip(HISTORY, frames, strict=True)}
     finally:
         held.unpersist()
         by_day.unpersist()

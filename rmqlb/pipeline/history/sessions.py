@@ -25,7 +25,10 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     for a group that is not observed any more at all; `lastSeen` says how old that knowledge is.
     """
     seen = sightings(timeline, owners)
-    ended = _runs(seen).join(_next_observations(seen), ["cluster", "group", "index"])
+    moments = seen.select("cluster", "group", "index", "takenAt").distinct()
+    next_moment = fn.lead("takenAt").over(Window.partitionBy("cluster", "group").orderBy("index"))
+    observed = moments.select("cluster", "group", "index", next_moment.alias("observedAgain"))
+    ended = _runs(seen).join(observed, ["cluster", "group", "index"])
     by = (
         fn.when(fn.col("nextOwners") > 0, "moved")
         .when(fn.col("nextOwners") == 0, "unassigned")
@@ -89,10 +92,3 @@ def _edges(seen: DataFrame) -> DataFrame:
         (before.isNull() | ~fn.array_contains(before, fn.col("owner"))).alias("begins"),
         (after.isNull() | ~fn.array_contains(after, fn.col("owner"))).alias("ends"),
     ).where("begins or ends")
-
-
-def _next_observations(seen: DataFrame) -> DataFrame:
-    """Each moment at which a group was observed, and the time of the next one."""
-    group = Window.partitionBy("cluster", "group").orderBy("index")
-    moments = seen.select("cluster", "group", "index", "takenAt").distinct()
-    return moments.select("cluster", "group", "index", fn.lead("takenAt").over(group).alias("observedAgain"))

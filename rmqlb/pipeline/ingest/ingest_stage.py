@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from rmqlb.errors import DataError
@@ -31,9 +31,6 @@ from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, KEY, QUARANTINE, TOPICS, d
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 from rmqlb.sources.dump.read_document import LARGEST_FILE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TASKS = 512
 _BYTES_A_TASK = 4 << 20

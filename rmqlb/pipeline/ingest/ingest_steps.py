@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.ingest.arrow_udf import FILES, HEAD, READ_DOCUMENT
 from rmqlb.pipeline.schemas import KEY, QUARANTINE, ddl
 from rmqlb.sources.dump.read_document import LARGEST_FILE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 HEADS = {"doc": "string", **KEY, **HEAD}
 _QUARANTINE_KEY = ("file", "position", "hash")

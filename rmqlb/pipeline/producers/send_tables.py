@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.arrow import Batches, arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table, columns
 from rmqlb.pipeline.spark.in_workers import in_workers
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from rmqlb.pipeline.warehouse import Writing
+from rmqlb.pipeline.warehouse import Writing
 
 PARTITIONS = 64
 """Some dozens of jobs each where there are thousands; by default a job takes about a tenth of a second."""

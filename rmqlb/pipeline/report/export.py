@@ -16,61 +16,21 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.contents import Exported
 from rmqlb.pipeline.report.frames import Tables, count_if, sums
-from rmqlb.pipeline.schemas import (
-    BROKER_LOSSES,
-    CHURN,
-    FLAPPING,
-    KEY,
-    LOADS,
-    MOVES,
-    QUARANTINE,
-    REFUSALS,
-    SCORES,
-    SEND_SHARES,
-    SENDS,
-    TREND,
-    WHAT_IF,
-    Table,
-    table,
-)
+from rmqlb.pipeline.schemas import EXPORTED, KEY, WHAT_IF, WHAT_IF_SUMMARY, Table
 from rmqlb.views.formats.text import safe_cell, visible
 
 SPREADSHEET_ROWS = 1_048_575
 """Rows below a header that the common spreadsheets open."""
 
-WHAT_IF_SUMMARY = table(
-    "what_if_summary",
-    "change string, subject string, strategy string, strategyAfter string, groups bigint, queuesBefore bigint, "
-    "queuesAfter bigint, moved bigint, newlyAssigned bigint, newlyUnassigned bigint, removed bigint, "
-    "idleBefore bigint, idleAfter bigint, unassignedAfter bigint, duplicateOwnersAfter bigint, "
-    "maxQueuesPerConsumerAfter int, lagMoved bigint, lagUnknown bigint",
-)
-"""WHAT_IF summed over the groups under a strategy; `maxQueuesPerConsumerAfter` is the largest; `lagMoved` is that of
-the groups whose lag is known, `lagUnknown` the number of the others."""
-
-EXPORTED = (
-    SCORES,
-    LOADS,
-    REFUSALS,
-    WHAT_IF,
-    WHAT_IF_SUMMARY,
-    BROKER_LOSSES,
-    SENDS,
-    SEND_SHARES,
-    MOVES,
-    FLAPPING,
-    CHURN,
-    TREND,
-    QUARANTINE,
-)
-"""The tables of a report, in the order in which the page names them."""
 _IN_PARQUET_ONLY = (WHAT_IF,)
 
 
 def export(tables: Tables, folder: str, most_rows: int = SPREADSHEET_ROWS) -> tuple[Exported, ...]:
     """Write `parquet/<table>/` and `csv/<table>.csv`; with more than `most_rows` Parquet only, and not sorted."""
     os.makedirs(os.path.join(folder, "csv"))
-    return tuple(_export(tables, table, folder, most_rows) for table in EXPORTED if _is_there(tables, table))
+    there = {*tables.warehouse.names()}
+    there |= {WHAT_IF_SUMMARY.name} if WHAT_IF.name in there else set()
+    return tuple(_export(tables, table, folder, most_rows) for table in EXPORTED if table.name in there)
 
 
 def summarise_what_if(what_if: DataFrame) -> DataFrame:
@@ -86,10 +46,6 @@ def summarise_what_if(what_if: DataFrame) -> DataFrame:
         )
         .select(*WHAT_IF_SUMMARY.columns)
     )
-
-
-def _is_there(tables: Tables, table: Table) -> bool:
-    return tables.warehouse.stored((WHAT_IF if table is WHAT_IF_SUMMARY else table).name) is not None
 
 
 def _export(tables: Tables, table: Table, folder: str, most_rows: int) -> Exported:

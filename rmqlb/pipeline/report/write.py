@@ -12,9 +12,10 @@ from rmqlb.errors import DataError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.pipeline.report.atomic_folder import atomic_folder
 from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle
-from rmqlb.pipeline.report.export import EXPORTED, SPREADSHEET_ROWS, export
+from rmqlb.pipeline.report.export import SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import page
+from rmqlb.pipeline.schemas import EXPORTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -92,6 +92,8 @@ def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
 
     `folder` is this session's alone; Spark's temporary files go there unless the user says elsewhere.
     """
+    hosts = [address.rpartition(":")[0] for address in settings.master.removeprefix("spark://").split(",")]
+    stays_here = is_local(settings.master) or all(host in _LOOPBACK for host in hosts)
     return {
         "spark.app.name": settings.name,
         "spark.driver.memory": "2g",
@@ -99,17 +101,11 @@ def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": folder,
         "spark.sql.warehouse.dir": os.path.join(folder, "spark-warehouse"),
-        **(_LOOPBACK_CONF if _stays_here(settings.master) else {}),
+        **(_LOOPBACK_CONF if stays_here else {}),  # no other machine has to reach the driver
         **session_conf(settings),
         "spark.master": settings.master,
         "spark.submit.deployMode": "client",
     }
-
-
-def _stays_here(master: str) -> bool:
-    """No other machine has to reach the driver."""
-    hosts = [address.rpartition(":")[0] for address in master.removeprefix("spark://").split(",")]
-    return is_local(master) or all(host in _LOOPBACK for host in hosts)
 
 
 def _cores(master: str) -> int:

@@ -23,18 +23,18 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.pipeline.synthetic.draw import Fault, FleetCluster, FleetTopic
 from rmqlb.pipeline.synthetic.members import FleetMember, first_members, next_members, present
 from rmqlb.pipeline.synthetic.offsets import NightOffsets, Offsets
-from rmqlb.pipeline.synthetic.routes import BrokerState, broker_data, broker_states, retry_route, route
 from rmqlb.pipeline.synthetic.shape import FleetShape, chance
 
 _VIEWS = 2
 """Brokers asked for a group's members: more of them make snapshots larger and say the same."""
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
 _SETTINGS = Settings()
+_OUTAGE = 0.02
 Owners = frozenset[str]
 NOBODY: Owners = frozenset()
 
@@ -42,9 +42,16 @@ NOBODY: Owners = frozenset()
 def nights(shape: FleetShape, cluster: FleetCluster) -> Iterator[tuple[date, ClusterSnapshot]]:
     """Every night's date and snapshot, in order."""
     life = _Life(shape, cluster)
-    states = broker_states(chance(shape.seed, cluster.number, "brokers"), cluster, shape.days)
+    states = _broker_states(chance(shape.seed, cluster.number, "brokers"), cluster, shape.days)
     for number, state in enumerate(states):
         yield shape.first + timedelta(days=number), life.night(number, state)
+
+
+class BrokerState(msgspec.Struct, frozen=True):
+    """Which brokers are missing on a night, by number: wholly, or only their master."""
+
+    down: frozenset[int] = frozenset()
+    headless: frozenset[int] = frozenset()
 
 
 class _Route(msgspec.Struct, frozen=True):
@@ -110,7 +117,7 @@ class _Life:
     def _night(self, number: int, state: BrokerState) -> _Night:
         day = self._shape.first + timedelta(days=number)
         taken_at = datetime.combine(day, time(2, self._cluster.number % 60, 7), UTC)
-        brokers = [broker_data(self._cluster, i, state) for i in range(self._shape.brokers) if i not in state.down]
+        brokers = [_broker_data(self._cluster, i, state) for i in range(self._shape.brokers) if i not in state.down]
         addresses = [addr for broker in brokers for _, addr in sorted(broker.broker_addrs.items())]
         offsets = self._offsets.at(number, int(taken_at.timestamp() * 1000)) if self._offsets else None
         return _Night(number, Seen(self._address, taken_at), (addresses * _VIEWS)[:_VIEWS], offsets, state)
@@ -154,7 +161,7 @@ class _Life:
                     night.offsets.last_timestamp[first + at],
                 )
         if self._shape.retry_queues:
-            data = retry_route(self._cluster, group.name, night.state)
+            data = _retry_route(self._cluster, group.name, night.state)
             retry = _Route(data, data.subscribe_queues(), [])
             pairs = zip(retry.queues, self._owners(place, retry, random), strict=True)
             states.update((queue, QueueState(owners, 0, 0, 0)) for queue, owners in pairs)
@@ -184,7 +191,7 @@ def _views(members: Sequence[FleetMember], night: _Night) -> tuple[MemberView, .
 
 
 def _route(cluster: FleetCluster, topic: FleetTopic, state: BrokerState, whole: _Route | None = None) -> _Route | None:
-    data = route(cluster, topic, state)
+    data = _topic_route(cluster, topic, state)
     if data is None:
         return None
     queues = data.subscribe_queues()
@@ -211,3 +218,52 @@ def _disturbed(owners: Owners, fault: Fault, client_ids: tuple[str, ...], random
     if fault is Fault.MISMATCHES and random.random() < 0.5:
         others = [f"10.255.0.1@1#{len(client_ids)}"]
     return frozenset({random.choice(others)} | (owners if fault is Fault.DUPLICATE_OWNERS else NOBODY))
+
+
+def _broker_states(random: Random, cluster: FleetCluster, days: int) -> list[BrokerState]:
+    """Which brokers are missing each night: none on the first; later one is for sure if there are three nights or more.
+
+    Without any faults in the cluster no broker dies. One broker is always up.
+    """
+    count = len(cluster.brokers)
+    ill = any(group.fault for group in cluster.groups)
+    unlucky = random.randrange(count)
+    states = []
+    for night in range(days):
+        gone = {i for i in range(1, count) if night and ill and random.random() < _OUTAGE}
+        if ill and count > 1 and days > 2 and days // 3 <= night <= days // 2:
+            gone.add(unlucky)
+        if len(gone) == count:
+            gone.discard(0)
+        headless = {i for i in gone if cluster.brokers[i].has_slave and night % 2}
+        states.append(BrokerState(frozenset(gone - headless), frozenset(headless)))
+    return states
+
+
+def _topic_route(cluster: FleetCluster, topic: FleetTopic, state: BrokerState) -> TopicRouteData | None:
+    """What a NameServer answers, or None when no broker has the topic."""
+    up = [(broker, count) for broker, count in topic.queues if broker not in state.down]
+    return _route_data(cluster, topic.name, up, state) if up else None
+
+
+def _retry_route(cluster: FleetCluster, group: str, state: BrokerState) -> TopicRouteData:
+    """The route of the group's `%RETRY%` topic: one queue on each broker."""
+    up = [(number, 1) for number in range(len(cluster.brokers)) if number not in state.down]
+    return _route_data(cluster, f"{RETRY_PREFIX}{group}", up, state)
+
+
+def _route_data(cluster: FleetCluster, topic: str, up: list[tuple[int, int]], state: BrokerState) -> TopicRouteData:
+    return TopicRouteData(
+        topic,
+        tuple(QueueData(cluster.brokers[number].name, count, count, PERM_READ | PERM_WRITE) for number, count in up),
+        tuple(_broker_data(cluster, number, state) for number, _ in up),
+    )
+
+
+def _broker_data(cluster: FleetCluster, number: int, state: BrokerState) -> BrokerData:
+    """Where a broker that is up can be reached."""
+    broker = cluster.brokers[number]
+    addrs = {} if number in state.headless else {0: f"{broker.ip}:10911"}
+    if broker.has_slave:
+        addrs[1] = f"{broker.ip.rpartition('.')[0]}.2:10911"
+    return BrokerData(cluster.name, broker.name, addrs)
