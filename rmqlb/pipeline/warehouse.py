@@ -81,11 +81,7 @@ class Warehouse:
         return tuple(sorted(self._contents().tables))
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """A table's rows.
-
-        Raises:
-            DataError: the table is not there, or was written with other columns.
-        """
+        """A table's rows; a DataError when it is not there, or was written with other columns."""
         stored = self.stored(table.name)
         if stored is None:
             raise DataError(

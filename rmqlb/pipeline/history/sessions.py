@@ -12,17 +12,14 @@ from rmqlb.pipeline.schemas import SESSIONS
 def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
     """TIMELINE and OWNERS → SESSIONS; `snapshots` counts the moments that show the client.
 
-    A session of a client and a queue is a run of the queue's sightings, one after the other, all of which show the
-    client as an owner; a queue with several owners has a session for each. Moments at which the queue was not sighted
-    are passed over: an owner seen before and after such a gap has one session.
+    A session of a client and a queue is a run of the queue's sightings, all of which show the client as an owner; a
+    queue with several owners has a session for each. Moments at which the queue was not sighted are passed over. It
+    ends at the first moment after its last sighting (`until`) that
 
-    What ends a session is the first moment after its last sighting that
-
-    - sights the queue without the client: `endedBy` is moved when others hold it, unassigned when nobody does;
+    - sights the queue without the client: `endedBy` is moved when others hold it, otherwise unassigned;
     - or, when the queue is never sighted again, observes the group on other queues: `endedBy` is unobserved.
 
-    `until` is that moment. Without one the session lasts, as far as anybody knows: `until` and `endedBy` are null, also
-    for a group that is not observed any more at all; `lastSeen` says how old that knowledge is.
+    Without one it lasts, as far as is known: `until` and `endedBy` are null; `lastSeen` says how old that knowledge is.
     """
     seen = sightings(timeline, owners)
     moments = seen.select("cluster", "group", "index", "takenAt").distinct()

@@ -1,12 +1,9 @@
 """When each snapshot was taken, and what it shows of a queue: what all of the history is made from.
 
-Rules of this file:
-- A cluster's snapshots are in the order of `takenAt`. One without a time has no place in it: it is left out, and
-  `untimed` names it.
-- Snapshots of one cluster with the same time are one moment: no time passes between them, so nothing can have changed.
-  A queue's owners at that moment are all that any of them shows; likewise a group's members.
-- A queue is *sighted* at a moment when somebody looked for its owners, that is, when it has a row in `owners`; a group
-  is *observed* when one of its queues is sighted. Where nobody looked, nothing is known, and nothing has changed.
+- A cluster's snapshots are in the order of `takenAt`; one without a time is left out (`untimed`). Those of the same
+  time are one moment: a queue's owners at it are all that any of them shows; likewise a group's members.
+- A queue is *sighted* at a moment when it has a row in `owners`; a group is *observed* when one of its queues is
+  sighted. Otherwise nothing is known, and nothing has changed.
 """
 
 from __future__ import annotations

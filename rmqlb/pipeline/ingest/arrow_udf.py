@@ -1,11 +1,9 @@
 """The part of ingest that runs in Spark's Python processes: files in, rows of all tables out, as Arrow batches.
 
-Rules of this file:
-- A row of `READ` is about one thing: a document (`head`), a snapshot (`made`), or a row of one of the tables; all
-  other structs of it are null. So a document is parsed once, for all tables.
-- A document's head comes after its rows: rows whose document has no head that was read are not taken over. So a
-  document that fails half-way leaves nothing.
-- Nothing that a document holds may fail the job: it is rejected with the reason.
+A row of `READ` is about one thing: a document (`head`), a snapshot (`made`), or a row of one of the tables; all other
+structs of it are null. So a document is parsed once. A document's head comes after its rows, and rows without it are
+not taken over: a document that fails half-way leaves nothing. Nothing that a document holds may fail the job: it is
+rejected with the reason.
 """
 
 from __future__ import annotations

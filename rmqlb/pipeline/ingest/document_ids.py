@@ -1,8 +1,4 @@
-"""By what names a document and its snapshot go in the warehouse, and why a document is rejected. No Spark here.
-
-A document is known again by the SHA-256 of its own bytes, unpacked, and of the topic or group that its path has to
-name.
-"""
+"""By what names a document and its snapshot go in the warehouse, and why a document is rejected. No Spark here."""
 
 from __future__ import annotations
 
@@ -38,11 +34,7 @@ class FileDocument:
         return digest(self.labels.names, self.body)
 
     def read(self) -> Document:
-        """What it says.
-
-        Raises:
-            DataError: it cannot be read or understood, or holds several snapshots.
-        """
+        """What it says; a DataError when it cannot be understood, or holds several snapshots."""
         where = self.file if self.documents == 1 else f"{self.file}, document {self.position}"
         document = read_document(self.body, where, topic=self.labels.topic, group=self.labels.group)
         if document.snapshots > 1:
@@ -64,11 +56,7 @@ def cluster_name(labels: PathLabels, document: Document) -> str:
 
 
 def check_cluster(name: str) -> str:
-    """The name, if a folder can bear it.
-
-    Raises:
-        DataError: it cannot.
-    """
+    """The name, if a folder can bear it; otherwise a DataError."""
     if "\0" in name or len(quote(name, safe="")) > 200 or name == "__HIVE_DEFAULT_PARTITION__":
         raise DataError(f"the cluster's name {name[:40]!r} cannot be that of a folder", hint="call it otherwise")
     return name

@@ -1,11 +1,8 @@
 """Stage 1, ingest: snapshots and saved answers, in files, become the tables that all other stages read.
 
-Rules of this file:
-- A document is read once, by `arrow_udf.py`, into rows of all tables, written aside; the tables are filled of these.
-- A snapshot that the warehouse has is not read again. Pieces (a route, a Dashboard answer) of one folder, cluster and
-  date make one snapshot together, as the documents of one dump do, the later by file and position over the earlier; so
-  when more come, it is made anew of all of them, and what it was before is shown no more.
-- Counts in equal counts out, or nothing is taken over.
+Pieces (a route, a Dashboard answer) of one folder, cluster and date make one snapshot together, as the documents of one
+dump do, the later by file and position over the earlier; so when more come, it is made anew of all of them, and what it
+was before is shown no more. Counts in equal counts out, or nothing is taken over.
 """
 
 from __future__ import annotations

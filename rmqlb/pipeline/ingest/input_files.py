@@ -1,12 +1,10 @@
 """Which files ingest reads, and what their paths tell.
 
-Rules of this file:
-- Files of this machine are listed here, with Python: a name with a colon or a bracket in it, such as a time of day,
-  is a name like any other, which Spark's own listing cannot say. What has a scheme (`s3a://…`) is left to Spark.
-- Names that begin with `.` or `_` are passed over in folders, as Spark does, and counted; a file that is named itself
-  is read.
-- A folder `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` or `group=NAME` in a path tells what a document does not;
-  of two of one key, the one nearest to the file. NAME may be percent-encoded, as Spark writes it.
+Files of this machine are listed with Python: a name with a colon or a bracket in it is one that Spark's own listing
+cannot say. What has a scheme (`s3a://…`) is left to Spark. Names that begin with `.` or `_` are passed over in folders,
+as Spark does; a file that is named itself is read. A folder `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` or
+`group=NAME` (percent-encoded, as Spark writes it) tells what a document does not; of two of one key, the one nearest to
+the file.
 """
 
 from __future__ import annotations

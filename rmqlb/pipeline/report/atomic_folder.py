@@ -1,9 +1,7 @@
 """A folder that is there as a whole or not at all: written beside its place, then renamed.
 
-Rules of this file:
-- Only what an earlier run made, or nothing, is replaced: a folder with other things in it is left alone.
-- The folder aside is locked by the kernel while it is written, so that two runs cannot mix
-  and a dead one blocks nobody.
+Only what an earlier run made is replaced. The folder aside is locked by the kernel while it is written, so that two
+runs cannot mix and a dead one blocks nobody.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What the page tells, in the order in which it is read.
 
-Rules of this file and the `subject_*.py` beside it, which have a subject's rows, its queries and its sections each:
-- What a section speaks of is each cluster's last snapshot; history speaks of all.
-- Every order ends in names, so that equal data gives equal pages.
-- A section says in words what is found and what to do, then shows it as a plot and as a table.
-- A table that is not there has no section; one without rows has a section of one line.
+The `subject_*.py` beside it have a subject's rows, its queries and its sections each. A section speaks of each
+cluster's last snapshot, history of all; it says in words what is found and what to do, then shows it as a plot and as a
+table. A table that is not there has no section. Every order ends in names, so that equal data gives equal pages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A matplotlib figure → the SVG that stands inside the page.
+"""A matplotlib figure → the SVG that stands inside the page, in its font and colours.
 
-Rules of this file:
-- Equal figures give equal bytes: no date, no random id, none of the user's own matplotlib settings.
-- The result is XML and HTML at once, without namespaces, links or scripts; its ids begin with the picture's name.
-- Text stays text, in the page's own font and colour; matplotlib's bundled font only measures it.
+Equal figures give equal bytes: no date, no random id, none of the user's own matplotlib settings. The result is XML and
+HTML at once, without namespaces, links or scripts; its ids begin with the picture's name.
 """
 
 from __future__ import annotations

@@ -36,11 +36,7 @@ class Java(msgspec.Struct, frozen=True):
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The first Java of version 17 or newer.
-
-    Raises:
-        UsageError: there is none; the message names each that was found and what is wrong with it.
-    """
+    """The first Java of version 17 or newer; a UsageError names each that was found and what is wrong with it."""
     faults: list[str] = []
     for path, origin in _places(environ):
         major = _major_version(path, environ)

@@ -102,11 +102,7 @@ def _logged_to(log_file: str | None) -> Iterator[None]:
 
 
 def spark_home(*, needs_jars: bool = True) -> str:
-    """The folder of the installed pyspark package, with Spark's jars in it.
-
-    Raises:
-        UsageError: pyspark is not installed, or only its client part.
-    """
+    """The folder of the installed pyspark package, with Spark's jars in it; a UsageError when there is none."""
     found = find_spec("pyspark")
     home = os.path.dirname(found.origin) if found and found.origin else None
     if home is None or (needs_jars and not os.path.isdir(os.path.join(home, "jars"))):

@@ -1,7 +1,4 @@
-"""Writes a generated fleet: a snapshot of every cluster and night, as `fetch-routes` would have written it.
-
-Equal shapes give equal bytes. One snapshot is in memory at a time.
-"""
+"""Writes a generated fleet: a snapshot of every cluster and night, as `fetch-routes` would have written it."""
 
 from __future__ import annotations
 
