@@ -275,7 +275,7 @@ def _anew(table: Table) -> str:
     return (
         "ingest the dumps into another --warehouse"
         if stage == "ingest"
-        else f"write it anew: rmqlb pipeline {stage} --force"
+        else f"rebuild it: rmqlb pipeline {stage} --force"
     )
 
 

@@ -219,11 +219,11 @@ def test_a_table_that_is_not_there_names_the_stage_that_writes_it(spark: SparkSe
 @pytest.mark.parametrize(
     ("made", "hint"),
     [
-        (SCORES, "write it anew: rmqlb pipeline score --force"),
+        (SCORES, "rebuild it: rmqlb pipeline score --force"),
         (DOCUMENTS, "ingest the dumps into another --warehouse"),
     ],
 )
-def test_what_another_version_wrote_is_told_with_what_writes_it_anew(
+def test_what_another_version_wrote_is_told_with_what_rebuilds_it(
     spark: SparkSession, warehouse: Warehouse, made: Table, hint: str
 ) -> None:
     with warehouse.writing() as writing:

@@ -16,7 +16,7 @@ def ingest(
         str | None,
         Option(
             metavar="NAME",
-            help="The cluster that they are of; default: cluster=NAME in the path, else its brokers' cluster.",
+            help="The cluster that they are of; default: cluster=NAME in the path, otherwise its brokers' cluster.",
         ),
     ] = None,
     which: OnlyOptions,

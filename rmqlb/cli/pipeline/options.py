@@ -45,7 +45,7 @@ class StageOptions(Struct, frozen=True):
         None
     )
     log_file: Annotated[
-        str | None, spark_option(metavar="FILE", help="Where Spark's own words go; else spark.log in the warehouse.")
+        str | None, spark_option(metavar="FILE", help="Where Spark's log goes; default: spark.log in the warehouse.")
     ] = None
 
 

@@ -267,7 +267,7 @@ def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
         f"The first {brokers}: those that stop most topics, then those that move most queues",
         found,
         names("cluster", ("broker", "broker_name")),
-        counts("topics", ("no write queue", "without_write"), ("no read queue", "without_read"), "groups", "removed"),
-        counts("moved", "lag_moved", ("idle then", "idle_after"), ("unassigned then", "unassigned_after")),
+        counts("topics", ("no writable queue", "without_write"), ("no readable queue", "without_read"), "groups"),
+        counts("removed", "moved", "lag_moved", ("idle then", "idle_after"), ("unassigned then", "unassigned_after")),
     )
     return Section(name, title, (seen,), advice, tuple(pictures), (grid,))

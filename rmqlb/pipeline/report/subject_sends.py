@@ -151,7 +151,7 @@ def producers(
         f"{axis} (latency fault off or on)",
     )
     advice = (
-        "a topic with write queues on one broker only loses whatever is sent while it is away: give it a second one. "
+        "a topic with writable queues on one broker only loses what is sent while it is away: give it a second one. "
         "Where a slow or silent broker costs, sendLatencyFaultEnable makes producers isolate it."
     )
     return Section(name, title, seen, advice, (picture,), (scenarios, _losing_grid(losing), _brokers_grid(brokers)))
