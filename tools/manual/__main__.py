@@ -1,4 +1,4 @@
-"""`python -m tools.manual [DIR]`: write `man/` and `completions/` anew, below the working directory by default."""
+"""`python -m tools.manual [DIR]`: write `man/` and `completions/`, below the working directory by default."""
 
 from __future__ import annotations
 

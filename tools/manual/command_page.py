@@ -15,7 +15,10 @@ _MORE_VARIABLES = (
         "RMQLB_PASSWORD",
         "The password of the user, where --password-file names none; it goes before the secret of a context.",
     ),
-    ("RMQLB_SECRET_KEY", "The secret key of the account, where --secret-key-file names none; likewise."),
+    (
+        "RMQLB_SECRET_KEY",
+        "The secret key of the account, where --secret-key-file names none; it goes before the secret of a context.",
+    ),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("NO_COLOR", "When it is not empty: no colour."),
@@ -44,12 +47,7 @@ _COMPLETIONS = (
 
 
 def command_page(command: CommandPage, program: CommandPage) -> Page:
-    """The page of a command.
-
-    Args:
-        command: the command.
-        program: the whole tree, for what all commands share.
-    """
+    """The page of a command."""
     page = Page(command.page, 1, _lower(command.help.summary.rstrip(".")))
     page.heading("Synopsis")
     page.paragraph(_synopsis(command))

@@ -53,11 +53,7 @@ _LAYERS = (
 
 
 def config_page(program: CommandPage) -> Page:
-    """The page.
-
-    Args:
-        program: the command tree, whose options the keys stand for.
-    """
+    """The page."""
     page = Page("rmqlb-config", 5, "contexts and settings of rmqlb")
     page.heading("Description")
     page.paragraph(

@@ -22,26 +22,16 @@ class Listing(Struct, frozen=True):
 
 
 class HelpText(Struct, frozen=True):
-    """A command's help.
+    """A command's help."""
 
-    Attributes:
-        summary: one sentence.
-        details: what follows it, paragraph by paragraph.
-        examples: command lines.
-        exit_codes: code → what it says.
-    """
-
-    summary: str
-    details: tuple[str | Listing, ...] = ()
-    examples: tuple[str, ...] = ()
-    exit_codes: tuple[tuple[int, str], ...] = ()
+    summary: str  # one sentence
+    details: tuple[str | Listing, ...] = ()  # what follows it, paragraph by paragraph
+    examples: tuple[str, ...] = ()  # command lines
+    exit_codes: tuple[tuple[int, str], ...] = ()  # code → what it says
 
 
 def parse_help(text: str) -> HelpText:
     r"""A command's help, taken apart.
-
-    Args:
-        text: a docstring, dedented; an opening bracket may be escaped, as rich wants it.
 
     >>> parse_help("Say it.\n\nExamples:\n  rmqlb say\n  --loud\n\nExit codes: 0 done, 2 usage.").examples
     ('rmqlb say --loud',)

@@ -40,9 +40,6 @@ def escaped(text: str) -> Marked:
 
     >>> escaped(r".it's a \n")
     '.it\\(aqs a \\en'
-
-    Raises:
-        ValueError: a character has no place in a page: it is not ASCII and not in the table.
     """
     if isinstance(text, Marked):
         return text
@@ -141,7 +138,7 @@ class Page:
 
 
 def _filled(text: str) -> list[str]:
-    """Lines of a length that a reader of the file likes; roff fills them anew."""
+    """Lines of a length that a reader of the file likes; roff fills them again."""
     marked = text if isinstance(text, Marked) else coded(text)
     lines = textwrap.wrap(marked, _LONGEST_LINE, break_long_words=False, break_on_hyphens=False)
     return [_at_line_start(line) for line in lines] or ["\\&"]

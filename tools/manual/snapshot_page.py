@@ -99,19 +99,19 @@ def keys() -> Iterator[tuple[str, str, str]]:
 
 
 def _keys(
-    struct: type[msgspec.Struct], base: str, told: dict[type[msgspec.Struct], str]
+    struct: type[msgspec.Struct], base: str, listed: dict[type[msgspec.Struct], str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Those of a struct; one that was told before is named by where."""
+    """Those of a struct; one that was listed before is named by where."""
     meanings = attributes(struct.__doc__ or "")
     for field in msgspec.structs.fields(struct):
         path = base + field.encode_name
         inner, suffix = _inside(field.type)
         meaning = meanings.get(field.name) or _ROCKETMQ.get(field.encode_name, "")
-        before = told.get(inner) if inner is not None else None
+        before = listed.get(inner) if inner is not None else None
         yield path, _kind(field.type), f"{meaning} As `{before}`.".strip() if before else meaning
         if inner is not None and before is None:
-            told[inner] = path
-            yield from _keys(inner, f"{path}{suffix}.", told)
+            listed[inner] = path
+            yield from _keys(inner, f"{path}{suffix}.", listed)
 
 
 def _inside(kind: Any) -> tuple[type[msgspec.Struct] | None, str]:

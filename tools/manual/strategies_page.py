@@ -22,75 +22,70 @@ _ROWS = (_NAMES, _NUMBERS, *_MEMBERS, _JOINER, _NOBODY)
 
 
 class Case(Struct, frozen=True):
-    """A small group that shows what a strategy does.
+    """A small group that shows what a strategy does."""
 
-    Attributes:
-        brokers: broker name → its read queues.
-        settings: what `allocate` is given besides.
-        said: the settings as options.
-        use: when to choose the strategy, and what it costs.
-    """
-
-    use: str
+    use: str  # when to choose the strategy, and what it costs
+    # broker name → its read queues
     brokers: Mapping[str, int] = field(default_factory=lambda: {"broker-a": 5, "broker-b": 5})
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    said: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what `allocate` is given besides
+    said: str = ""  # the settings as options
 
 
 CASES: Mapping[str, Case] = {
     "AVG": Case(
-        "The default; leave it while nothing speaks against it. It is even, and a member's queues lie together. A "
-        "change of the members moves many queues, for every block behind the change is cut anew, and where topics have "
-        "fewer queues than the group has members, the first ids get the queues of all of them."
+        "The default; leave it while nothing speaks against it. It is even, and a consumer's queues lie together. A "
+        "change of the consumers moves many queues, for every block behind the change is cut again, and where topics "
+        "have fewer queues than the group has consumers, the first ids get the queues of all of them."
     ),
     "AVG_BY_CIRCLE": Case(
-        "Where the brokers differ in load: each member gets queues of many brokers, not of one or two, so that a slow "
-        "broker slows every member a little. As even as AVG; a change of the members mostly moves even more."
+        "Where the brokers differ in load: each consumer gets queues of many brokers, not of one or two, so that a "
+        "slow broker slows every consumer a little. As even as AVG; a change of the consumers mostly moves even more."
     ),
     "CONSISTENT_HASH": Case(
-        "Where a move is dear (caches, ordered queues, long warm-up) and members come and go: a change moves only what "
-        "the new member takes or the lost one had. It is uneven, all the more with few virtual nodes, and a member may "
-        "get nothing: `rmqlb show-owners --virtual-nodes N` shows how uneven it is here."
+        "Where a move is dear (caches, ordered queues, long warm-up) and consumers come and go: a change moves only "
+        "what the new consumer takes or the lost one had. It is uneven, all the more with few virtual nodes, and a "
+        "consumer may get nothing: `rmqlb show-owners --virtual-nodes N` shows how uneven it is here."
     ),
     "CONFIG": Case(
-        "Where somebody wants to say by hand who reads what, and keeps it right. A queue that is in no list is read by "
-        "nobody, one in two lists by both, and a member that is lost is replaced by nobody.",
+        "Where somebody wants to say by hand who reads what, and keeps it right. A queue that is in no list is "
+        "unassigned, one in two lists has two owners, and no consumer takes the place of one that is lost.",
         settings={
             "config": {
                 "10.0.0.1@g": [MessageQueue(_TOPIC, "broker-a", number) for number in range(5)],
                 "10.0.0.2@g": [MessageQueue(_TOPIC, "broker-b", number) for number in range(3)],
             }
         },
-        said="--config FILE, which lists broker-a:0 to 4 for the first member and broker-b:0 to 2 for the second",
+        said="--config FILE, which lists broker-a:0 to 4 for the first consumer and broker-b:0 to 2 for the second",
     ),
     "MACHINE_ROOM": Case(
-        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are read by "
-        "nobody in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
+        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are "
+        "unassigned in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
         brokers={"r1@broker-a": 5, "r2@broker-b": 5},
         settings={"consumer_idcs": ("r1",)},
         said="--idc r1",
     ),
     "MACHINE_ROOM_NEARBY": Case(
-        "Where traffic between zones is slow or dear: queues are read in their own zone while a member is there, and "
-        "by everybody when none is. Give each zone as many members as its share of the queues asks for, for no zone "
+        "Where traffic between zones is slow or dear: queues are read in their own zone while a consumer is there, and "
+        "by all consumers otherwise. Give each zone as many consumers as its share of the queues asks for, for no zone "
         "helps another one. Wraps another strategy, here AVG.",
         brokers={"r1-broker": 5, "r2-broker": 5},
         settings={
             "broker_zones": "([^-]+)-",
             "client_zones": {"10.0.0.1@g": "r1", "10.0.0.2@g": "r1", "10.0.0.3@g": "r2", "10.0.0.4@g": "r2"},
         },
-        said="--broker-zone '([^-]+)-' and the zones r1, r1, r2 and r2 of the members",
+        said="--broker-zone '([^-]+)-' and the zones r1, r1, r2 and r2 of the consumers",
     ),
     "PIN": Case(
         "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
-        "write around RocketMQ's strategies; when none of the machines has a member, nobody reads. Wraps another "
-        "strategy, here AVG.",
+        "write around RocketMQ's strategies; when none of the machines has a consumer, the topic's queues are "
+        "unassigned. Wraps another strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--host 10.0.0.2 --host 10.0.0.4",
     ),
     "PIN_OVER_ALL": Case(
-        "Never on purpose: it shows what a PIN that counts the members elsewhere does. Compare it with the owners that "
-        "`rmqlb show-owners` saw, when queues of a pinned topic have no owner. Wraps another strategy, here AVG.",
+        "Never on purpose: it shows what a PIN that counts the consumers elsewhere does. Compare it with the owners "
+        "that `rmqlb show-owners` observed, when queues of a pinned topic are unassigned. Wraps another "
+        "strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--host 10.0.0.2 --host 10.0.0.4",
     ),
@@ -102,13 +97,14 @@ def strategies_page() -> Page:
     page = Page("rmqlb-strategies", 7, "which consumer gets which queue, strategy by strategy")
     page.heading("Description")
     page.paragraph(
-        "A group's members divide the queues of a topic among themselves. Each one sorts the queues and the client "
-        "ids, runs the strategy that it was built with, and takes its own share; nobody checks that the shares fit "
-        "together. They do while all members see the same lists and run the same strategy."
+        "A group's consumers divide the queues of a topic among themselves. Each one sorts the queues and the client "
+        "ids, runs the strategy that it was built with, and takes its own share; no one checks that the shares fit "
+        "together. They do while all consumers see the same lists and run the same strategy."
     )
     page.paragraph(
-        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a member, "
-        "and # is a queue that the member reads. On the left are three members, on the right a fourth has joined."
+        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a "
+        "consumer, and # is a queue that the consumer reads. On the left are three consumers, on the right a "
+        "fourth has joined."
     )
     page.paragraph(
         "Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
@@ -125,18 +121,18 @@ def strategies_page() -> Page:
     page.verbatim(["def NAME(group, client_id, queues, client_ids):", "    return queues[...]"])
     page.paragraph(
         "`queues` is a list of MessageQueue (topic, broker_name, queue_id), `client_ids` one of texts, both sorted as "
-        "clients sort them. It returns a list of some of the queues, [] for none. It is asked once for each member. "
-        "What it raises is what the client's strategy throws: the member keeps what it holds. A class or an object "
+        "clients sort them. It returns a list of some of the queues, [] for none. It is asked once for each consumer. "
+        "What it raises is what the client's strategy throws: the consumer keeps what it holds. A class or an object "
         "with a method `allocate` does as well."
     )
     page.paragraph(
-        "Findings say when it leaves queues unassigned, gives a queue to several members, answers differently when it "
-        "is asked again, or when its lists come in another order."
+        "Findings say when it leaves queues unassigned, gives a queue to several consumers, answers differently when "
+        "it is asked again, or when its lists come in another order."
     )
     page.heading("Which one does a group run?")
     page.paragraph(
         "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 "
-        "in the column `unlike seen` is the one. Members report their strategy where the source can ask them."
+        "in the column `mismatches` is the one. Consumers report their strategy where the source can ask them."
     )
     page.see_also([("rmqlb", 1), ("rmqlb-show-owners", 1), ("rmqlb-plan-rebalance", 1), ("rmqlb-plan-rollout", 1)])
     return page

@@ -19,47 +19,27 @@ _NUMBERS = {"int": "N", "int range": "N", "float": "X", "float range": "X"}
 
 
 class OptionPage(Struct, frozen=True):
-    """An option or an argument.
+    """An option or an argument."""
 
-    Attributes:
-        names: as typed, the short one first; none for an argument.
-        metavar: what stands for its value; None for a flag.
-        help: what it does.
-        panel: the heading that it stands below.
-        default: as typed, or None.
-        variable: the environment variable that sets it too, or None.
-        repeatable: it may be given several times.
-        required: it must be given.
-        negations: its `--no-…` names, of a flag that has them.
-    """
-
-    names: tuple[str, ...]
-    metavar: str | None
-    help: str
-    panel: str = OPTIONS
-    default: str | None = None
-    variable: str | None = None
-    repeatable: bool = False
-    required: bool = False
-    negations: tuple[str, ...] = ()
+    names: tuple[str, ...]  # as typed, the short one first; none for an argument
+    metavar: str | None  # what stands for its value; None for a flag
+    help: str  # what it does
+    panel: str = OPTIONS  # the heading that it stands below
+    default: str | None = None  # as typed, or None
+    variable: str | None = None  # the environment variable that sets it too, or None
+    repeatable: bool = False  # it may be given several times
+    required: bool = False  # it must be given
+    negations: tuple[str, ...] = ()  # its `--no-…` names, of a flag that has them
 
 
 class CommandPage(Struct, frozen=True):
-    """A command, or a group of commands.
+    """A command, or a group of commands."""
 
-    Attributes:
-        path: its name, word by word; none for the program itself.
-        help: its help, taken apart.
-        arguments: what stands behind the options, in order.
-        options: in the order of the help.
-        commands: those below it, in the order of the help.
-    """
-
-    path: tuple[str, ...]
-    help: HelpText
-    arguments: tuple[OptionPage, ...]
-    options: tuple[OptionPage, ...]
-    commands: tuple[CommandPage, ...] = ()
+    path: tuple[str, ...]  # its name, word by word; none for the program itself
+    help: HelpText  # its help, taken apart
+    arguments: tuple[OptionPage, ...]  # what stands behind the options, in order
+    options: tuple[OptionPage, ...]  # in the order of the help
+    commands: tuple[CommandPage, ...] = ()  # those below it, in the order of the help
 
     @property
     def page(self) -> str:

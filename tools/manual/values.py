@@ -29,16 +29,12 @@ from tools.manual.tree import CommandPage, OptionPage
 
 
 class Value(Struct, frozen=True):
-    """What is offered.
+    """What is offered."""
 
-    Attributes:
-        kind: words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or names
-            that the shell looks up: of topics, groups, contexts.
-        words: of words and beginnings.
-    """
-
+    # words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or names that the
+    # shell looks up: of topics, groups, contexts
     kind: Literal["words", "beginnings", "files", "folders", "topics", "groups", "contexts", "nothing"]
-    words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # of words and beginnings
 
 
 NOTHING = Value("nothing")
