@@ -20,13 +20,10 @@ from rmqlb.remoting.command import RemotingCommand
 
 
 def _request(code: RequestCode, **ext_fields: str | bool | int | None) -> RemotingCommand:
-    fields = {name: _java_text(value) for name, value in ext_fields.items() if value is not None}
+    # What Java's `toString` gives, what `RemotingCommand.makeCustomHeaderToNet` sends.
+    given = {name: value for name, value in ext_fields.items() if value is not None}
+    fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
     return RemotingCommand(code=code, ext_fields=fields)
-
-
-def _java_text(value: str | bool | int) -> str:
-    """What Java's `toString` gives, what `RemotingCommand.makeCustomHeaderToNet` sends."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def get_route_info_by_topic(topic: str) -> RemotingCommand:

@@ -194,7 +194,9 @@ class _SnapshotReader:
             message_model=first.message_model,
             consume_from_where=first.consume_from_where,
             views=tuple(
-                self._view(document, (serving | brokers)[broker])
+                MemberView(
+                    from_documents.connections(document) if document else (), self._seen(), (serving | brokers)[broker]
+                )
                 for broker, document in answers.items()
                 if document is not None or broker in serving
             ),
@@ -318,9 +320,6 @@ class _SnapshotReader:
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
                     self.unread.append(unread(item, reason))
         return answers
-
-    def _view(self, document: docs.ConnectionsDocument | None, address: str) -> MemberView:
-        return MemberView(from_documents.connections(document) if document else (), self._seen(), address)
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())

@@ -30,7 +30,8 @@ def owners_by_strategy(
     observed = {
         queue: seen for queue in queues if queue in states and (seen := states[queue].sorted_owners) is not None
     }
-    dealt = {under(members, name).name: _assigned(name, routes, members, explain) for name in strategies}
+    each_under = [under(members, name) for name in strategies]
+    dealt = {its.name: [assign(route, its, explain=explain) for route in routes] for its in each_under}
     owners = {name: merged(assignments) for name, assignments in dealt.items()}
     reasons = {
         name: {queue: reason for each in assignments for queue, reason in each.reasons.items()}
@@ -58,10 +59,6 @@ def owners_by_strategy(
             _strategy(name, assignments, owners[name], members, observed) for name, assignments in dealt.items()
         ),
     )
-
-
-def _assigned(strategy: str, routes: Sequence[TopicRouteData], members: Members, explain: bool) -> list[Assignment]:
-    return [assign(route, under(members, strategy), explain=explain) for route in routes]
 
 
 def _strategy(

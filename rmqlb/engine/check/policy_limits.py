@@ -19,7 +19,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 
 
@@ -71,10 +71,6 @@ def _worst(facts: GroupFacts, losses: Iterable[tuple[str, Side]]) -> Measured:
 Measure = Callable[[GroupFacts], Measured]
 
 
-def _min_consumers(facts: GroupFacts) -> Measured:
-    return Measured(len(facts.seen_ids), missing=facts.untold)
-
-
 def _imbalance(facts: GroupFacts) -> Measured:
     found = facts.ownership
     ratio = found.spread.imbalance
@@ -93,14 +89,6 @@ def _idle(facts: GroupFacts) -> Measured:
         why=named(client_id for client_id, number in numbers.items() if not number),
         basis=found.basis,
     )
-
-
-def _unassigned(facts: GroupFacts) -> Measured:
-    return _queues_owned(facts, lambda owners: not owners)
-
-
-def _duplicate_owners(facts: GroupFacts) -> Measured:
-    return _queues_owned(facts, lambda owners: len(owners) > 1)
 
 
 def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]) -> Measured:
@@ -204,11 +192,11 @@ def _where_clients_rebalance(measure: Measure) -> Measure:
 
 
 GROUP_MEASURES: Mapping[str, Measure] = {
-    "minConsumers": _min_consumers,
+    "minConsumers": lambda facts: Measured(len(facts.seen_ids), missing=facts.untold),
     "imbalance": _where_clients_rebalance(_imbalance),
     "idle": _where_clients_rebalance(_idle),
-    "unassigned": _where_clients_rebalance(_unassigned),
-    "duplicateOwners": _where_clients_rebalance(_duplicate_owners),
+    "unassigned": _where_clients_rebalance(lambda facts: _queues_owned(facts, lambda owners: not owners)),
+    "duplicateOwners": _where_clients_rebalance(lambda facts: _queues_owned(facts, lambda owners: len(owners) > 1)),
     "duplicateClientIds": _duplicate_client_ids,
     "movedOnConsumerLoss": _where_clients_rebalance(moved_on_consumer_loss),
     "movedOnBrokerLoss": _where_clients_rebalance(moved_on_broker_loss),
@@ -220,8 +208,9 @@ GROUP_MEASURES: Mapping[str, Measure] = {
 
 
 def _min_brokers(route: TopicRouteData) -> Measured:
-    names = sorted({data.broker_name for data in route.queue_datas if _is_used(data)})
-    return Measured(len(names), why=named(names))
+    names = {data.broker_name for data in route.queue_datas if data.readable and data.read_queue_nums > 0}
+    names |= {data.broker_name for data in route.queue_datas if data.writable and data.write_queue_nums > 0}
+    return Measured(len(names), why=named(sorted(names)))
 
 
 def _missing_masters(route: TopicRouteData) -> Measured:
@@ -240,10 +229,6 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
     if any(TOPIC_MEASURES[limit](other.route).value != measured.value for other in sighting.others):
         return Measured(missing="NameServers give different routes of it")
     return measured
-
-
-def _is_used(data: QueueData) -> bool:
-    return (data.readable and data.read_queue_nums > 0) or (data.writable and data.write_queue_nums > 0)
 
 
 TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], Measured]] = {

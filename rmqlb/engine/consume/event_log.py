@@ -41,7 +41,7 @@ class Hold(Struct, eq=False):
         """When its pauses begin (True) and end (False) while it is owned."""
         for owned, until in self.owned():
             for pause, over in self.pauses:
-                end = _first(over, until)
+                end = min((at for at in (over, until) if at is not None), default=None)
                 if (until is None or pause < until) and (end is None or end > owned):
                     yield max(pause, owned), True
                     if end is not None:
@@ -98,10 +98,6 @@ class Hold(Struct, eq=False):
     def resume(self, at_us: int) -> None:
         begin, _ = self.pauses.pop()
         self.pauses.append((begin, at_us))
-
-
-def _first(one: int | None, other: int | None) -> int | None:
-    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def _without(begin: int, end: int | None, breaks: Iterable[tuple[int, int | None]]) -> Iterator[tuple[int, int | None]]:

@@ -264,7 +264,7 @@ class GroupEnvironment:
                 one_way=self.one_way,
                 list_of=self.shares.members,
                 changed=self.note_change,
-                say=self._say_broker if self.log.explain else None,
+                say=(lambda broker, *said: self.say(str(broker), *said)) if self.log.explain else None,
             )
             broker.run()
             known.append(broker)
@@ -272,9 +272,6 @@ class GroupEnvironment:
     def _way_us(self, number: int) -> int:
         low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
         return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
-
-    def _say_broker(self, broker: Broker, what: str, text: str) -> None:
-        self.say(str(broker), what, text)
 
     def _until_dropped(self, silent: bool) -> int:
         """In how long the NameServers drop a broker that is down: at once, or by a scan, which finds all of them."""

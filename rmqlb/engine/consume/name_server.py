@@ -43,7 +43,8 @@ class NameServer:
         self._gone.pop(name, None)
         if not self._having(name):
             new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
-            self._whole = {topic: _if_plain(route, new) for topic, route in self._whole.items()}
+            for topic, route in self._whole.items():
+                self._whole[topic] = route if route.is_static else change_route(route, new)
         self._tell(self._having(name))
 
     def change(self, event: Event) -> None:
@@ -93,7 +94,3 @@ class NameServer:
         if broker is None or gone is None:
             return {}
         return {number: address for number, address in broker.broker_addrs.items() if number not in gone}
-
-
-def _if_plain(route: TopicRouteData, changes: Changes) -> TopicRouteData:
-    return route if route.is_static else change_route(route, changes)

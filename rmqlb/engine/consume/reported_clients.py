@@ -19,7 +19,8 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     findings = _languages(connections)
     if given is not None:
         return given, findings
-    versions = Counter(_dotted(c.version) for c in connections if c.version is not None and _is_version(c.version))
+    known = [parse_version(c.version) for c in connections if c.version is not None and _is_version(c.version)]
+    versions = Counter(".".join(map(str, version)) for version in known)
     if not versions:
         return GroupScenario().client_version, findings
     usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
@@ -43,10 +44,6 @@ def _is_version(text: str) -> bool:
     except UsageError:
         return False
     return True
-
-
-def _dotted(version: str) -> str:
-    return ".".join(map(str, parse_version(version)))
 
 
 def consumer_types(

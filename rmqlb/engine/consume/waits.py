@@ -35,12 +35,13 @@ def waits_of(notes: QueueNotes) -> list[Span]:
 
 def own_waits(notes: QueueNotes) -> list[Span]:
     """Likewise with BROADCASTING, where each member has messages of its own to wait for."""
-    return [
-        wait
-        for hold in notes.holds
-        for span in _there(notes)
-        for wait in _between(hold.reads(notes.end_us), _within(hold, span, notes.end_us), notes.end_us)
-    ]
+    waits: list[Span] = []
+    for hold in notes.holds:
+        until = notes.end_us if hold.to_us is None else hold.to_us
+        for begin, end in _there(notes):
+            span = max(begin, hold.from_us, 0), min(end, until)
+            waits += _between(hold.reads(notes.end_us), span, notes.end_us)
+    return waits
 
 
 def _there(notes: QueueNotes) -> Iterator[Span]:
@@ -53,10 +54,6 @@ def _there(notes: QueueNotes) -> Iterator[Span]:
             begin = None
     if begin is not None:
         yield begin, notes.end_us
-
-
-def _within(hold: Hold, span: Span, end_us: int) -> Span:
-    return max(span[0], hold.from_us, 0), min(span[1], end_us if hold.to_us is None else hold.to_us)
 
 
 def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import fsum
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import TriedCondition
-from rmqlb.model.send_report import BrokerTally, SendReport, SendTotals
+from rmqlb.model.send_report import BrokerTally, SendReport
 from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.snapshot import suggestion
 
-_TOTALS: dict[str, Callable[[SendTotals], float | None]] = {
-    "lost": lambda t: t.lost,
-    "stored": lambda t: t.stored,
-    "not-store-ok": lambda t: t.not_store_ok,
-    "duplicated": lambda t: t.duplicated,
-    "retried": lambda t: t.retried,
-    "attempts": lambda t: t.attempts,
-    "failed-attempts": lambda t: t.failed_attempts,
-    "retries": lambda t: t.retries,
-    "failing-ms": lambda t: t.failing_ms,
-    "longest-send-ms": lambda t: t.longest_send_ms,
-}
-_BROKER: dict[str, Callable[[BrokerTally], float]] = {
-    "share": lambda b: b.stored,
-    "picks": lambda b: b.picks,
-    "failed": lambda b: b.failed,
-    "isolated-ms": lambda b: b.isolated_ms,
-    "isolations": lambda b: b.isolations,
-}
+_TOTALS = (
+    *("lost", "stored", "not-store-ok", "duplicated", "retried", "attempts", "failed-attempts", "retries"),
+    *("failing-ms", "longest-send-ms"),
+)
+"""Fields of `SendTotals`."""
+_BROKER = ("share", "picks", "failed", "isolated-ms", "isolations")
 _OF_MESSAGES = ("lost", "stored", "not-store-ok", "duplicated", "retried")
 _OF_ATTEMPTS = ("failed-attempts", "retries")
 SEND_FIGURES = Figures(
-    names=tuple(_TOTALS), of_subject=tuple(_BROKER), shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
+    names=_TOTALS, of_subject=_BROKER, shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
 )
 """`share[BROKER]` is a percentage of the messages that were stored, with or without the sign."""
 
@@ -44,9 +30,9 @@ def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
     totals, name = report.totals, condition.name
     if condition.subject is None:
         whole = totals.messages if name in _OF_MESSAGES else totals.attempts
-        return condition.try_on(_TOTALS[name](totals), whole)
+        return condition.try_on(getattr(totals, name.replace("-", "_")), whole)
     broker = _broker(condition, report)
-    value = _BROKER[name](broker)
+    value = broker.stored if name == "share" else getattr(broker, name.replace("-", "_"))
     if name == "share":
         stored = sum(each.stored for each in report.brokers)
         return condition.try_on(_percentage(value, stored, condition), stored)

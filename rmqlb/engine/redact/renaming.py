@@ -70,7 +70,10 @@ def rename(found: Mapping[Kind, Set[str]]) -> Renaming:
         hosts={_head(old): _head(new) for old, new in client_ids.items()},
         broker_names={**brokers, **logical},
         rooms={_head(old): _head(new) for old, new in brokers.items() if room(old) is not None},
-        scopes={scope: _scope(scope, logical[logical_broker_name(scope)]) for scope in sorted(found["scopes"])},
+        scopes={
+            scope: scope if scope == GLOBAL_SCOPE else logical[logical_broker_name(scope)].removeprefix(LOGICAL_PREFIX)
+            for scope in sorted(found["scopes"])
+        },
         clusters={old: new for old, new in clusters.items() if old},
         zones=_numbered(found["zones"], "zone"),
         addresses=_numbered(found["addresses"], "address"),
@@ -155,10 +158,6 @@ def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str])
 
 def _head(name: str) -> str:
     return name.partition("@")[0]
-
-
-def _scope(old: str, new_name: str) -> str:
-    return old if old == GLOBAL_SCOPE else new_name.removeprefix(LOGICAL_PREFIX)
 
 
 def _logical(names: set[str]) -> dict[str, str]:

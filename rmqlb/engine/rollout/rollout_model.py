@@ -131,15 +131,11 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
     if to_strategy is None:
         return list(named)
     after = full_name(to_strategy, members.settings)
-    others = [client_id for client_id in named if _strategy(members, client_id) != after]
+    others = [each for each in named if full_name(members.strategy_for(each), members.settings) != after]
     if not others or (restart is not None and len(others) < len(named)):
         already = next(client_id for client_id in named if client_id not in others)
         raise UsageError(f"{already} runs {after} already", hint="a mere restart is planned without a new strategy")
     return others
-
-
-def _strategy(members: Members, client_id: str) -> str:
-    return full_name(members.strategy_for(client_id), members.settings)
 
 
 def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:

@@ -195,6 +195,7 @@ class Pieces:
             views = tuple(MemberView(from_documents.connections(doc), Seen(where)) for doc, where in pieces.connections)
         elif item is not None and item.count == 0:
             views = ()
+        ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
         return ConsumerGroup(
             group=name,
             seen=Seen(self._where),
@@ -203,13 +204,9 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=_topics((document.subscription_table for document, _ in pieces.connections), pieces.queues),
-            queues=with_owners(pieces.queues, pieces.held, _ids(views), popped_topics(pieces.reports)),
+            queues=with_owners(pieces.queues, pieces.held, ids, popped_topics(pieces.reports)),
             reports=pieces.reports,
         )
-
-
-def _ids(views: tuple[MemberView, ...] | None) -> frozenset[str] | None:
-    return None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
 
 
 def _topics(

@@ -52,8 +52,11 @@ def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> Cluste
 
 def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
     """The wanted parts of a snapshot that is already parsed (YAML)."""
-    _check_version(convert(value, Heading, where).format_version, where)
-    return _snapshot(convert(_with_text_version(value), SnapshotDocument, where), where, wanted)
+    version = convert(value, Heading, where).format_version
+    _check_version(version, where)
+    if isinstance(value, dict):  # YAML reads `formatVersion: 1.0` as a number
+        value = {**value, "formatVersion": str(version)}
+    return _snapshot(convert(value, SnapshotDocument, where), where, wanted)
 
 
 def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
@@ -80,11 +83,6 @@ def _check_version(version: object, where: str) -> None:
             hint="use a newer rmqlb",
             code="newer-format",
         )
-
-
-def _with_text_version(value: object) -> object:
-    """YAML reads `formatVersion: 1.0` as a number."""
-    return {**value, "formatVersion": str(value["formatVersion"])} if isinstance(value, dict) else value
 
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
@@ -138,7 +136,9 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         consume_type=item.consume_type,
         message_model=item.message_model,
         consume_from_where=item.consume_from_where,
-        views=None if views is None else tuple(_view(view, seen) for view in views),
+        views=None
+        if views is None
+        else tuple(MemberView(tuple(view.connections), _seen(view.seen, seen), view.broker_addr) for view in views),
         topics=None if item.topics is None else tuple(item.topics),
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
         reports={report.client_id: report for report in item.reports},
@@ -146,10 +146,6 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
     )
-
-
-def _view(item: ViewItem, default: Seen) -> MemberView:
-    return MemberView(tuple(item.connections), _seen(item.seen, default), item.broker_addr)
 
 
 def _unread(item: UnreadItem) -> Unread:
@@ -183,16 +179,15 @@ def _sighting_out(sighting: RouteSighting) -> dict[str, Any]:
 
 def _group_out(group: ConsumerGroup) -> dict[str, Any]:
     data = _plain(replace(group, queues={}, reports={}))
-    data["queues"] = [_queue_out(queue, group.queues[queue]) for queue in sorted(group.queues, key=queue_order)]
+    data["queues"] = [
+        _sparse(_plain(queue) | _plain(group.queues[queue]), "storedOffset", "minOffset", "timestampOffset")
+        for queue in sorted(group.queues, key=queue_order)
+    ]
     data["reports"] = [
         _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics")
         for _, report in sorted(group.reports.items())
     ]
     return _sparse(data, "requestModes", "consumeTps", "pollingNum")
-
-
-def _queue_out(queue: MessageQueue, state: QueueState) -> dict[str, Any]:
-    return _sparse({**_plain(queue), **_plain(state)}, "storedOffset", "minOffset", "timestampOffset")
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:

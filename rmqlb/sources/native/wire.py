@@ -154,7 +154,8 @@ class _Line:
 
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
         """The response, over the standing connection or a new one, which stays open only after a good answer."""
-        where = f"{self._place} {_request_name(request.code)}"
+        code = request.code
+        where = f"{self._place} {RequestCode(code).name if code in READ_ONLY else code}"
         socket, exchange = self._connected(where, deadline)
         try:
             frame = exchange.send(request)
@@ -245,10 +246,6 @@ def tls_context(
             files = client_cert if client_key is None else f"{client_cert} with the key {client_key}"
             raise UsageError(f"cannot read the client certificate {files}: {reason(error)}") from None
     return context
-
-
-def _request_name(code: int) -> str:
-    return RequestCode(code).name if code in READ_ONLY else str(code)
 
 
 def _without_secrets(response: RemotingCommand, credentials: Credentials | None) -> RemotingCommand:
