@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
-from rmqlb.engine.check.measured import Measured, verdict
-from rmqlb.engine.check.policy_limits import GROUP_MEASURES, measure_topic
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity

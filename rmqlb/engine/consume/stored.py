@@ -1,4 +1,4 @@
-"""Which position of a queue the broker has stored when an owner takes it: by those who owned it before.
+"""What the owners of a queue leave behind: the position that is stored when another takes it, and times without reads.
 
 Of an owner that has given the queue up nothing changes any more, so that it is summed up: after many restarts a queue
 has had many owners, and each takeover would go through all of them.
@@ -6,9 +6,12 @@ has had many owners, and each takeover would go through all of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from msgspec import Struct
 
 from rmqlb.engine.consume.event_log import Hold
+from rmqlb.model.message_queue import MessageQueue
 
 
 class Earlier(Struct, eq=False):
@@ -71,3 +74,61 @@ def persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
 
 def _latest(*moments: int | None) -> int | None:
     return max((at for at in moments if at is not None), default=None)
+
+
+Span = tuple[int, int]
+"""From when to when, in microseconds."""
+
+
+class QueueNotes(Struct, frozen=True, eq=False):
+    """What was noted of one queue; when it was there and served is as in the `EventLog`."""
+
+    queue: MessageQueue
+    holds: Sequence[Hold]
+    there: Sequence[tuple[int, bool]]
+    served: Sequence[tuple[int, bool]]
+    end_us: int
+
+
+def waits_of(notes: QueueNotes) -> list[Span]:
+    """The stretches in which nobody reads the queue: so long a message in it waits at the most.
+
+    It is not read when nobody owns it, before an owner's first pull, while its broker is away, when pulls are lost. A
+    wait without an end lasts until the simulation ends; one that ends because the queue is removed is none.
+    """
+    reads = sorted(span for hold in notes.holds for span in hold.reads(notes.end_us))
+    return [wait for span in _there(notes) for wait in _between(reads, span, notes.end_us)]
+
+
+def own_waits(notes: QueueNotes) -> list[Span]:
+    """Likewise with BROADCASTING, where each member has messages of its own to wait for."""
+    waits: list[Span] = []
+    for hold in notes.holds:
+        until = notes.end_us if hold.to_us is None else hold.to_us
+        for begin, end in _there(notes):
+            span = max(begin, hold.from_us, 0), min(end, until)
+            waits += _between(hold.reads(notes.end_us), span, notes.end_us)
+    return waits
+
+
+def _there(notes: QueueNotes) -> Iterator[Span]:
+    begin: int | None = None
+    for at, there in notes.there:
+        if there and begin is None:
+            begin = at
+        elif not there and begin is not None:
+            yield begin, at
+            begin = None
+    if begin is not None:
+        yield begin, notes.end_us
+
+
+def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
+    """What lies between reads in a span of time; behind the last one only when the span goes on to the end."""
+    at, last = span
+    for begin, end in reads:
+        if at < begin < last:
+            yield at, begin
+        at = max(at, end)
+    if at < last == end_us:
+        yield at, last

@@ -15,8 +15,7 @@ from math import ceil
 from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.pull_from_where import start_of, start_without_file
 from rmqlb.engine.consume.starts import new_queues
-from rmqlb.engine.consume.stored import Earlier, persisted
-from rmqlb.engine.consume.waits import QueueNotes, own_waits, waits_of
+from rmqlb.engine.consume.stored import Earlier, QueueNotes, own_waits, persisted, waits_of
 from rmqlb.model.group import States
 from rmqlb.model.group_report import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
