@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 
-_INTERRUPTED = 130
-"""As in `cli/exit_codes.py`, which may not be imported yet."""
+_INTERRUPTED = 130  # as in `cli/exit_codes.py`, which may not be imported yet
 
 
 def run() -> None:

@@ -14,8 +14,7 @@ import msgspec
 
 Value = TypeVar("Value")
 _lock = threading.Lock()
-_ready: set[object] = {object}
-"""Types of which msgspec knows all; to be added to under the lock only."""
+_ready: set[object] = {object}  # types of which msgspec knows all; to be added to under the lock only
 
 
 def convert(value: object, kind: type[Value]) -> Value:

@@ -3,5 +3,4 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
-VERSION_DATE = "2026-11-21"
-"""The day of the version, which every page of the manual bears."""
+VERSION_DATE = "2026-11-21"  # the day of the version, which every page of the manual bears

@@ -20,8 +20,7 @@ Value = str | int | bool | tuple[str, ...]
 Kind = Literal["text", "flag", "count", "amount", "path", "texts"]
 Layer = Literal["flag", "environment", "context", "project file", "user file", "default"]
 
-PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"
-"""Where a secret may be; a sentence ends with it."""
+PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"  # where a secret may be; a sentence ends with it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -10,8 +10,7 @@ Severity = Literal["error", "warning", "info"]
 ERROR: Severity = "error"
 WARNING: Severity = "warning"
 INFO: Severity = "info"
-SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)
-"""The gravest first."""
+SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)  # the gravest first
 
 
 class Finding(Struct, frozen=True):

@@ -24,8 +24,7 @@ CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
 ConsumerType = Literal["push", "pull", "lite-pull", "assign"]
 """DefaultMQPushConsumer; DefaultMQPullConsumer; DefaultLitePullConsumer that subscribes, or assigns itself queues."""
 RETRY_PREFIX = "%RETRY%"
-NOT_STORED = -1
-"""In the place of an offset: the broker has none of the group (`QUERY_NOT_FOUND`)."""
+NOT_STORED = -1  # in the place of an offset: the broker has none of the group (`QUERY_NOT_FOUND`)
 DLQ_PREFIX = "%DLQ%"
 
 
@@ -130,8 +129,7 @@ class QueueState(Struct, frozen=True, rename="camel"):
         return max(self.broker_offset - max(self.consumer_offset, 0), 0)
 
 
-States = Mapping[MessageQueue, QueueState]
-"""What is known of single queues; a queue that nobody looked at is absent."""
+States = Mapping[MessageQueue, QueueState]  # what is known of single queues; a queue that nobody looked at is absent
 
 
 class ConsumerGroup(Struct, frozen=True, rename="camel"):

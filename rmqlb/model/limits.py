@@ -10,32 +10,25 @@ DAY_US = 86_400_000_000
 LONGEST_US = 366 * DAY_US
 LONGEST_MS = LONGEST_US // 1000
 MOST_MESSAGES = 10**12
-MOST_RATE = 10**7
-"""Messages a second."""
+MOST_RATE = 10**7  # messages a second
 MOST_THREADS = 1000
 MOST_RETRIES = 100
 MOST_FAILURES = 20_000
 MOST_SEND_TRIALS = 10**7
 MOST_GROUP_TRIALS = 10**6
 MOST_VIRTUAL_NODES = 10**6
-MOST_QUEUES = 200_000
-"""Of one topic."""
+MOST_QUEUES = 200_000  # of one topic
 MOST_QUEUES_OF_A_BROKER = 100_000
 MOST_CONSUMERS = 100_000
 MOST_EVENTS = 1_000_000
-MOST_STEPS = 30_000_000
-"""Of one simulation of a group: messages, timers and waits; some minutes on one core."""
-SHORTEST_US = 1000
-"""Of what repeats itself: RocketMQ's timers count whole milliseconds."""
+MOST_STEPS = 30_000_000  # of one simulation of a group: messages, timers and waits; some minutes on one core
+SHORTEST_US = 1000  # of what repeats itself: RocketMQ's timers count whole milliseconds
 
-Time = Annotated[int, Meta(ge=0, le=LONGEST_US)]
-"""Microseconds."""
+Time = Annotated[int, Meta(ge=0, le=LONGEST_US)]  # microseconds
 PositiveTime = Annotated[int, Meta(ge=1, le=LONGEST_US)]
 Milliseconds = Annotated[int, Meta(ge=0, le=LONGEST_MS)]
-Threshold = Annotated[int, Meta(ge=0, le=999_999_999)]
-"""Milliseconds of a latency fault table."""
+Threshold = Annotated[int, Meta(ge=0, le=999_999_999)]  # milliseconds of a latency fault table
 Seed = Annotated[int, Meta(ge=-(2**63), le=2**64 - 1)]
 TrialNumber = Annotated[int, Meta(ge=0, le=10**9)]
 JavaInt = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-GivenQueues = Annotated[int, Meta(ge=0, le=MOST_QUEUES_OF_A_BROKER - 1)]
-"""How many queues an event gives a broker."""
+GivenQueues = Annotated[int, Meta(ge=0, le=MOST_QUEUES_OF_A_BROKER - 1)]  # how many queues an event gives a broker

@@ -20,8 +20,7 @@ _TOPICS = frozenset(
         "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
     }
 )
-REPLY_SUFFIX = "_REPLY_TOPIC"
-"""Of the topic for replies, which begins with a cluster's name."""
+REPLY_SUFFIX = "_REPLY_TOPIC"  # of the topic for replies, which begins with a cluster's name
 _OWN_TOPIC_PREFIXES = ("rmq_sys_", "%SYS%")
 _TOPIC_PREFIXES = (*_OWN_TOPIC_PREFIXES, RETRY_PREFIX, DLQ_PREFIX)
 _GROUPS = frozenset(

@@ -10,16 +10,12 @@ from typing import Final
 
 from rmqlb.remoting.version import V5_5_0
 
-RESPONSE_FLAG: Final = 1
-"""Bit of `flag` that marks a response; a request has it off."""
+RESPONSE_FLAG: Final = 1  # bit of `flag` that marks a response; a request has it off
 
-INT32_MIN: Final = -(2**31)
-"""Least number of Java's int, which code, version, opaque and flag are."""
-INT32_MAX: Final = 2**31 - 1
-"""Greatest number of Java's int."""
+INT32_MIN: Final = -(2**31)  # least number of Java's int, which code, version, opaque and flag are
+INT32_MAX: Final = 2**31 - 1  # greatest number of Java's int
 
-HIDDEN_FIELDS: Final = frozenset({"Signature", "SecurityToken"})
-"""extFields whose values are never printed."""
+HIDDEN_FIELDS: Final = frozenset({"Signature", "SecurityToken"})  # extFields whose values are never printed
 
 
 class LanguageCode(IntEnum):

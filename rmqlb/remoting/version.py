@@ -14,10 +14,8 @@ from typing import Final
 from rmqlb.errors import ProtocolError
 
 V5_0_0: Final = 413
-V5_5_0: Final = 513
-"""The version that rmqlb's requests carry."""
-HIGHER_VERSION: Final = 612
-"""The last ordinal: every later version counts as this one."""
+V5_5_0: Final = 513  # the version that rmqlb's requests carry
+HIGHER_VERSION: Final = 612  # the last ordinal: every later version counts as this one
 
 _FIRST_NAMES: Final = (
     *("V3_0_0_SNAPSHOT", "V3_0_0_ALPHA1", "V3_0_0_BETA1", "V3_0_0_BETA2", "V3_0_0_BETA3", "V3_0_0_BETA4"),

@@ -27,8 +27,7 @@ from rmqlb.sources.owners import popped_topics, with_owners
 from rmqlb.sources.pop import PopReads, polling_num, request_modes
 from rmqlb.sources.source import Progress, Refused, no_progress
 
-AT_ONCE = 4
-"""How many requests are under way at most, over all brokers together."""
+AT_ONCE = 4  # how many requests are under way at most, over all brokers together
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
@@ -43,8 +42,7 @@ class AdminReads(Protocol):
 
     kind: str
     endpoint: str
-    offsets_at_once: bool
-    """One call of `offsets` serves all brokers."""
+    offsets_at_once: bool  # one call of `offsets` serves all brokers
 
     # how brokers are asked about single queues; None where they cannot be
     @property

@@ -18,8 +18,7 @@ from rmqlb.model.snapshot import OffsetQuestion
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.source import Progress, Refused
 
-MOST_ASKED = 256
-"""Queues of one group that are asked about at a broker while a snapshot is taken."""
+MOST_ASKED = 256  # queues of one group that are asked about at a broker while a snapshot is taken
 
 
 class OffsetReads(Protocol):

@@ -12,8 +12,7 @@ from typing import Protocol
 
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, States
 
-MOST_TOPICS = 16
-"""Topics of one group that brokers are asked about."""
+MOST_TOPICS = 16  # topics of one group that brokers are asked about
 
 
 class PopReads(Protocol):

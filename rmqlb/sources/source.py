@@ -50,8 +50,7 @@ class Refused(EndpointError):
         self.response_code = response_code
 
 
-_SHORTEST = 4
-"""Shorter ones would be found in ordinary words; they are no secrets."""
+_SHORTEST = 4  # shorter ones would be found in ordinary words; they are no secrets
 
 
 def redact_secrets(text: str, *secrets: str | None) -> str:

@@ -23,8 +23,7 @@ _SHUFFLES = 2
 _MOST_WORK = 2_000_000
 """Members × queues of a topic up to which every member is asked again with the lists in other orders."""
 _SAMPLE = 20
-Answers = dict[str, tuple[MessageQueue, ...] | None]
-"""Client id → its queues, sorted; None where the strategy throws."""
+Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues, sorted; None where the strategy throws
 
 
 class Checked(Struct, frozen=True):

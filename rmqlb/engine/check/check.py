@@ -17,8 +17,7 @@ from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import ClusterSnapshot
 
-Told = Callable[[str, int, int], None]
-"""Told about the work: what is being checked, how many are done, of how many."""
+Told = Callable[[str, int, int], None]  # told about the work: what is being checked, how many are done, of how many
 
 
 def check_policy(

@@ -16,8 +16,7 @@ from rmqlb.model.snapshot import suggestion
 
 _ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
 _OF_MEMBERS = (*_ENDS, "join", "pull-stall", "freeze", "unfreeze")
-_OF_FROZEN = ("crash", "host-loss", "unfreeze")
-"""What can happen to a process that does nothing."""
+_OF_FROZEN = ("crash", "host-loss", "unfreeze")  # what can happen to a process that does nothing
 _PROCESS_AND_TIME = re.compile(r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})")
 
 

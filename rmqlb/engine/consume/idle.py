@@ -13,8 +13,7 @@ from itertools import count
 
 from msgspec import Struct
 
-_AT_ONCE = 1 << 16
-"""Random numbers made at once."""
+_AT_ONCE = 1 << 16  # random numbers made at once
 _LONGEST_US = 60_000_000
 
 

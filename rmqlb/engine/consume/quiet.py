@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from rmqlb.engine.consume.vectorized import WaysAhead
 
 _WORTH_US = 300 * SECOND_US
-_BEFORE_US = 70 * SECOND_US
-"""So long before the next thing that happens all is gone through step by step again."""
+_BEFORE_US = 70 * SECOND_US  # so long before the next thing that happens all is gone through step by step again
 _AGAIN_US = 30 * SECOND_US
 
-_Wakes = list[tuple[int, Process, int]]
-"""When a process fell asleep, the process, and when it wakes up."""
+_Wakes = list[tuple[int, Process, int]]  # when a process fell asleep, the process, and when it wakes up
 
 
 class QuietTime:

@@ -12,8 +12,7 @@ from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
 
-Share = dict[MessageQueue, None]
-"""A set that keeps the clients' order."""
+Share = dict[MessageQueue, None]  # a set that keeps the clients' order
 _MOST_KEPT = 5_000_000
 """Ids and queues kept in memory, some 100 bytes each: more than most groups go through, and a bound for many trials."""
 

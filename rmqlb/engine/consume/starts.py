@@ -94,8 +94,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_AGE = timedelta(minutes=30)
 _FURTHEST_EAST, _FURTHEST_WEST = timedelta(hours=14), timedelta(hours=-12)
 _ZONE_STEP = timedelta(minutes=15)
-_MAKING = timedelta(seconds=3)
-"""A consumer is made within it; the text, in whole seconds, is that much older at most."""
+_MAKING = timedelta(seconds=3)  # a consumer is made within it; the text, in whole seconds, is that much older at most
 
 
 def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tuple[int, ...]:

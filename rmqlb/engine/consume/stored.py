@@ -76,8 +76,7 @@ def _latest(*moments: int | None) -> int | None:
     return max((at for at in moments if at is not None), default=None)
 
 
-Span = tuple[int, int]
-"""From when to when, in microseconds."""
+Span = tuple[int, int]  # from when to when, in microseconds
 
 
 class QueueNotes(Struct, frozen=True, eq=False):

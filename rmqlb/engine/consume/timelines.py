@@ -23,8 +23,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
-_COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage")
-"""States that should not be."""
+_COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage")  # states that should not be
 
 
 def timelines(

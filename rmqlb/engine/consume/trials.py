@@ -87,8 +87,7 @@ def _quantile(ordered: Sequence[float], percent: int) -> float:
 
 _TRIALS = 5
 _PATIENCE_US = 180 * SECOND_US
-_MOST_WORK = 1000
-"""Members × queues up to which the simulations take some 30 ms at most, which nobody notices."""
+_MOST_WORK = 1000  # members × queues up to which the simulations take some 30 ms at most, which nobody notices
 
 
 def convergence(

@@ -41,8 +41,7 @@ _WHOLES: dict[str, _Figure] = {
         lambda s: None if s.observed is None else s.observed.queues,
     ),
 }
-PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))
-"""Percentages are of queues, or of consumers for `idle`."""
+PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))  # percentages are of queues, or of consumers for `idle`
 
 
 def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary] = ()) -> TriedCondition:

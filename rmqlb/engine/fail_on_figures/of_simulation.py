@@ -39,8 +39,7 @@ _OF_SPREAD: dict[str, Callable[[FigureSpread], float]] = {
 _OF_ROLLOUT = ("takes-ms", "misassigned")
 GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
 """In brackets stands p95, p50 or max, of many trials."""
-ROLLOUT_FIGURES = Figures(names=(*_FIELDS, *_OF_ROLLOUT), of_subject=tuple(_FIELDS))
-"""Those of the best choice."""
+ROLLOUT_FIGURES = Figures(names=(*_FIELDS, *_OF_ROLLOUT), of_subject=tuple(_FIELDS))  # those of the best choice
 
 
 def try_on_group(condition: Condition, report: GroupReport) -> TriedCondition:

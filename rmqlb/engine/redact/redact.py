@@ -23,8 +23,7 @@ _DIGITS = re.compile(r"[0-9]{1,14}")
 _COUNT = re.compile(r"[-+0-9:]{0,24}")
 
 
-Name = Callable[[Kind, str], str]
-"""What stands for a name of a kind."""
+Name = Callable[[Kind, str], str]  # what stands for a name of a kind
 
 
 def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:

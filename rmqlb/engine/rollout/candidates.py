@@ -20,8 +20,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.rollout import MixedStage, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 
-MOST_COMBINATIONS = 12
-"""Of pauses and numbers at once; each is tried with up to five orders."""
+MOST_COMBINATIONS = 12  # of pauses and numbers at once; each is tried with up to five orders
 ALL_AT_ONCE = "all at once"
 
 

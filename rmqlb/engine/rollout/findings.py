@@ -120,8 +120,7 @@ def _seconds(ms: float) -> str:
     return f"{seconds:.0f}s" if seconds >= 100 else f"{seconds:.3g}s"
 
 
-AS_GOOD = 1.1
-"""What is no more than so many times the least is as good: trials tell no finer."""
+AS_GOOD = 1.1  # what is no more than so many times the least is as good: trials tell no finer
 
 
 def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:

@@ -17,10 +17,8 @@ from rmqlb.engine.rollout.rollout_model import RolloutModel, assigned, members_w
 from rmqlb.model.rollout import MixedStage
 from rmqlb.model.route import TopicRouteData
 
-EXACT_MEMBERS = 18
-"""Their 262,144 stages are searched in a quarter of a second; each further member doubles that."""
-EXACT_WORK = 60_000
-"""Looks at a queue, or at a kind of handover, that a search may take; about half a second."""
+EXACT_MEMBERS = 18  # their 262,144 stages are searched in a quarter of a second; each further member doubles that
+EXACT_WORK = 60_000  # looks at a queue, or at a kind of handover, that a search may take; about half a second
 
 
 class Handover(Struct, frozen=True):

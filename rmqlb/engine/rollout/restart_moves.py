@@ -15,8 +15,7 @@ from math import comb
 from rmqlb.engine.rollout.rollout_model import RolloutModel, assigned, members_when
 from rmqlb.model.route import TopicRouteData
 
-EXACT_WORK = 60_000
-"""Queues that a search may assign; about half a second."""
+EXACT_WORK = 60_000  # queues that a search may assign; about half a second
 
 _Owners = list[tuple[str, ...]]
 

@@ -24,8 +24,7 @@ from rmqlb.sources.formats.limits import DEFAULT_LIMIT, inflate, require_few_val
 if TYPE_CHECKING:
     from rmqlb.sources.dump.pieces import Pieces
 
-LARGEST_FILE = 4 * DEFAULT_LIMIT
-"""Bytes, packed and unpacked, of a file with several documents."""
+LARGEST_FILE = 4 * DEFAULT_LIMIT  # bytes, packed and unpacked, of a file with several documents
 GZIP = b"\x1f\x8b"
 _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 

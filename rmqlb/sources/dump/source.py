@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import States
-from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dump.read_document import GZIP, read_document
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, too_large
 from rmqlb.sources.source import Progress, no_progress
@@ -33,12 +33,7 @@ class DumpSource:
         body = self._body()
         return read_document(body, self._where, wanted, topic=topic, group=wanted.group, limit=self._max_bytes).snapshot
 
-    def ask_offsets(
-        self,
-        group: str,  # noqa: ARG002 - a dump holds what it holds
-        questions: Sequence[OffsetQuestion],  # noqa: ARG002
-        progress: Progress = no_progress,  # noqa: ARG002
-    ) -> States | None:
+    def ask_offsets(self, *_: object) -> States | None:  # a dump holds what it holds
         return None
 
     def _body(self) -> bytes:

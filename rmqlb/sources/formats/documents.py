@@ -16,8 +16,7 @@ from rmqlb.model.route import QueueData, QueueNumber
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
-MOST_BROKERS = 20_000
-"""Of one route."""
+MOST_BROKERS = 20_000  # of one route
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 

@@ -8,22 +8,19 @@ from collections.abc import Iterable
 
 from rmqlb.errors import DocumentError
 
-MAX_DEPTH = 256
-"""How deep objects and lists may be nested in any document."""
+MAX_DEPTH = 256  # how deep objects and lists may be nested in any document
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
 _BYTES_A_VALUE = 32
 """A body may hold a value for so many bytes of its limit: rmqlb's own indented files take 37 for one. A value of three
 bytes takes a hundred in memory, so that a limit in bytes alone would bound nothing."""
-_ALWAYS = 250_000
-"""So many values are allowed under any limit."""
+_ALWAYS = 250_000  # so many values are allowed under any limit
 _LARGE = 16 * 1024 * 1024
 _WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 _RAISE = "if that is right, raise the limit with --max-size"
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_MOST_TO_ONE = 1032
-"""Deflate packs no better."""
+_MOST_TO_ONE = 1032  # deflate packs no better
 _PIECE = 1 << 16
 _RAW_DEFLATE = -zlib.MAX_WBITS
 

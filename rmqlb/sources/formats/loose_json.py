@@ -30,8 +30,7 @@ _MOST_DOCUMENTS = 100_000
 _MOST_ESCAPES = 2_000_000
 _MOST_VALUES = 500_000
 """Commas and opening brackets; a value takes five microseconds here, and a route of eight brokers has a hundred."""
-MAX_DIGITS = 4300
-"""Python's own limit for turning text into an integer, which bounds the time that takes."""
+MAX_DIGITS = 4300  # Python's own limit for turning text into an integer, which bounds the time that takes
 
 
 class ObjectKey(tuple[tuple[str, object], ...]):

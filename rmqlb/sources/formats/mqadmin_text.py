@@ -14,8 +14,7 @@ _NOISE = re.compile(
     r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
     r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
 )
-_MOST_NOISE = 10_000
-"""Lines before a command's own output."""
+_MOST_NOISE = 10_000  # lines before a command's own output
 _ROW = re.compile(
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"

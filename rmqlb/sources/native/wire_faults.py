@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
 _OPENSSL_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
-_WRONG_NAME = (62, 64)
-"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+_WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:

@@ -21,8 +21,7 @@ from rmqlb.sources.user_files.send_inputs import read_text
 
 MAX_BYTES = 1 << 20
 _LONGEST_NAME = 1000
-_MOST = 2**63 - 1
-"""Java counts messages in a long."""
+_MOST = 2**63 - 1  # Java counts messages in a long
 _RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume")
 _WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"

@@ -16,8 +16,7 @@ from rmqlb.engine.allocate.vectorized.pairs import Pairs, among, by_zone
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import offsets, starts
 
-Allocate = Callable[[Pairs], Ints]
-"""A strategy with its settings: pairs → the owners' places, shape (sum(queues),)."""
+Allocate = Callable[[Pairs], Ints]  # a strategy with its settings: pairs → the owners' places, shape (sum(queues),)
 
 
 def avg(pairs: Pairs) -> Ints:
