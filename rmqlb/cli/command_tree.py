@@ -21,11 +21,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
 class CommandTree(BoundedGroup):
-    """The commands of a package, loaded when they are asked for.
+    """The commands of a package, loaded when they are asked for, in the order of the help.
 
-    Attributes:
-        names: of the commands, in the order of the help; each is a function of its own name in a module of its own
-            name, or of the `command` of a package of that name, or a package with an `app` of its own.
+    Each is a function of its own name in a module of its own name, or of the `command` of a package of that name, or a
+    package with an `app` of its own.
     """
 
     home: ClassVar[str]
@@ -51,11 +50,11 @@ class CommandTree(BoundedGroup):
         return super().resolve_command(ctx, args)
 
 
-def grouped(name: str, tree: type[CommandTree]) -> typer.Typer:
-    """An app whose commands are the tree's; it still needs a callback."""
+def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
+    """An app with these commands of a package; it still needs a callback."""
     return typer.Typer(
         name=name,
-        cls=tree,
+        cls=type("_Commands", (CommandTree,), {"home": home, "names": names}),
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

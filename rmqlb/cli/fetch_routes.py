@@ -164,7 +164,7 @@ def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Term
     from rmqlb.views.report import Report
 
     def report(part: ClusterSnapshot) -> Report:
-        return Report("rmqlb/snapshot", to_document(part), (), (), {})
+        return Report("rmqlb/snapshot", to_document(part), (), ())
 
     if terminal.format != "jsonl":
         return terminal.text(report(snapshot), snapshot, findings)

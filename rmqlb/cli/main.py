@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rmqlb.cli.command_tree import CommandTree, grouped
+from rmqlb.cli.command_tree import grouped
 from rmqlb.version import __version__
 
 COMMANDS = (
@@ -25,13 +25,7 @@ COMMANDS = (
     "explain",
 )
 
-
-class _Commands(CommandTree):
-    home = "rmqlb.cli"
-    names = COMMANDS
-
-
-app = grouped("rmqlb", _Commands)
+app = grouped("rmqlb", "rmqlb.cli", COMMANDS)
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,18 +8,17 @@ from typing import Any
 from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Layer, Setting, Value
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _LIST = (
-    Column("", "active"),
-    Column("context", "context"),
+    Column("", "active", of=lambda entry: "*" if entry.active else ""),
+    Column("context", "context", of=lambda entry: entry.name),
     Column("source", "source"),
-    Column("account", "account"),
+    Column("account", "account", of=lambda entry: entry.user or entry.access_key),
     Column("secret", "secret"),
     Column("line", "line", "number"),
 )
 _ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
-_ACTIVE = "*"
 
 
 class ContextEntry(Struct, frozen=True, rename="camel"):
@@ -120,26 +119,9 @@ class Settings(Struct, frozen=True, rename="camel"):
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
     """All contexts."""
-    contexts = config.contexts.values()
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            _ACTIVE if context.name == active else "",
-            context.name,
-            context.text("source"),
-            context.text("user") or context.text("access-key"),
-            context.text("secret"),
-            context.place.line,
-        )
-        for context in contexts
-    )
-    data = Contexts(path, active, tuple(_entry(context, active) for context in contexts))
-    return Report(
-        schema="rmqlb/contexts",
-        data=data,
-        facts=() if done is None else (done,),
-        sections=(Section("contexts", "contexts", _LIST, rows, heads=2),),
-        labels={},
-    )
+    entries = tuple(_entry(context, active) for context in config.contexts.values())
+    section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
+    return Report("rmqlb/contexts", Contexts(path, active, entries), () if done is None else (done,), (section,))
 
 
 def context_report(context: Context, active: str | None) -> Report:
@@ -156,7 +138,6 @@ def context_report(context: Context, active: str | None) -> Report:
         data=data,
         facts=(f"context {context.name}{is_active}; {context.place.path}, line {context.place.line}",),
         sections=(Section("context", "context", _ONE, rows),),
-        labels={},
     )
 
 
@@ -164,21 +145,16 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
     """Every setting, and what set it: `origin` shows that to people; machines are always told."""
     columns = (
         Column("setting", "key"),
-        Column("value", "value"),
+        Column("value", "value", of=lambda setting: _cell(setting.value)),
         Column("layer", "layer", shown=origin),
-        Column("set by", "origin", shown=origin),
+        Column("set by", "origin", shown=origin, of=_origin),
     )
-    rows = tuple((setting.key, _cell(setting.value), setting.layer, _origin(setting)) for setting in settings)
-    data = Settings(configuration.user.path, configuration.project.path, tuple(map(_setting, settings)))
+    user, project = configuration.user.path, configuration.project.path
     return Report(
-        schema="rmqlb/config",
-        data=data,
-        facts=(
-            f"user file: {configuration.user.path or 'none'}",
-            f"project file: {configuration.project.path or 'none'}",
-        ),
-        sections=(Section("settings", "settings", columns, rows),),
-        labels={},
+        "rmqlb/config",
+        Settings(user, project, tuple(map(_setting, settings))),
+        (f"user file: {user or 'none'}", f"project file: {project or 'none'}"),
+        (Section("settings", "settings", columns, rows_of(columns, settings)),),
     )
 
 

@@ -75,7 +75,7 @@ def explanation_report(
     rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
     section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)
-    return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,), {})
+    return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,))
 
 
 def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:

@@ -47,7 +47,6 @@ def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
         data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
         facts=(f"warehouse {warehouse}", *counted),
         sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
-        labels={},
     )
 
 
@@ -84,5 +83,4 @@ def fleet_report(summary: FleetSummary) -> Report:
             *((Section("faults", "Groups with faults", _COUNTS, faults),) if faults else ()),
             *((Section("damaged", "Damaged documents", _DAMAGED, bad),) if bad else ()),
         ),
-        labels={},
     )

@@ -110,7 +110,7 @@ class Report(Struct, frozen=True):
     # the tables, in the order in which people see them; CSV has the first that is no picture
     sections: tuple[Section, ...]
     # client id → short label, used where full ids do not fit; the section `consumers` explains them
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = {}
     rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
     # what a format with room for one table chooses from; None is the sections
     tables: tuple[Section, ...] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -178,20 +179,10 @@ def _perm_text(perm: int) -> str:
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
     """Neighbours of one broker with ids in a row as one line: places in the list, broker, queue ids."""
-    run: list[QueueName] = []
-    start = 0
-    for place, queue in enumerate(queues):
-        if run and (run[-1].broker_name, run[-1].queue_id + 1) != (queue.broker_name, queue.queue_id):
-            yield _run(start, run)
-            run, start = [], place
-        run.append(queue)
-    if run:
-        yield _run(start, run)
-
-
-def _run(start: int, run: list[QueueName]) -> tuple[str, str, str]:
-    first, last = run[0].queue_id, run[-1].queue_id
-    return _span(start, start + len(run) - 1), run[0].broker_name, _span(first, last)
+    for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
+        first, *more = run
+        (start, begin), (stop, end) = first, more[-1] if more else first
+        yield _span(start, stop), begin.broker_name, _span(begin.queue_id, end.queue_id)
 
 
 def _span(first: int, last: int) -> str:

@@ -49,7 +49,7 @@ def schemas_report(results: Sequence[Result]) -> Report:
     rows = tuple((each.schema, each.format_version, ", ".join(each.commands), each.meaning) for each in schemas)
     facts = ("rmqlb schema COMMAND prints the JSON Schema of what the command prints with -o json",)
     section = Section("schemas", "schemas", columns, rows, heads=1)
-    return Report("rmqlb/schemas", Schemas(schemas), facts, (section,), {})
+    return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))
 
 
 def keys_report(schema: Schema) -> Report:
@@ -62,7 +62,7 @@ def keys_report(schema: Schema) -> Report:
     )
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
     facts = (f"{schema['title']}: {schema['description']}",)
-    return Report(schema["title"], schema, facts, (section,), {})
+    return Report(schema["title"], schema, facts, (section,))
 
 
 def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:

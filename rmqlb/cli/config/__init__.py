@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from rmqlb.cli.command_tree import CommandTree, grouped
+from rmqlb.cli.command_tree import grouped
 
 COMMANDS = ("show",)
 
-
-class _Config(CommandTree):
-    home = "rmqlb.cli.config"
-    names = COMMANDS
-
-
-app = grouped("config", _Config)
+app = grouped("config", "rmqlb.cli.config", COMMANDS)
 
 
 @app.callback()

@@ -5,17 +5,11 @@ Rules of this folder: only the user's file is changed, and only here; a secret i
 
 from __future__ import annotations
 
-from rmqlb.cli.command_tree import CommandTree, grouped
+from rmqlb.cli.command_tree import grouped
 
 COMMANDS = ("add", "list", "use", "show", "remove")
 
-
-class _Contexts(CommandTree):
-    home = "rmqlb.cli.context"
-    names = COMMANDS
-
-
-app = grouped("context", _Contexts)
+app = grouped("context", "rmqlb.cli.context", COMMANDS)
 
 
 @app.callback()

@@ -5,17 +5,11 @@ A command's module imports nothing of Spark before the command runs.
 
 from __future__ import annotations
 
-from rmqlb.cli.command_tree import CommandTree, grouped
+from rmqlb.cli.command_tree import grouped
 
 COMMANDS = ("generate", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "run")
 
-
-class _Stages(CommandTree):
-    home = "rmqlb.cli.pipeline"
-    names = COMMANDS
-
-
-app = grouped("pipeline", _Stages)
+app = grouped("pipeline", "rmqlb.cli.pipeline", COMMANDS)
 
 
 @app.callback()

@@ -49,7 +49,7 @@ def check_report(report: CheckReport) -> Report:
         _unless_empty(_waivers(result.waivers)),
         _summary(result),
     )
-    return Report("rmqlb/check", result, _facts(result), sections, {})
+    return Report("rmqlb/check", result, _facts(result), sections)
 
 
 def _facts(result: CheckResult) -> tuple[str, ...]:

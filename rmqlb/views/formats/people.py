@@ -62,7 +62,9 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     if not _too_wide(table, console):
         return table
     if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
-        return _fitting(_without_bars(section), labels, console)
+        return _fitting(
+            _only(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"]), labels, console
+        )
     labelled = _table(section, labels, narrow=True, known=table.rows)
     tight = labelled.tightened()
     for each in (labelled, tight):
@@ -127,8 +129,8 @@ def _more(section: Section) -> str:
     return f"and {left} more: --section {section.name} shows all"
 
 
-def _without_bars(section: Section) -> Section:
-    keep = [index for index, column in enumerate(section.columns) if column.kind != "bar"]
+def _only(section: Section, keep: Sequence[int]) -> Section:
+    """The section with the columns at these places."""
     return replace(
         section,
         columns=tuple(section.columns[index] for index in keep),
@@ -239,13 +241,8 @@ def for_people(section: Section) -> Section:
     values = [str(value) for value in constant.values() if value is not None]
     title += f": {', '.join(values)}" if values else ""
     keep = [index for index, column in enumerate(section.columns) if column.shown and index not in constant]
-    return replace(
-        section,
-        title=title,
-        columns=tuple(section.columns[index] for index in keep),
-        rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
-        heads=sum(index in keep for index in range(section.heads)),
-    )
+    heads = sum(index in keep for index in range(section.heads))
+    return replace(_only(section, keep), title=title, heads=heads)
 
 
 def as_markdown(report: Report) -> str:

@@ -78,7 +78,7 @@ def send_report(
     facts = _facts(report)
     if trials is not None:
         facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
-    return Report("rmqlb/send", data, facts, tuple(sections), {})
+    return Report("rmqlb/send", data, facts, tuple(sections))
 
 
 def _facts(report: SendReport) -> tuple[str, ...]:
