@@ -244,14 +244,10 @@ def _keys(simulation: SendSimulation, thread: Thread, now: int) -> tuple[Key, Ke
     fixed: list[object] = []
     moving: list[object] = []
     for name, item in strategy.items.items():
-        if item.start > now:
-            fixed.append((name, item.start, item.latency, item.reachable))
-            moving.append((name, item.start - now, item.latency, item.reachable))
-        else:
-            # Up to 5.1.3 `pickOneAtLeast` ranks brokers by these even when no isolation is left.
-            about = (item.start - now, item.latency) if not profile.only_extends else ()
-            fixed.append((name, item.reachable, about))
-            moving.append((name, item.reachable, about))
+        # Up to 5.1.3 `pickOneAtLeast` ranks brokers by their times even when no isolation is left.
+        matters = item.start > now or not profile.only_extends
+        moving.append((name, item.reachable, (item.start - now, item.latency) if matters else ()))
+        fixed.append((name, item.reachable, item.start, item.latency) if item.start > now else moving[-1])
     return (*common, tuple(fixed)), (*common, tuple(moving))
 
 

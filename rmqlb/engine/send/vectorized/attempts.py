@@ -1,8 +1,6 @@
 """What attempts end in, and after how long: `SyncSender._ends` (`rmqlb.engine.send.sync`) over lanes.
 
 Rules of this file:
-- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
-  whose it is (None: of all), times are ticks.
 - Settled means drawn too: the order of random numbers is the engine's, a latency before the phase of a time-out, and
   who is not asked draws none.
 - What cannot happen in a scenario is not looked at: None stands for "no attempt at all", and saves the arrays.

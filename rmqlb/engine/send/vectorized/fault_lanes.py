@@ -3,8 +3,6 @@
 Rules of this file:
 - A lane's cell of a broker is broker × lanes + lane.
 - A call has each lane at most once, so that a cell is written at most once: numpy would drop all writes but the last.
-- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
-  whose it is (None: of all), times are ticks.
 - A last broker of −1 is a first attempt's; None stands for first attempts alone.
 """
 

@@ -3,12 +3,12 @@
 Rules of this file:
 - An index is what `ThreadLocalIndex` holds before its next step, its lower 31 bits. Where the sequence breaks after
   2^31 − 1 and more than a plain step would have to be followed, the lane is flagged.
-- Arrays that are handed over have shape (n,), an entry for each attempt that is acted on: `lanes` and `places` say
-  whose it is (None: of all), times are ticks.
 - A pick looks one step ahead for all lanes at once; only those that may not stay there walk on, from broker to broker.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,20 @@ from rmqlb.engine.send.vectorized.tables import SendTables
 
 MASK = 0x7FFFFFFF
 _HALF = np.uint64(32)
+
+
+class _Sought(NamedTuple):
+    """Picks that look for a queue, an entry each; `bases` and `sizes` are of their queue lists."""
+
+    bases: Ints
+    sizes: Ints
+    lanes: Ints
+    now: Ints
+    last: Ints | None
+
+    def some(self, which: Ints) -> _Sought:
+        last = None if self.last is None else self.last[which]
+        return _Sought(self.bases[which], self.sizes[which], self.lanes[which], self.now[which], last)
 
 
 class Picks(PerLane):
@@ -65,14 +79,11 @@ class Picks(PerLane):
         if last is not None or (faults is not None and (faults.isolated or faults.unreachable)):
             refused = (~self._accepts(self._stages[0], spot, take(self.all_lanes, lanes), now, last)).nonzero()[0]
             if refused.size:
-                index[refused], spot[refused] = self._pass_over(
-                    index[refused],
-                    np.zeros_like(refused) if base is None else base[refused],
-                    np.full(refused.size, size) if isinstance(size, int) else size[refused],
-                    take(self.all_lanes, lanes)[refused],
-                    now[refused],
-                    None if last is None else last[refused],
-                )
+                bases = np.zeros_like(refused) if base is None else base[refused]
+                sizes = np.full(refused.size, size) if isinstance(size, int) else size[refused]
+                which, known = take(self.all_lanes, lanes)[refused], None if last is None else last[refused]
+                sought = _Sought(bases, sizes, which, now[refused], known)
+                index[refused], spot[refused] = self._pass_over(index[refused], sought)
         assign(self._index, places, index)
         return tables.rows[spot]
 
@@ -106,28 +117,18 @@ class Picks(PerLane):
             return np.asarray(brokers != last)
         return self._faults.accepts(stage, brokers, lanes, now, last)
 
-    def _pass_over(
-        self, index: Ints, bases: Ints, sizes: Ints, lanes: Ints, now: Ints, last: Ints | None
-    ) -> tuple[Ints, Ints]:
+    def _pass_over(self, index: Ints, sought: _Sought) -> tuple[Ints, Ints]:
         """The indexes and spots of picks that may not stay one step ahead, where `index` is."""
+        bases, sizes = sought.bases, sought.sizes
         start = index - 1
         near = (start < 0) | (start > MASK - 2 * sizes - 2)
         if near.any():
-            self._flag(lanes[near])
+            self._flag(sought.lanes[near])
         moved, spots = np.zeros_like(start), np.zeros_like(start)
         todo = np.arange(len(start))
         steps = 1 + self._tables.runs[bases + index % sizes]
         for stage in self._stages:
-            self._seek(
-                stage,
-                steps,
-                start[todo] + moved[todo],
-                bases[todo],
-                sizes[todo],
-                lanes[todo],
-                now[todo],
-                None if last is None else last[todo],
-            )
+            self._seek(stage, steps, start[todo] + moved[todo], sought.some(todo))
             hit = steps > 0
             which, ahead = todo[hit], steps[hit]
             spots[which] = bases[which] + (start[which] + moved[which] + ahead) % sizes[which]
@@ -138,33 +139,23 @@ class Picks(PerLane):
             moved[todo] += 1 if self._one_step else sizes[todo]
             steps = np.ones_like(todo)
         if self._plan.strategy == "scan":  # now the client picks one of the isolated, and may change its list
-            self._flag(lanes[todo])
+            self._flag(sought.lanes[todo])
         moved[todo] += 1
         spots[todo] = bases[todo] + (start[todo] + moved[todo]) % sizes[todo]
         return start + moved, spots
 
-    def _seek(
-        self,
-        stage: Stage,
-        steps: Ints,
-        start: Ints,
-        bases: Ints,
-        sizes: Ints,
-        lanes: Ints,
-        now: Ints,
-        last: Ints | None,
-    ) -> None:
+    def _seek(self, stage: Stage, steps: Ints, start: Ints, sought: _Sought) -> None:
         """Raise `steps`, which is a candidate at first, to the first accepted queue; to 0 when none in the list is."""
         runs = self._tables.runs
         todo = np.arange(len(start))
         while todo.size:
-            beyond = steps[todo] > sizes[todo]
+            beyond = steps[todo] > sought.sizes[todo]
             if beyond.any():
                 steps[todo[beyond]] = 0
                 todo = todo[~beyond]
-            spots = bases[todo] + (start[todo] + steps[todo]) % sizes[todo]
-            known = None if last is None else last[todo]
-            refused = (~self._accepts(stage, spots, lanes[todo], now[todo], known)).nonzero()[0]
+            left = sought.some(todo)
+            spots = left.bases + (start[todo] + steps[todo]) % left.sizes
+            refused = (~self._accepts(stage, spots, left.lanes, left.now, left.last)).nonzero()[0]
             todo = todo[refused]
             steps[todo] += runs[spots[refused]]
 
