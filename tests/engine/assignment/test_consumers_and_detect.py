@@ -213,3 +213,10 @@ def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_drift() -> Non
     ]
     owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
     assert not list(drift(routes, members, group("a b", owners=owners).queues))
+
+
+def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:
+    seen = group("a b", owners={MessageQueue("T", "y", 1): "b"})
+    members = Members(("a", "b"), "AVG")
+    assert fitting_strategies([route(y=4)], members, seen.queues) == ("AVG_BY_CIRCLE", "CONSISTENT_HASH")
+    assert detect_strategy(None, seen, [route(y=4)], members).strategy == "AVG_BY_CIRCLE"

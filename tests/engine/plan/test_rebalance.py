@@ -43,6 +43,13 @@ def test_consumers_gain_and_lose_queues_with_their_lag() -> None:
     assert plan.summary.lag_moved == 20 + 40 + 50
 
 
+def test_what_waits_in_removed_and_in_unassigned_queues_is_counted_apart() -> None:
+    states = {queue: QueueState(None, 10 * queue.queue_id + 1, 0) for queue in queues(4, "x")}
+    plan = plan_rebalance(None, side("a b", route(x=4)), side("a a b", route(x=3)), states=states)
+    assert changes(plan) == "same unassigned same removed"
+    assert (plan.summary.lag_unassigned, plan.summary.lag_removed) == (11, 31)
+
+
 def test_queues_in_which_nothing_waits_move_with_a_lag_of_0() -> None:
     states = {queue: QueueState(None, 7, 7) for queue in queues(6, "x")}
     plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)), states=states)
@@ -152,11 +159,11 @@ def test_without_members_no_plan_is_even() -> None:
 
 
 def test_the_judge_counts_idle_and_unassigned_and_duplicate_owners() -> None:
-    q = queues(3)
-    measured = spread({q[0]: ("a", "b"), q[1]: (), q[2]: ("a",)}, ("a", "b", "c", "c"))
-    assert (measured.idle, measured.unassigned, measured.duplicate_owners) == (1, 1, 1)
+    q = queues(4)
+    measured = spread({q[0]: ("a", "b"), q[1]: (), q[2]: ("a",), q[3]: ("b", "a")}, ("a", "b", "c", "c"))
+    assert (measured.idle, measured.unassigned, measured.duplicate_owners) == (1, 1, 2)
     assert measured.queues_of_duplicate_client_ids == 0
-    assert (measured.queues_per_consumer, measured.imbalance) == (QueuesPerConsumer(min=0, mean=1.0, max=2), 2.0)
+    assert (measured.queues_per_consumer, measured.imbalance) == (QueuesPerConsumer(min=0, mean=5 / 3, max=3), 1.8)
 
 
 def test_an_owner_that_is_no_member_any_more_shares_its_id_with_nobody() -> None:

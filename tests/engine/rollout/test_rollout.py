@@ -172,6 +172,11 @@ def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: 
     assert (several == 0) is orderly
 
 
+@pytest.mark.parametrize(("client_ids", "at_once", "name"), [("a", 1, "sorted"), ("a b", 2, "all at once")])
+def test_all_members_at_once_have_no_order_and_one_alone_has(client_ids: str, at_once: int, name: str) -> None:
+    assert [choice.order_name for choice in rolled(client_ids, at_once=[at_once]).choices] == [name]
+
+
 def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_would_do() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE")
     assert message(plan, "mixed-strategies") == (
