@@ -1,6 +1,6 @@
 """`rmqlb fetch-routes`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -96,18 +96,28 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
 
 def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> tuple[ClusterSnapshot, list[Finding]]:
     """What was asked for of the snapshot, and a finding for each pattern in vain."""
-    for name in _missing(everything.topics, snapshot.routes):
-        hint = suggestion("topics", name, snapshot.routes) if snapshot.routes else None
-        raise DataError(f"--topic {name}: it is not in {snapshot.endpoint}", hint=hint, code="topic-not-found")
-    for name in _missing(everything.groups, snapshot.groups):
-        hint = suggestion("groups", name, snapshot.groups) if snapshot.groups else None
-        raise DataError(f"--group {name}: it is not in {snapshot.endpoint}", hint=hint, code="group-not-found")
     routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
     groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
-    in_vain = [
-        *_fits_nothing("topics", everything.topics, routes, snapshot.routes, told=not redact),
-        *_fits_nothing("groups", everything.groups, groups, snapshot.groups, told=not redact),
-    ]
+    kinds: tuple[tuple[str, Collection[str], Collection[str], Collection[str], Callable[[str], bool]], ...] = (
+        ("topic", everything.topics, snapshot.routes, routes, is_system_topic),
+        ("group", everything.groups, snapshot.groups, groups, is_system_group),
+    )
+    in_vain = []
+    for kind, globs, present, taken, is_own in kinds:
+        for name in globs:
+            if name not in present and not any(char in name for char in "*?["):
+                hint = suggestion(f"{kind}s", name, present) if present else None
+                raise DataError(
+                    f"--{kind} {name}: it is not in {snapshot.endpoint}",
+                    hint=hint,
+                    code="topic-not-found" if kind == "topic" else "group-not-found",
+                )
+        for glob in globs:
+            if not any(fnmatchcase(name, glob) for name in taken):
+                left_out = is_own(glob) or any(fnmatchcase(name, glob) for name in present)
+                but = "; RocketMQ's own are left out without --system" if left_out else ""
+                told = "a pattern" if redact else glob
+                in_vain.append(Finding("fits-nothing", f"none of the {kind}s fits {told}{but}"))
     return replace(snapshot, routes=routes, groups=groups), in_vain
 
 
@@ -137,25 +147,6 @@ def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
             path, as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)}), "--redact-map", mode=0o600
         )
     return redacted
-
-
-def _missing(globs: Collection[str], names: Collection[str]) -> list[str]:
-    """The names that are not there; a pattern may fit nothing."""
-    return [name for name in globs if name not in names and not any(char in name for char in "*?[")]
-
-
-def _fits_nothing(
-    kind: str, globs: Collection[str], names: Collection[str], present: Collection[str], *, told: bool
-) -> list[Finding]:
-    """A finding for each pattern in vain, which is told or not; what is present besides the names was left out."""
-    is_own = {"topics": is_system_topic, "groups": is_system_group}[kind]
-    findings = []
-    for glob in globs:
-        if not any(fnmatchcase(name, glob) for name in names):
-            left_out = is_own(glob) or any(fnmatchcase(name, glob) for name in present)
-            but = "; RocketMQ's own are left out without --system" if left_out else ""
-            findings.append(Finding("fits-nothing", f"none of the {kind} fits {glob if told else 'a pattern'}{but}"))
-    return findings
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:

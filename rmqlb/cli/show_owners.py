@@ -104,7 +104,7 @@ def _findings(
     from rmqlb.engine.assignment.consumers import sort_findings
     from rmqlb.engine.assignment.detect import not_shown
 
-    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
+    queues = found.queues
     yield from found.findings
     if found.broadcasting:
         yield broadcasting_finding(found)

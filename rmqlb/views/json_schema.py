@@ -92,7 +92,6 @@ def _classes(info: Any) -> Iterator[type[Struct]]:
 
 
 def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
-    """The schema of a shape with its docstring taken apart and its keys in order."""
     summary, _ = _docstring(shape)
     meanings = {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
     encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
@@ -107,7 +106,6 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:
-    """What a class says that it is, and that the keys of its own mean."""
     meanings: dict[str, str] = {}
     text = inspect.cleandoc(shape.__dict__.get("__doc__") or "")
     summary, _, attributes = text.partition("\n\nAttributes:\n")

@@ -30,7 +30,6 @@ def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) 
 
 
 def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
-    """A group's section, with its name and with the labels of all groups."""
     titled = replace(section, title=f"{group}: {section.title}")
     kinds = {column.kind: place for place, column in enumerate(section.columns)}
     ids = [place for place, column in enumerate(section.columns) if column.key == "clientId"]

@@ -114,7 +114,6 @@ def _seen(report: OwnersReport) -> Iterator[str]:
 
 
 def _left(report: OwnersReport) -> Iterator[str]:
-    """What strategies leave unassigned or give to several."""
     by_name = {s.strategy: s for s in report.strategies}
     for what, numbers in (
         ("unassigned", {name: s.unassigned for name, s in by_name.items()}),

@@ -54,7 +54,6 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
 
 
 def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
-    """What even the best way costs, the worst first."""
     parts = []
     if best.takes_ms is None:
         parts.append("does not always converge")
@@ -111,7 +110,6 @@ def _misassigned(rollout: Rollout, best: RolloutChoice) -> str:
 
 
 def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
-    """What avoids the overlap, and what that costs instead."""
     if not rollout.misassigned or best.at_once >= len(best.order):
         return []
     whole = next((choice for choice in rollout.choices if choice.at_once >= len(choice.order)), None)

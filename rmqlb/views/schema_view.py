@@ -66,7 +66,6 @@ def keys_report(schema: Schema) -> Report:
 
 
 def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
-    """Every key of an object, and below it those of what it holds."""
     for name, inner in schema["properties"].items():
         path = f"{prefix}{name}"
         required = "yes" if name in schema["required"] else "no"

@@ -24,6 +24,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding, info
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.group_scenario import known_consume_from
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import MovedRange
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
@@ -46,6 +47,11 @@ class GroupOnTopics(Struct, frozen=True):
     @property
     def broadcasting(self) -> bool:
         return self.group is not None and self.group.message_model == BROADCASTING
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """Those that its consumers share out, topic by topic."""
+        return [queue for route in self.routes for queue in route.subscribe_queues()]
 
     @property
     def states(self) -> States:

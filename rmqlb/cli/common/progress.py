@@ -45,7 +45,6 @@ class Progress:
             self._write(cut_to_width(f"{name}{count}{eta}", room))
 
     def clear(self) -> None:
-        """Leave the line empty, for something else to be written there."""
         if self._shown:
             self._write("")
             sys.stderr.write("\r")

@@ -25,7 +25,6 @@ class Strategies:
         self.settings = Settings(inner=innermost, custom=self.settings.custom)
 
     def name(self, text: str, option: str = "--strategy") -> str:
-        """A strategy's name in RocketMQ's spelling; that of a function says its file."""
         name = self._name(text, option)
         self.named.append(name)
         return name

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
@@ -42,13 +42,6 @@ class Stale(Struct, frozen=True):
 
     error: RmqlbError
     tried_at: str
-
-
-class _Display(Protocol):
-    """Where looks are shown."""
-
-    def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
-        """Show the newest look, again if none has come since."""
 
 
 def utc_now() -> str:
@@ -101,7 +94,7 @@ def watch(
 
 
 @contextmanager
-def _display(terminal: Terminal, every_s: float) -> Iterator[_Display]:
+def _display(terminal: Terminal, every_s: float) -> Iterator[_Lines | _Frames]:
     if terminal.format == "jsonl":
         yield _Lines(terminal)
     elif os.environ.get("TERM", "dumb") == "dumb":

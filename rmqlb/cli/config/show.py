@@ -64,7 +64,6 @@ def _as_shown(setting: Setting) -> Setting:
 
 
 def _secrets(context: ActiveContext | None) -> list[Setting]:
-    """Which secrets there are; none is read."""
     found = []
     if context is not None and context.secret is not None:
         place = context.secret.place

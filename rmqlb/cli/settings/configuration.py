@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from rmqlb.cli.common import amounts
 from rmqlb.errors import RmqlbError, UsageError
@@ -12,7 +11,6 @@ from rmqlb.model.configuration import (
     Configuration,
     Context,
     Value,
-    Written,
     check_context_name,
     secret_place,
 )
@@ -56,18 +54,13 @@ def read_configuration() -> Configuration:
 def check_file(config: ConfigFile) -> None:
     """Every value of a file makes sense."""
     try:
-        _check_all(config.values.items())
-        for context in config.contexts.values():
-            _check_all(context.values.items())
+        for values in (config.values, *(context.values for context in config.contexts.values())):
+            for key, written in values.items():
+                check_value(key, written.value, str(written.place))
     except UsageError as error:
         from rmqlb.sources.user_files.config_file import of_configuration
 
         raise of_configuration(error) from None
-
-
-def _check_all(items: Iterable[tuple[str, Written]]) -> None:
-    for key, written in items:
-        check_value(key, written.value, str(written.place))
 
 
 def check_value(key: str, value: Value, where: str) -> None:

@@ -139,7 +139,6 @@ def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str
 
 
 def _active_context(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ActiveContext:
-    """The context; without its secret when another account is named."""
     from rmqlb.sources.source_text import user_in
 
     own_user = context.text("user") or user_in(context.text("source") or "")
@@ -151,7 +150,6 @@ def _active_context(context: Context, given: Mapping[str, Setting | None], *, by
 
 
 def _key(parameter: click.Parameter) -> str | None:
-    """The key in a file, by the environment variable."""
     variable = parameter.envvar
     if not isinstance(variable, str) or not variable.startswith(_PREFIX):
         return None

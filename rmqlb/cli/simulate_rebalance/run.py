@@ -67,7 +67,6 @@ def _simulated(
 
 
 def _draw(report: GroupReport, spread: GroupTrials | None, what: ShowOptions, terminal: Terminal) -> None:
-    """The pictures that were asked for, each whole or not at all."""
     if what.svg is None and what.html is None:
         return
     from rmqlb.cli.common.output_files import write_whole

@@ -71,7 +71,6 @@ class FramedTable:
         return other
 
     def width(self) -> int:
-        """How many columns of a terminal it takes when nothing is wrapped."""
         return sum(self._natural()) + len(self._heads) - 1
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -97,16 +96,13 @@ class FramedTable:
                 yield end
 
     def _gaps(self) -> list[tuple[int, int]]:
-        """The blanks on both sides of each column; there are none at the edges."""
         last = len(self._heads) - 1
         return [(self._left if at else 0, _PADDING if at < last else 0) for at in range(last + 1)]
 
     def _natural(self) -> list[int]:
-        """The columns' widths when nothing is wrapped, with their blanks."""
         return [width + left + right for width, (left, right) in zip(self._texts, self._gaps(), strict=True)]
 
     def _head(self, places: Sequence[_Place], box: Box, paint: _Paint) -> Iterator[Segment]:
-        """The titles, the last line of each on the line above the frame's."""
         titles = []
         for head, place in zip(self._heads, places, strict=True):
             parts = head.title.split("\n") if place.width else ()
@@ -256,7 +252,6 @@ def wrapped(pieces: list[Piece], width: int, console: Console, *, strip: bool = 
 
 
 def _filled(line: list[Piece], width: int, fill: str = "", *, right: bool = False) -> list[Piece]:
-    """The line with blanks up to so many columns, at its end or its beginning."""
     blanks = (" " * (width - sum(columns(text) for text, _ in line)), fill)
     return [blanks, *line] if right else [*line, blanks]
 

@@ -83,7 +83,6 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
 
 
 def _parts(section: Section) -> list[Section]:
-    """A section for each value of its quiet column, which then stands in the title."""
     if not section.columns[0].quiet:
         return []
     rows: dict[Cell, list[tuple[Cell, ...]]] = {}
@@ -175,7 +174,6 @@ def _table(
 def _cells(
     columns: Sequence[Column], row: Sequence[Cell], labels: Mapping[str, str], known: Sequence[Drawn] | None = None
 ) -> list[Drawn]:
-    """The cells of a framed table; of those that are known only client ids are drawn anew."""
     if known is None:
         return [_cell(column, cell, labels) for column, cell in zip(columns, row, strict=True)]
     return [

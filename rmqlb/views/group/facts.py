@@ -92,7 +92,6 @@ def _at_end(report: GroupReport) -> Iterable[str]:
 
 
 def _windows(report: GroupReport) -> Iterable[str]:
-    """The longest outage, gap and overlap, or that there is none where one could be."""
     found, f = windows(report), report.figures
     gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
     when = "as long as it is there" if gone else "outside of outages" if f.queues_with_outage else "all the time"

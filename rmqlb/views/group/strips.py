@@ -42,7 +42,6 @@ class Strip(Struct, frozen=True):
 
     @property
     def badness(self) -> float:
-        """The longest time that one of the queues had no owner, or several, or was in an outage."""
         return max(map(longest_ms, self.timelines))
 
 

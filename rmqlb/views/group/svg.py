@@ -114,7 +114,6 @@ def _paper(width: float, height: float) -> ET.Element:
 
 
 def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
-    """Of the rows; the topic is part of them where there are several."""
     many = len({timeline.queue.topic for timeline in report.timelines}) > 1
     queues = [(strip.timelines[0].queue, strip.queue_ids) for strip in shown]
     return [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.times import milliseconds
-from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, events_in, round_edges, strips, symbols
+from rmqlb.views.group.strips import SYMBOLS, begin_of, character, events_in, round_edges, strips, symbols
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
 
 _LENGTH = 72
@@ -60,7 +60,10 @@ def _drawn(report: GroupReport, length: int) -> Section:
     letters = None if report.scenario.broadcasting else symbols(report.members)
     outage = any(interval.state == "outage" for strip in drawn for interval in strip.slices)
     legend = (_BROADCAST_LEGEND if letters is None else _LEGEND).format(_OUTAGE if outage else "")
-    rows: list[tuple[Cell, ...]] = [_row(strip, letters) for strip in drawn]
+    rows: list[tuple[Cell, ...]] = []
+    for strip in drawn:
+        queue, shown = strip.timelines[0].queue, "".join(character(interval, letters) for interval in strip.slices)
+        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _edged(shown)))
     topics = {timeline.queue.topic for timeline in report.timelines}
     topic = topics.pop() if len(topics) == 1 else ""
     above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges)))]
@@ -86,12 +89,6 @@ def _title(edges: Sequence[int], members: int) -> str:
     return f"timeline from {begin} to {end}, {length} a character{repeated}"
 
 
-def _row(strip: Strip, letters: Mapping[str, str] | None) -> tuple[Cell, ...]:
-    queue = strip.timelines[0].queue
-    shown = "".join(character(interval, letters) for interval in strip.slices)
-    return queue.topic, queue.broker_name, strip.queue_ids, _edged(shown)
-
-
 def _edged(shown: str) -> str:
     return f"{_EDGE}{shown}{_EDGE}"
 
@@ -108,7 +105,6 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def _marked(events: Sequence[Event], edges: Sequence[int]) -> str:
-    """Each event's mark at its slice, `+` for several."""
     marks, found = event_marks(events), events_in(events, edges)
     return "".join(
         " " if slice_ not in found else marks[found[slice_][0]] if len(found[slice_]) == 1 else "+"

@@ -20,29 +20,21 @@ def headline(plan: RebalancePlan) -> str:
 
 def verdict(s: Summary, *, broadcasting: bool = False) -> str:
     """What becomes of the queues, the worst first."""
-    return "; ".join(_everybody(s) if broadcasting else _verdicts(s))
+    return "; ".join((*_bad(s), *_moves(s, broadcasting=broadcasting), *_observed(s)))
 
 
-def _everybody(s: Summary) -> Iterator[str]:
-    """BROADCASTING: who comes reads all, who goes leaves nothing to others."""
-    yield from _bad(s)
-    if not s.unassigned:
-        yield "BROADCASTING, so each consumer reads every queue and none moves"
-    yield from _observed(s)
-
-
-def _verdicts(s: Summary) -> Iterator[str]:
-    yield from _bad(s)
-    kept = s.before.queues - s.removed
-    nothing = s.unassigned == s.after.queues
-    if not nothing or s.moved:
-        yield moves(s.moved, s.moved_range, kept)
+def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
+    if broadcasting:  # who comes reads all, who goes leaves nothing to others
+        if not s.unassigned:
+            yield "BROADCASTING, so each consumer reads every queue and none moves"
+        return
+    if s.unassigned != s.after.queues or s.moved:
+        yield moves(s.moved, s.moved_range, s.before.queues - s.removed)
     if s.newly_assigned:
         verb = "gets" if s.newly_assigned == 1 else "get"
         yield f"{counted(s.newly_assigned, 'queue')} that had no owner {verb} one"
     if s.added:
         yield f"{counted(s.added, 'queue')} {'is' if s.added == 1 else 'are'} added"
-    yield from _observed(s)
 
 
 def _bad(s: Summary) -> Iterator[str]:
@@ -61,7 +53,6 @@ def _bad(s: Summary) -> Iterator[str]:
 
 
 def _unassigned(s: Summary) -> str:
-    """What nobody reads afterwards, and what of it somebody read before."""
     number, queues = s.unassigned, s.after.queues
     whole = f"all {queues} queues" if number == queues > 1 else _of(number, queues)
     before = s.before.unassigned
@@ -90,7 +81,6 @@ def _moving(number: str, kept: int) -> str:
 
 
 def _observed(s: Summary) -> Iterator[str]:
-    """What the cluster reported, where that is not the prediction."""
     seen = s.observed
     if seen is None or not seen.mismatches:
         return

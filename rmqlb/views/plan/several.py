@@ -73,7 +73,6 @@ _SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queue
 
 
 def _total(summaries: Sequence[Summary]) -> Summary:
-    """All groups' numbers; nothing of how even each of them is."""
     observed = [summary.observed for summary in summaries if summary.observed is not None]
     known: dict[str, Any] = {name: _sum(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
     return Summary(

@@ -18,6 +18,19 @@ _ALWAYS = (
     "queues with duplicate owners",
 )
 """Rows of the summary that are shown even when they are 0 on both sides."""
+_FIGURES = {
+    "consumers": "consumers",
+    "queues": "queues",
+    "idle consumers": "idle",
+    "unassigned queues": "unassigned",
+    "queues with duplicate owners": "duplicate_owners",
+    "queues of duplicate client IDs": "queues_of_duplicate_client_ids",
+    "queues per consumer, min": "fewest",
+    "queues per consumer, mean": "mean",
+    "queues per consumer, max": "most",
+    "imbalance": "imbalance",
+}
+"""A row of the summary → the field of each side."""
 _ORIGINS = {
     "given": "",
     "reported": " (as members report)",
@@ -186,21 +199,8 @@ def _summary(summary: Summary) -> Section:
         observed["unassigned queues"] = seen.unassigned
         observed["queues with duplicate owners"] = seen.duplicate_owners
     rows: list[tuple[Cell, ...]] = [
-        ("consumers", before.consumers, after.consumers),
-        ("queues", before.queues, after.queues),
-        ("writable queues", summary.writable_queues_before, summary.writable_queues_after),
-        ("idle consumers", before.idle, after.idle),
-        ("unassigned queues", before.unassigned, after.unassigned),
-        ("queues with duplicate owners", before.duplicate_owners, after.duplicate_owners),
-        (
-            "queues of duplicate client IDs",
-            before.queues_of_duplicate_client_ids,
-            after.queues_of_duplicate_client_ids,
-        ),
-        ("queues per consumer, min", before.fewest, after.fewest),
-        ("queues per consumer, mean", before.mean, after.mean),
-        ("queues per consumer, max", before.most, after.most),
-        ("imbalance", before.imbalance, after.imbalance),
+        (name, getattr(before, field), getattr(after, field)) for name, field in _FIGURES.items()
     ]
+    rows.insert(2, ("writable queues", summary.writable_queues_before, summary.writable_queues_after))
     kept = ((*row, observed.get(str(row[0]), "")) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
     return Section("summary", "summary", columns, tuple(kept))

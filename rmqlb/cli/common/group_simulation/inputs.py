@@ -100,9 +100,11 @@ def gather(
         until_us=until_us,
         all_new=happens.all_new,
     )
-    checked = [] if broadcasting else _checked(found, own, strategies)
-    findings = (*found.findings, *of_members, *of_clients, *of_events, *checked)
-    return Gathered(snapshot, found, members, scenario, findings)
+    findings = [*found.findings, *of_members, *of_clients, *of_events]
+    if not broadcasting:
+        asked = found.queues, found.client_ids, own
+        findings += [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
+    return Gathered(snapshot, found, members, scenario, tuple(findings))
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:
@@ -155,7 +157,6 @@ def _require_somebody(found: GroupOnTopics, events: Sequence[Event], *, may_join
 def _with_clients(
     scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, events: Sequence[Event]
 ) -> tuple[GroupScenario, list[Finding]]:
-    """The scenario with the version and the types of the members' clients, and where they begin to read."""
     seen = None if found.assumed else found.group
     version, of_version = client_version(seen, configured.client)
     said, said_of = values.consumer_types(configured.consumer_type or ())
@@ -170,12 +171,6 @@ def _with_clients(
         consumer_types=types,
     )
     return scenario, [*of_version, *of_types]
-
-
-def _checked(found: GroupOnTopics, own: Settings, strategies: Strategies) -> list[Finding]:
-    queues = [queue for route in found.routes for queue in route.subscribe_queues()]
-    asked = queues, found.client_ids, own
-    return [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
 
 
 def _within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
@@ -201,7 +196,6 @@ def _rates(
     events: Sequence[Event],
     terminal: Terminal,
 ) -> Mapping[MessageQueue, float]:
-    """Those that an earlier snapshot shows, and over them those that are said."""
     configured = options.configured
     said = values.rates(configured.rate or (), [route.topic for route in found.routes])
     rates = spread_evenly(said, found.routes, events)
@@ -225,6 +219,6 @@ def _rates_since(
         group,
         earlier.group(group.group),
         (group.seen.at or snapshot.taken_at, earlier.group(group.group).seen.at or earlier.taken_at),
-        [queue for route in found.routes for queue in route.subscribe_queues()],
+        found.queues,
         option,
     )

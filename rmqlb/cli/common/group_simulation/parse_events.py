@@ -113,6 +113,9 @@ def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
         raise asked.wrong("who or what?")
     start, end = _times(when, asked)
     said = _qualifiers([part.strip() for part in rest], asked)
+    at_once = said.get("at once", "1")
+    if not re.fullmatch(NUMBER_AT_ONCE, at_once):
+        raise asked.wrong(f"at once {at_once}: not a number of consumers", "write at once 2")
     return AskedEvent(
         text=asked.text,
         verb=verb,
@@ -121,7 +124,7 @@ def parse_event(text: str, known: Collection[str] = ()) -> AskedEvent:
         to_us=end,
         every_us=_time(said.get("every", "0"), asked),
         down_us=_time(said["down"], asked, zero=False) if "down" in said else 0,
-        at_once=_at_once(said.get("at once", "1"), asked),
+        at_once=int(at_once),
         by=_one_of("by", said.get("by", "leave"), ("leave", "crash"), asked),
         ids=said.get("ids"),
         others={name: value for name, value in said.items() if name in ("as", "strategy", "order")},
@@ -182,12 +185,6 @@ def _qualifier(part: str, asked: AskedEvent) -> tuple[str, str]:
     if name == "at-once":
         raise asked.wrong("at-once?", "write at once 2")
     return name, value
-
-
-def _at_once(text: str, asked: AskedEvent) -> int:
-    if not re.fullmatch(NUMBER_AT_ONCE, text):
-        raise asked.wrong(f"at once {text}: not a number of consumers", "write at once 2")
-    return int(text)
 
 
 def _one_of(what: str, text: str, names: tuple[str, ...], asked: AskedEvent) -> str:
