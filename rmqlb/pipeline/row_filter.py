@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
@@ -56,20 +57,18 @@ def parse_row_filter(texts: Iterable[str]) -> RowFilter:
         key, _, value = text.partition("=")
         if key in globs and value:
             globs[key].append(value)
-        elif key == "date" and value:
-            dates.append(_date(value, text))
+        elif key == "date" and (day := iso_day(value)):
+            dates.append(day)
         else:
             raise UsageError(f"--only {text}: expected {_EXPECTED}")
     return RowFilter(tuple(globs["cluster"]), tuple(globs["group"]), tuple(globs["topic"]), tuple(dates))
 
 
-def _date(value: str, text: str) -> date:
-    try:
-        if _DATE.fullmatch(value):
-            return date.fromisoformat(value)
-    except ValueError:
-        pass
-    raise UsageError(f"--only {text}: expected {_EXPECTED}")
+def iso_day(text: str) -> date | None:
+    """A date as `2026-11-01`; None when it is none."""
+    with suppress(ValueError):
+        return date.fromisoformat(text) if _DATE.fullmatch(text) else None
+    return None
 
 
 def _java_pattern(glob: str) -> str:

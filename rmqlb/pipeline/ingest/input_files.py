@@ -18,6 +18,7 @@ from datetime import date
 from urllib.parse import unquote
 
 from rmqlb.errors import DataError
+from rmqlb.pipeline.row_filter import iso_day
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _LABEL = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
@@ -61,17 +62,8 @@ date=datetime.date(2026, 11, 21), topic='Orders', group=None)
             found[match[1]] = unquote(match[2])
         if not match or match[1] not in _NAMES:
             kept.append(folder)
-    date = _date(found.get("date"))
+    date = iso_day(found.get("date", ""))
     return PathLabels("/".join(kept), found.get("cluster"), date, found.get("topic"), found.get("group"))
-
-
-def _date(text: str | None) -> date | None:
-    if text is None or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True)
