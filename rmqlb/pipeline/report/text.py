@@ -57,8 +57,8 @@ def share_of(part: float | None, whole: float | None) -> float | None:
 def camel_case(words: str) -> str:
     """Words as a key of JSON.
 
-    >>> camel_case("documents quarantined")
-    'documentsQuarantined'
+    >>> camel_case("quarantined documents")
+    'quarantinedDocuments'
     """
     head, *rest = words.split()
     return head + "".join(map(str.capitalize, rest))
