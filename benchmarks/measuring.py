@@ -108,7 +108,7 @@ def peak_megabytes(usages: Iterable[Usage]) -> Spread:
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as it stands in `README.md`, numbers to the right."""
+    """A table as it stands in a page, numbers to the right."""
     from tabulate import tabulate
 
     texts = [[str(cell) for cell in row] for row in rows]

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from conftest import TIERS
+from tools.manual.files import all_files
+from tools.manual.reference import FOLDER
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / FOLDER
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 CLASSIFIERS = {
     "MIT License": {"MIT"},
@@ -80,13 +83,16 @@ def test_every_dependency_stands_where_it_belongs() -> None:
     found = project()
     extras = found["optional-dependencies"]
     assert isinstance(extras, dict)
-    assert extras.keys() == {"pipeline", "connect", "keyring", "test", "dev", "fuzz"}
+    assert extras.keys() == {"pipeline", "connect", "keyring", "test", "dev", "docs", "fuzz"}
     assert isinstance(found["dependencies"], list)
     direct = names(found["dependencies"])
     assert direct <= RUN_TIME.keys()
     assert names(extras["keyring"]) == ON_DEMAND.keys()
     assert names([*extras["pipeline"], *extras["connect"]]) == PIPELINE.keys()
-    assert names([*extras["test"], *extras["dev"], *extras["fuzz"]]) - PIPELINE.keys() - direct == WORK.keys()
+    assert (
+        names([*extras["test"], *extras["dev"], *extras["docs"], *extras["fuzz"]]) - PIPELINE.keys() - direct
+        == WORK.keys()
+    )
 
 
 def test_the_bounds_that_the_docs_give_a_reason_for_are_those_of_the_project() -> None:
@@ -147,7 +153,7 @@ PAGES = (
         ROOT / name
         for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "fuzz/README.md", "examples/README.md")
     ),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TO_BE_MADE = {"engine/allocate/NAME.py", "cli/VERB.py"}
@@ -156,8 +162,38 @@ PLACE = re.compile(r"`([\w/.]+(?:\.py|\.toml|\.md|\.gz|\w/))`")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link, _ in links if not (page.parent / link).exists()] == []
+    for link, anchor in links:
+        target = page.parent / link if link else page
+        assert not anchor or anchor[1:] in anchors(target), f"{link}{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in a link."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+def test_every_page_of_the_site_is_in_its_contents_and_reached_by_links() -> None:
+    contents = re.findall(r"[\w/-]+\.md|reference/$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    by_hand = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(REFERENCE)]
+    assert sorted(contents) == sorted([*(page.relative_to(ROOT / "docs").as_posix() for page in by_hand), "reference/"])
+    found, left = set(), [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        found.add(page)
+        links = re.findall(r"\]\((?!https?:)([^)#]+\.md)[^)]*\)", page.read_text(encoding="utf-8"))
+        left += [there for link in links if (there := (page.parent / link).resolve()) not in found]
+    assert set((ROOT / "docs").rglob("*.md")) - found == set()
+
+
+def test_the_reference_is_what_is_made() -> None:
+    made = {path: text for path, text in all_files().items() if path.startswith(f"{FOLDER}/")}
+    committed = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in REFERENCE.rglob("*.md")
+    }
+    assert committed == made, "run python -m tools.manual"
 
 
 def test_every_place_that_the_guide_sends_to_is_there() -> None:

@@ -1,14 +1,13 @@
-"""The README tells the truth: its examples print what they say, its commands are the ones that CI runs."""
+"""The README and the pages of docs/ tell the truth: their examples print what they say, and name what there is.
+
+After a change that means to change output: `pytest tests/test_readme.py --update-golden`.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,79 +15,165 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.report import FORMATS
+from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
+from tools.manual.tree import command_tree
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = ROOT / "README.md"
+LARGEST = 8_000
+"""Bytes of the README."""
+LANGUAGES = {"console", "python", "yaml", "sql", "sh", "text", ""}
+"""Of blocks; what each is held by is below. Text, and what has no language, is no command."""
+HELD_BY = {
+    "pipx install -q .": ".ci/installs",
+    "uv tool install -q .": ".ci/installs",
+    "spark-submit --master": "tests/pipeline/test_commands.py",
+    "python3 -m venv .venv && .venv/bin/pip install -q .": ".ci/run",
+    ".venv/bin/pip install -q '.[pipeline]'": ".ci/oldest",
+    "pip install -e '.[test]' cosmic-ray": "tests/support/mutants.py",
+    "python -m tests.support.mutants": "tests/support/mutants.py",
+    "python -m pytest -q --figures": "tests/conftest.py",
+}
+"""How a line that no test of this file runs begins → where it is run, or what it starts."""
+OF_OTHERS = {"--figures", "--sample", "--strict", "--value", "--warnings"}
+"""Options of other programs that pages name."""
+PICTURE = (
+    "simulate-rebalance -s examples/cluster.json --group order-svc --topic Skewed --event 'broker-up broker-c:3@10s'"
+)
+
+with_commands = [page for page in PAGES if list(commands(page))]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def transcripts() -> Iterator[tuple[str, str]]:
-    """Each command of the console blocks with the output below it."""
-    for block in blocks("console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            yield command, output
-
-
-@pytest.mark.parametrize(("command", "output"), list(transcripts()), ids=[command[:60] for command, _ in transcripts()])
-def test_examples_print_what_the_readme_shows(
-    command: str, output: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if re.search(r"\bjq\b", command) and shutil.which("jq") is None:
+@pytest.mark.parametrize("page", with_commands, ids=name_of)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if any(re.search(r"\bjq\b", command) for command in commands(page)) and shutil.which("jq") is None:
         pytest.skip("this machine has no jq")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "rmqlb"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rmqlb "$@"\n')
-    program.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=env, check=True)
-    assert done.stderr == ""
-    printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    text = as_typed(page, Terminal(tmp_path))
+    assert "Traceback" not in text
     if request.config.getoption("--update-golden"):
-        page = ROOT / "README.md"
-        before, after = (f"$ {command}\n{shown.rstrip()}\n" for shown in (output, printed))
-        page.write_text(page.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
-    else:
-        assert printed == output
+        page.write_text(text, encoding="utf-8")
+    assert text == page.read_text(encoding="utf-8")
 
 
-def test_there_are_seven_worked_examples() -> None:
-    section = README.partition("\n## Seven examples\n")[2].partition("\n## ")[0]
-    assert section.count("```console\n") == 7
+def test_the_readme_is_short_and_has_three_examples() -> None:
+    assert README.stat().st_size <= LARGEST
+    assert len(list(commands(README))) == 3
 
 
-def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_is_what_its_command_draws(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (command,) = (command for command in commands(DOCS / "index.md") if "--svg" in command)
+    assert PICTURE in " ".join(command.replace("\\\n", " ").split())
+    assert "(docs/rebalance.svg)" in README.read_text(encoding="utf-8")
+    Terminal(tmp_path).typed(command)
+    drawn = (tmp_path / "rebalance.svg").read_text(encoding="utf-8")
+    committed = DOCS / "rebalance.svg"
+    if request.config.getoption("--update-golden"):
+        committed.write_text(drawn, encoding="utf-8")
+    assert drawn == committed.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+def test_the_python_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any(block.startswith(">>>") for block in blocks(page, "python")):
+        return  # docs/architecture.md, a doctest of tests/test_docs.py
     monkeypatch.chdir(ROOT)
-    first, *others = blocks("python")
-    assert len(others) == 3
-    exec(compile(first + "".join(others), "README.md", "exec"), {})
+    exec(compile("".join(blocks(page, "python")), name_of(page), "exec"), {})
 
 
-def test_the_snapshot_written_by_hand_is_read(tmp_path: Path) -> None:
-    (example,) = blocks("yaml")
-    (tmp_path / "s.txt").write_text(example)
-    snapshot = DumpSource(str(tmp_path / "s.txt")).fetch(Wanted(group="pay-svc"))
-    assert snapshot.group("pay-svc").client_ids == ("10.0.1.7@4711", "10.0.1.8@4711")
-    assert len(snapshot.route("Payments").subscribe_queues()) == 8
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "yaml")], ids=name_of)
+def test_the_snapshots_written_by_hand_are_read(page: Path, tmp_path: Path) -> None:
+    for example in blocks(page, "yaml"):
+        assert example.startswith("schema: rmqlb/snapshot")
+        (tmp_path / "s.txt").write_text(example)
+        snapshot = DumpSource(str(tmp_path / "s.txt")).fetch(Wanted(group="pay-svc"))
+        assert snapshot.group("pay-svc").client_ids == ("10.0.1.7@4711", "10.0.1.8@4711")
+        assert len(snapshot.route("Payments").subscribe_queues()) == 8
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_of_a_page_is_run_somewhere(page: Path) -> None:
+    assert languages(page) <= LANGUAGES
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    if page != README:
+        assert [line for line in lines if not line.startswith(tuple(HELD_BY))] == []
+    assert not [block for block in (*blocks(page, "text"), *blocks(page, "")) if "rmqlb " in block]
+
+
+@pytest.mark.parametrize("beginning", HELD_BY)
+def test_what_runs_a_command_elsewhere_is_there(beginning: str) -> None:
+    assert (ROOT / HELD_BY[beginning]).is_file()
+    assert any(beginning in block for page in PAGES for block in blocks(page, "sh"))
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    main, tests = (block.strip() for block in blocks("sh"))
+    main, tests = (block.strip() for block in blocks(README, "sh"))
     assert "rmqlb plan-rebalance -s examples/" in main
     assert tests in (ROOT / ".ci" / "run").read_text()
 
 
+# -- what pages name --------------------------------------------------------------------------------------------------
+
+OPTIONS = {
+    name for command in command_tree().all() for each in command.options for name in (*each.names, *each.negations)
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_option_that_a_page_names_is_one(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8")))
+    assert named - OPTIONS - OF_OTHERS == set()
+
+
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
 def test_every_strategy_format_and_exit_code_is_named() -> None:
-    assert all(name in README for name in (*NAMES, *FORMATS))
-    assert all(f" {code.value} " in README for code in ExitCode)
+    strategies, output = text_of("explanation/strategies.md"), text_of("output.md")
+    assert [name for name in NAMES if f"| {name}" not in strategies] == []
+    assert [name for name in FORMATS if f"`{name}`" not in output] == []
+    assert [code for code in ExitCode if f"| {code.value} |" not in output] == []
+
+
+def test_every_figure_of_fail_on_is_named() -> None:
+    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
+    output = text_of("output.md")
+    assert [figure for figure in (*names, *ROLLOUT_FIGURES.names) if not re.search(rf"\b{figure}\b", output)] == []
+
+
+def test_every_timer_is_named() -> None:
+    page = text_of("explanation/rebalances.md")
+    assert [timer for timer in TIMER_NAMES if timer not in page] == []
+
+
+def golden_data(name: str) -> dict[str, Any]:
+    from tests.test_golden import GOLDEN
+
+    text = (GOLDEN / f"{name}.json.txt").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(text[text.index("{") : text.index("--- stderr")])["data"]
+    return data
+
+
+def test_the_keys_of_a_plan_are_named() -> None:
+    data, output = golden_data("plan-rebalance"), text_of("output.md")
+    for key in ("group", "strategy", "strategyAfter", "topics", "consumers", "summary", "comparison", "conditions"):
+        assert key in data
+        assert f"`{key}`" in output
+
+
+def test_the_keys_of_a_simulation_are_named() -> None:
+    data, output = golden_data("simulate-send"), text_of("output.md")
+    assert [key for key in data if key != "topic" and f"`{key}`" not in output] == []
+    assert [key for key in data["attempts"][0] if key not in output] == []
+
+
+# -- what belongs to the README ---------------------------------------------------------------------------------------
 
 
 def test_the_changelog_has_the_version() -> None:
@@ -104,37 +189,3 @@ def test_the_examples_are_what_the_captures_give() -> None:
     assert (ROOT / "examples" / "topicRoute-Skewed.txt").read_bytes() == (
         ROOT / "tests/data/mqadmin/5.5.0-topicRoute-Skewed.txt"
     ).read_bytes()
-
-
-def test_every_figure_of_fail_on_is_named() -> None:
-    from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
-    from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
-    from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
-
-    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
-    assert all(figure in README for figure in (*names, *ROLLOUT_FIGURES.names))
-
-
-def test_every_timer_is_named() -> None:
-    assert all(timer in README for timer in TIMER_NAMES)
-
-
-def golden_data(name: str) -> dict[str, Any]:
-    from tests.test_golden import GOLDEN
-
-    text = (GOLDEN / f"{name}.json.txt").read_text(encoding="utf-8")
-    data: dict[str, Any] = json.loads(text[text.index("{") : text.index("--- stderr")])["data"]
-    return data
-
-
-def test_the_keys_of_a_plan_are_named() -> None:
-    data = golden_data("plan-rebalance")
-    for key in ("group", "strategy", "strategyAfter", "topics", "consumers", "summary", "comparison", "conditions"):
-        assert key in data
-        assert key in README
-
-
-def test_the_keys_of_a_simulation_are_named() -> None:
-    data = golden_data("simulate-send")
-    assert all(f"`{key}" in README for key in data if key != "topic")
-    assert all(key in README for key in data["attempts"][0])

@@ -44,9 +44,9 @@ from rmqlb.views.send.result import send_result
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
 from tests.support.any_value import any_of
+from tests.support.pages import DOCS, blocks
 from tests.support.schemas import must_fit, problems, published, schema_of
 from tests.test_golden import GOLDEN, ROOT
-from tests.test_readme import blocks
 
 FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 NAMES = [result.name for result in RESULTS]
@@ -130,7 +130,7 @@ def test_recorded_lines_fit() -> None:
 
 def test_the_example_and_what_is_written_by_hand_are_snapshots() -> None:
     must_fit(json.loads((ROOT / "examples" / "cluster.json").read_text(encoding="utf-8")), "rmqlb/snapshot")
-    (by_hand,) = blocks("yaml")
+    (by_hand,) = blocks(DOCS / "sources.md", "yaml")
     must_fit(json.loads(json.dumps(yaml.safe_load(by_hand))), "rmqlb/snapshot")
 
 

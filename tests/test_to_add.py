@@ -39,10 +39,9 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 TREE = command_tree()
 
 
-def section(title: str) -> str:
-    """A section of the README."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+def page(name: str) -> str:
+    """A page of the site."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
 def option(name: str) -> str:
@@ -93,7 +92,9 @@ def test_what_a_strategy_needs_is_an_option() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_strategy_is_told_of(name: str) -> None:
-    assert re.search(rf"\b{name}\b", section("Commands")), "README, Commands: the list of strategies"
+    assert re.search(rf"^\| {name}\b", page("explanation/strategies.md"), re.MULTILINE), (
+        "docs/explanation/strategies.md: a row"
+    )
     assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
 
 
@@ -119,7 +120,7 @@ def places() -> Iterator[tuple[str, str]]:
     yield "rmqlb/cli/common/inputs.py: the hint", hint_of(lambda: inputs.Reader(SourceOptions(), quiet))
     yield "rmqlb/cli/common/options.py: the help of -s", option("--source")
     yield "rmqlb/cli/main.py: the help", get_command(app).help or ""
-    yield "README.md: Sources", section("Sources")
+    yield "docs/sources.md", page("sources.md")
     yield "CHANGELOG.md", CHANGELOG
 
 
@@ -195,7 +196,7 @@ def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_w
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_told_of(name: str) -> None:
     assert re.search(rf"\b{name}\b", option("--output")), "rmqlb/cli/common/options.py: the help of --output"
-    assert f"`{name}`" in section("Commands") or f"-o {name}" in section("Commands"), "README, Commands: Formats"
+    assert f"`{name}`" in page("output.md"), "docs/output.md: Formats"
     assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
 
 

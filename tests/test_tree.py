@@ -25,7 +25,6 @@ from tools.manual.values import value_of
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(rmqlb.__file__).parent
 GOLDEN = ROOT / "tests" / "golden"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TREE = command_tree()
 SINGLE = [command for command in TREE.all() if not command.commands]
 COMPLETIONS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "completions").iterdir())]
@@ -69,12 +68,6 @@ def test_there_are_a_page_completions_and_a_schema(command: CommandPage) -> None
     assert all(escaped(example.split()[-1]) in page for example in command.help.examples)
     assert all(re.search(rf"\b{command.name}\b", script) for script in COMPLETIONS)
     assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
-
-
-@pytest.mark.parametrize("name", [command.name for command in TREE.commands])
-def test_the_readme_tells_of_every_command(name: str) -> None:
-    (table,) = re.findall(r"^\| command \| shows \|\n(?:\|.*\n)+", README, re.MULTILINE)
-    assert re.search(rf"^\| `{name}[` ]", table, re.MULTILINE), "give it a row in the table of commands"
 
 
 def test_the_changelog_begins_with_the_version() -> None:

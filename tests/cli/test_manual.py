@@ -17,6 +17,7 @@ from tools.manual.__main__ import write
 from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
 from tools.manual.files import all_files
 from tools.manual.help_text import Listing, parse_help
+from tools.manual.reference import FOLDER
 from tools.manual.roff import Page, escaped
 from tools.manual.snapshot_page import EXAMPLE, keys
 from tools.manual.strategies_page import CASES, picture
@@ -45,7 +46,7 @@ def printed(page: str, width: int = 300) -> str:
 def test_what_is_committed_is_what_is_made() -> None:
     committed = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for folder in ("man", "completions")
+        for folder in ("man", "completions", FOLDER)
         for path in (ROOT / folder).rglob("*")
         if path.is_file()
     }
@@ -191,8 +192,8 @@ def test_all_files_go_where_man_and_the_shells_look() -> None:
         "completions/_rmqlb": "share/zsh/site-functions/_rmqlb",
         "completions/rmqlb.fish": "share/fish/vendor_completions.d/rmqlb.fish",
     }
-    assert all(path in data or path.startswith("man/") for path in FILES)
-    assert {"man", "completions"} <= set(project["targets"]["sdist"]["include"])
+    assert all(path in data or path.startswith(("man/", f"{FOLDER}/")) for path in FILES)
+    assert {"man", "completions", "docs"} <= set(project["targets"]["sdist"]["include"])
 
 
 def test_help_is_taken_apart() -> None:

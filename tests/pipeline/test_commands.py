@@ -16,6 +16,7 @@ import pytest
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
+from tests.support.pages import DOCS, blocks
 from tests.support.schemas import must_fit
 
 from .quick_java import QUICK_JAVA
@@ -95,6 +96,16 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [line for line in talk.splitlines() if not line.startswith("running ")] == []
     assert (warehouse / "spark.log").stat().st_size > 0
+
+
+def test_the_query_of_the_page_is_answered(
+    ran: tuple[Path, dict[str, Any], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = blocks(DOCS / "pipeline.md", "sql")
+    monkeypatch.chdir(ran[0].parent)
+    most = [imbalance for _, _, imbalance, _ in query(ran[0], asked)]
+    assert most
+    assert most == sorted(most, reverse=True)
 
 
 def test_another_reader_of_parquet_sees_the_same_rows(ran: tuple[Path, dict[str, Any], str]) -> None:

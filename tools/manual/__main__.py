@@ -1,4 +1,4 @@
-"""`python -m tools.manual [DIR]`: write `man/` and `completions/`, below the working directory by default."""
+"""`python -m tools.manual [DIR]`: write man/, completions/ and docs/reference/, below the working directory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 from tools.manual.files import all_files
+from tools.manual.reference import FOLDER
 
 
 def write(root: Path) -> None:
     """Write all files, and remove pages of commands that are gone; what is not rmqlb's is left alone."""
     wanted = {root / path: text for path, text in all_files().items()}
-    for folder in ("man", "completions"):
-        for path in (root / folder).rglob("rmqlb*"):
+    for folder, ours in (("man", "rmqlb*"), ("completions", "rmqlb*"), (FOLDER, "*.md")):
+        for path in (root / folder).rglob(ours):
             if path.is_file() and path not in wanted:
                 path.unlink()
     for path, text in wanted.items():

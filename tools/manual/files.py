@@ -1,4 +1,4 @@
-"""Every file of the manual and the completions, by the path below the root of the repository."""
+"""Every file of the manual, the completions and the reference, by the path below the root of the repository."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from tools.manual.bash import bash_script
 from tools.manual.command_page import command_page
 from tools.manual.config_page import config_page
 from tools.manual.fish import fish_script
+from tools.manual.reference import reference
 from tools.manual.snapshot_page import snapshot_page
 from tools.manual.strategies_page import strategies_page
 from tools.manual.tree import command_tree
@@ -22,4 +23,4 @@ def all_files() -> dict[str, str]:
         "completions/_rmqlb": zsh_script(program),
         "completions/rmqlb.fish": fish_script(program),
     }
-    return {f"man/{page.path}": page.text() for page in pages} | scripts
+    return {f"man/{page.path}": page.text() for page in pages} | scripts | reference(program, pages)

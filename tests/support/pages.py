@@ -1,0 +1,111 @@
+"""The pages that people read: their blocks of code, and what their commands print when they are typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.replay_remoting import cluster
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+"""Written by `tools.manual`: its examples are those of the help, which are run as such."""
+PAGES = (ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if not page.is_relative_to(REFERENCE)))
+LIVE = "rocketmq://127.0.0.1:9876"
+"""A cluster on loopback that answers what a real one answered."""
+RECORDED = ROOT / "tests" / "golden" / "pipeline"
+"""What stages of the pipeline printed on Spark; `tests/test_golden_pipeline.py` and `tests/pipeline` hold them."""
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\$ (.*\n(?:(?<=\\\n).*\n)*)", re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    """As in the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The page's blocks of a language."""
+    return [text for named, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if named == language]
+
+
+def languages(page: Path) -> set[str]:
+    """Of all its blocks."""
+    return {named for named, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
+
+
+def commands(page: Path) -> Iterator[str]:
+    """What its console blocks say is typed."""
+    for block in blocks(page, "console"):
+        yield from (found.removesuffix("\n") for found in _COMMAND.findall(block))
+
+
+class Terminal:
+    """A folder with the examples and rmqlb, in which the commands of a page are typed one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._code = 0
+        (folder / "examples").symlink_to(ROOT / "examples")
+        program = folder / "bin" / "rmqlb"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rmqlb "$@"\n')
+        program.chmod(0o755)
+        home = {"HOME": str(folder / "home"), "XDG_CONFIG_HOME": str(folder / "home" / ".config")}
+        path = f"{program.parent}:{os.environ['PATH']}"
+        self._environment = {**os.environ, **home, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+    def typed(self, command: str) -> str:
+        """What a person sees after the command: stdout and stderr, without blanks at the ends of lines."""
+        if command.startswith("rmqlb pipeline run "):
+            return recorded(command)
+        if LIVE in command:
+            with cluster() as (a, b):
+                at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
+                return self._run(command.replace(LIVE, at)).replace(f"rocketmq://{a.address}", LIVE)
+        return self._run(command)
+
+    def _run(self, command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", f"(exit {self._code}); {command}"],
+            stdout=subprocess.PIPE,
+            # In a pipe it is chance which of the programs is quicker.
+            stderr=subprocess.PIPE if "|" in command else subprocess.STDOUT,
+            text=True,
+            cwd=self._folder,
+            env=self._environment,
+            check=False,
+        )
+        self._code = done.returncode
+        printed = (done.stdout + (done.stderr or "")).replace(f"{self._folder}/", "")
+        return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+
+
+def recorded(command: str) -> str:
+    """The transcript of a stage that needs Spark."""
+    for path in sorted(RECORDED.glob("*.plain.txt")):
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        if first == f"$ {command} -o plain":
+            stdout, _, stderr = rest.rpartition("\n--- exit 0")[0].partition("\n--- stderr")
+            return f"{stdout}\n{stderr.lstrip()}\n"
+    raise AssertionError(f"no transcript of {command}")
+
+
+def as_typed(page: Path, terminal: Terminal) -> str:
+    """The page, with what each of its commands prints here and now."""
+
+    def block(found: re.Match[str]) -> str:
+        return f"```console\n{''.join(_lines(found[2], terminal))}```" if found[1] == "console" else found[0]
+
+    return _BLOCK.sub(block, page.read_text(encoding="utf-8"))
+
+
+def _lines(block: str, terminal: Terminal) -> Iterator[str]:
+    for found in _COMMAND.finditer(block):
+        yield f"$ {found[1]}"
+        yield terminal.typed(found[1].removesuffix("\n"))
