@@ -31,16 +31,19 @@ LARGEST = 8_000
 LANGUAGES = {"console", "python", "yaml", "sql", "sh", "text", ""}
 """Of blocks; what each is held by is below. Text, and what has no language, is no command."""
 HELD_BY = {
-    "pipx install -q .": ".ci/installs",
-    "uv tool install -q .": ".ci/installs",
-    "spark-submit --master": "tests/pipeline/test_commands.py",
-    "python3 -m venv .venv && .venv/bin/pip install -q .": ".ci/run",
-    ".venv/bin/pip install -q '.[pipeline]'": ".ci/oldest",
-    "pip install -e '.[test]' cosmic-ray": "tests/support/mutants.py",
-    "python -m tests.support.mutants": "tests/support/mutants.py",
-    "python -m pytest -q --figures": "tests/conftest.py",
+    "python3 -m venv .venv && .venv/bin/pip install -q .": (
+        ".ci/run",
+        "python3 -m venv .venv && .venv/bin/pip install -q",
+    ),
+    "pipx install -q .": (".ci/installs", 'pipx" install -q .'),
+    "uv tool install -q .": (".ci/installs", 'uv" tool install -q .'),
+    ".venv/bin/pip install -q '.[pipeline]'": (".ci/oldest", "'.[pipeline]'"),
+    "spark-submit --master": ("tests/pipeline/test_commands.py", "def test_spark_submit_on_a_cluster"),
+    "pip install -e '.[test]' cosmic-ray": ("tests/support/mutants.py", "cosmic_ray"),
+    "python -m tests.support.mutants": ("tests/support/mutants.py", "__main__"),
+    "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }
-"""How a line that no test of this file runs begins → where it is run, or what it starts."""
+"""How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""
 OF_OTHERS = {"--figures", "--sample", "--strict", "--value", "--warnings"}
 """Options of other programs that pages name."""
 PICTURE = (
@@ -107,7 +110,8 @@ def test_every_command_of_a_page_is_run_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("beginning", HELD_BY)
 def test_what_runs_a_command_elsewhere_is_there(beginning: str) -> None:
-    assert (ROOT / HELD_BY[beginning]).is_file()
+    file, text = HELD_BY[beginning]
+    assert text in (ROOT / file).read_text(encoding="utf-8")
     assert any(beginning in block for page in PAGES for block in blocks(page, "sh"))
 
 
