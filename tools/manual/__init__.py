@@ -3,6 +3,6 @@
 `python -m tools.manual` writes `man/`, `completions/` and `docs/reference/`; a test holds what is committed to
 it. `tree.py` reads the commands, `help_text.py` takes their help apart, `values.py` says what an option's value can be.
 Pages are made by `*_page.py` with `roff.py`, scripts by `bash.py`, `zsh.py` and `fish.py`, the reference by
-`reference.py` with `markdown.py`; all of them are pure, and only `__main__.py` writes files. Pages bear the version and
-no date: equal code gives equal bytes.
+`reference.py` with `tables_page.py` and `markdown.py`; all of them are pure, and only `__main__.py`
+writes files. Pages bear the version and no date: equal code gives equal bytes.
 """

@@ -10,6 +10,7 @@ from rmqlb.views.json_schema import Result, json_schema
 from rmqlb.views.schema_view import keys_report
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Page
+from tools.manual.tables_page import tables_page
 from tools.manual.tree import CommandPage
 
 FOLDER = "docs/reference"
@@ -30,6 +31,7 @@ def reference(program: CommandPage, pages: Sequence[Page]) -> dict[str, str]:
     found |= {f"json/{_name(result)}.md": _result(result) for result in RESULTS}
     found["json/index.md"] = _results()
     found["codes.md"] = _codes()
+    found["tables.md"] = tables_page()
     return {f"{FOLDER}/{path}": f"{text}\n{_NOTE}" for path, text in found.items()}
 
 
@@ -46,6 +48,7 @@ def _index(program: CommandPage, pages: Sequence[Page]) -> str:
     lines += [
         "- [JSON](json/index.md): each result with its keys",
         "- [Codes](codes.md): what each finding, error and exit code means",
+        "- [Tables](tables.md): what the pipeline writes",
     ]
     return "\n".join(lines) + "\n"
 

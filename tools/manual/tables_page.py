@@ -1,0 +1,39 @@
+"""The pipeline's tables, stage by stage, from the file that defines them: a table's docstring stands below it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from rmqlb.pipeline import schemas
+from tools.manual.markdown import row
+
+
+def tables_page() -> str:
+    """The page."""
+    meanings = dict(_meanings())
+    lines = ["# Tables of the pipeline", "", "Parquet below the warehouse, in the words of the other results."]
+    for stage, tables in schemas.WRITTEN_BY.items():
+        lines += ["", f"## {stage}"]
+        for table in tables:
+            lines += ["", f"### {table.name}", ""]
+            if table.name in meanings:
+                lines += [meanings[table.name], ""]
+            if table.partitions:
+                lines += ["In folders by " + " and ".join(f"`{name}`" for name in table.partitions) + ".", ""]
+            lines += [row(("column", "type")), row(("---", "---"))]
+            lines += [row((f"`{name}`", f"`{kind}`")) for name, kind in table.columns.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _meanings() -> Iterator[tuple[str, str]]:
+    """Table → its docstring."""
+    body = ast.parse(Path(schemas.__file__).read_text(encoding="utf-8")).body
+    for made, said in pairwise(body):
+        match made, said:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
+                table = getattr(schemas, name)
+                if isinstance(table, schemas.Table):
+                    yield table.name, " ".join(text.split())
