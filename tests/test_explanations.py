@@ -35,6 +35,7 @@ SHARED = frozenset(
         "needs-extra",
         "new-ids",
         "no-answer",
+        "no-route",
         "no-secret",
         "no-source",
         "not-in-group",

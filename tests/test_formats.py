@@ -141,6 +141,6 @@ def test_findings_are_part_of_json_and_elsewhere_on_stderr() -> None:
     text = snapshot("T", "b", "g", ["a"])
     as_json, plain = (run(*arguments, "-o", fmt, stdin=text) for fmt in ("json", "plain"))
     codes = [finding["code"] for finding in json.loads(as_json.stdout)["findings"]]
-    assert codes == ["shared-client-id", "assumed-strategy"]
+    assert codes == ["duplicate-client-id", "assumed-strategy"]
     assert [line.rpartition("[")[2].rstrip("]") for line in plain.stderr.splitlines()] == codes
     assert run(*arguments, "-q", stdin=text).stderr == ""

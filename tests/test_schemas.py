@@ -180,7 +180,7 @@ def at(value: Any, place: tuple[str | int, ...]) -> Any:
 def must_print(name: str, data: Any, command: str) -> None:
     """Through the envelope and the encoder, as a command prints it."""
     report = Report(name, data, (), (), {})
-    findings = (Finding("drift", "x"),)
+    findings = (Finding("mismatch", "x"),)
     must_fit(json.loads(as_json(envelope(report, command, ClusterSnapshot("dump", "x"), findings))))
 
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from rmqlb.cli.common.inputs import fetch, settings, source_findings
+from rmqlb.cli.common.inputs import fetch, settings
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 

@@ -24,7 +24,7 @@ def explain(
     The code of a finding or an error stands in brackets at the end of its line. Nothing is asked of any server.
 
     Examples:
-      rmqlb explain shared-client-id
+      rmqlb explain duplicate-client-id
 
       rmqlb explain 4 -o json
 

@@ -8,11 +8,12 @@ import typer
 from msgspec.structs import replace
 from typer import Option
 
-from rmqlb.cli.common.inputs import fetch, source_findings
+from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion

@@ -7,7 +7,6 @@ from typer import Option
 from rmqlb.cli.common.each_group import look_at_each
 from rmqlb.cli.common.inputs import (
     Reader,
-    broadcasting_finding,
     group_on_topics,
     no_strategy,
     pins_are_used,
@@ -101,13 +100,13 @@ def _findings(
     found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
 ) -> "Iterator[Finding]":
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
-    from rmqlb.engine.assignment.consumers import sort_findings
+    from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
     from rmqlb.engine.assignment.detect import not_shown
 
     queues = found.queues
     yield from found.findings
     if found.broadcasting:
-        yield broadcasting_finding(found)
+        yield broadcasting_finding(found.title, found.name)
     yield from custom_findings(names, queues, found.client_ids, own)
     yield from pin_findings(names, queues, found.client_ids, own)
     if found.group and not (found.assumed or found.broadcasting or is_named):

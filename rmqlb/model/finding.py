@@ -11,6 +11,7 @@ ERROR: Severity = "error"
 WARNING: Severity = "warning"
 INFO: Severity = "info"
 SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)  # the gravest first
+_NO_CODE = "info"  # of what is good to know and needs no explanation
 
 
 class Finding(Struct, frozen=True):
@@ -20,18 +21,21 @@ class Finding(Struct, frozen=True):
         code: stable, for scripts; `rmqlb explain CODE` says what it means.
         message: one line for people, naming what it is about.
         group: the consumer group that the message names; null when it names none.
-        severity: warning, or info where nothing is wrong.
+        severity: error where queues have no owner or several, or are about to; warning; info where nothing is wrong.
+        consumers: client IDs that it is about; none where it is not about single ones.
     """
 
     code: str
     message: str
     group: str | None = None
     severity: Severity = WARNING
+    consumers: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
-        """For people: severity, message and code."""
-        return f"{self.severity}: {self.message}" + ("" if self.severity == INFO else f" [{self.code}]")
+        """For people: severity, message and code; a line that begins with `error:` is that of a command that fails."""
+        severity = WARNING if self.severity == ERROR else self.severity
+        return f"{severity}: {self.message}" + ("" if self.code == _NO_CODE else f" [{self.code}]")
 
 
 def info(message: str) -> Finding:

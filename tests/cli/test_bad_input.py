@@ -501,7 +501,7 @@ COMMANDS = [
     Bad("context use nope", USAGE, "there is no context 'nope'", "rmqlb context add makes one"),
     Bad("config show --timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
     Bad("schema show-rout", USAGE, "there is no result show-rout", "did you mean show-route or show-owners?"),
-    Bad("explain drft", USAGE, "there is no code drft", "did you mean drift?"),
+    Bad("explain mismtch", USAGE, "there is no code mismtch", "did you mean mismatch?"),
 ]
 ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]

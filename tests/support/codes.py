@@ -51,7 +51,7 @@ def used_codes() -> Iterator[Used]:
 
 def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     keyword = next((each.value for each in node.keywords if each.arg == "code"), None)
-    if name == "Finding":
+    if name == "Finding" and not _is_anothers(keyword or node.args[0]):
         for code in _literals(keyword or node.args[0], where):
             yield Used("finding", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):

@@ -20,14 +20,15 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
+from rmqlb.engine.source_findings import no_route_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding, info
+from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import MovedRange
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Unread, Wanted, suggestion
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted, suggestion
 from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
@@ -220,19 +221,6 @@ def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> F
     )
 
 
-def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
-    """How the source was read, and what of it could not be: one line for all parts of a kind."""
-    findings = [info(note) for note in snapshot.notes]
-    kinds: dict[tuple[str, str], list[Unread]] = {}
-    for part in snapshot.unread:
-        is_of_group = part.detail is not None or part.kind == "other"
-        kinds.setdefault((part.kind, part.name if is_of_group else ""), []).append(part)
-    for first, *more in kinds.values():
-        others = f" and {len(more)} more" if more else ""
-        findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}"))
-    return findings
-
-
 def settings(
     options: StrategyOptions, topics: Sequence[str], strategies: Strategies, group: str | None = None
 ) -> Settings:
@@ -253,12 +241,6 @@ def settings(
         pins=_pins(options.pin or (), topics),
         group=group or "",
     )
-
-
-def broadcasting_finding(found: GroupOnTopics) -> Finding:
-    """What it means that a group broadcasts."""
-    text = f"{found.title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
-    return Finding("broadcasting", text, found.name)
 
 
 def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
@@ -308,15 +290,7 @@ def _routes(
         return _distinct((*_only_route(snapshot, group, retry), *retry)), untaken
     own = retry_topic(group.group)
     names = [topic for topic in group.topics if which.include_retry or not topic.startswith(RETRY_PREFIX)]
-    findings = untaken + [
-        Finding(
-            "no-route",
-            f"group {group.group} subscribes to {topic}, whose route is not in {snapshot.endpoint}",
-            group.group,
-        )
-        for topic in names
-        if topic not in snapshot.routes and topic != own
-    ]
+    findings = untaken + no_route_findings(group.group, [topic for topic in names if topic != own], snapshot)
     routes = _distinct((*(snapshot.routes[topic].route for topic in names if topic in snapshot.routes), *retry))
     if not routes:
         raise _no_route(snapshot, group, names)

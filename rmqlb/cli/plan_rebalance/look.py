@@ -11,7 +11,6 @@ from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     Reader,
-    broadcasting_finding,
     group_on_topics,
     no_strategy,
     placeholder_finding,
@@ -24,9 +23,9 @@ from rmqlb.cli.plan_rebalance.options import PlanOptions
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.consumers import sort_findings
-from rmqlb.engine.assignment.detect import Detected, detect_strategy, drift, must_be_set
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
+from rmqlb.engine.assignment.detect import Detected, detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
@@ -109,7 +108,7 @@ def _plan(
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     if found.broadcasting:
-        detected = Detected("AVG", "reported", findings=(broadcasting_finding(found),))
+        detected = Detected("AVG", "reported", findings=(broadcasting_finding(found.title, found.name),))
     else:
         real = replace(members, client_ids=(group.client_ids if group else None) or ())
         detected = detect_strategy(None if given == ALL else given, group, found.routes, real)
@@ -136,7 +135,7 @@ def _plan(
     plan = replace(plan, convergence=_over_time(plan, found, before, after, changes), strategy_origin=detected.origin)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
-        findings += drift(found.routes, members, states)
+        findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, states)
     if joiners and not found.broadcasting:
         findings.append(placeholder_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):

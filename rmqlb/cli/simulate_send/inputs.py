@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.amounts import byte_count
-from rmqlb.cli.common.inputs import fetch, source_findings
+from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
@@ -19,6 +19,7 @@ from rmqlb.cli.simulate_send.selector import selector_of
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.simulate import check, check_brokers, no_queues, rules
+from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData

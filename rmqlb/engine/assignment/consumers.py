@@ -10,7 +10,7 @@ from itertools import pairwise
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.assignment.pop_and_proxy import pop_refusal, popped_topics
 from rmqlb.errors import DataError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.java import sort_key
 
@@ -76,24 +76,31 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             "split-view",
             f"brokers list different members of group {group.group} ({views}); all of them are counted",
             group.group,
+            consumers=tuple(
+                i for i in dict.fromkeys(ids) if not all(i in view.client_ids for view in group.views or ())
+            ),
         )
-    if any(is_grpc(client_id) for client_id in ids):
+    grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
+    if grpc:
         yield Finding(
             "grpc-members",
             "some members look like gRPC clients, which own no queue; the others count them all the same, "
             "and what falls to them no client pulls",
+            consumers=grpc,
         )
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(
             "pull-consumers",
             f"group {group.group} pulls: members that assign queues to themselves take no part in this",
             group.group,
+            INFO,
         )
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
             "broker-rebalance",
             "members let the broker assign their queues (clientRebalance=false); "
             "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode",
+            severity=INFO,
         )
     yield from _subscription_findings(group)
 
@@ -103,18 +110,33 @@ def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
     for client_id, processes in Counter(client_ids).items():
         if processes > 1:
             yield Finding(
-                "shared-client-id",
+                "duplicate-client-id",
                 f"{processes} processes share the client id {client_id}: each reads the same queues, and under AVG and "
                 "AVG_BY_CIRCLE the other shares are read by nobody; give each its own instanceName",
+                severity=ERROR,
+                consumers=(client_id,),
             )
 
 
-def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    sets = {
+def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
+    """Client ID → the topics that it subscribes to, without the one for retries, of the consumers that report them."""
+    return {
         client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
         for client_id, report in group.reports.items()
         if report.topics is not None
     }
+
+
+def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
+    """The consumers that subscribe to other topics than most of them."""
+    sets = subscriptions(group)
+    ids = sorted(sets, key=sort_key)
+    usual = Counter(sets[client_id] for client_id in ids).most_common(1)
+    return tuple(client_id for client_id in ids if sets[client_id] != usual[0][0])
+
+
+def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
+    sets = subscriptions(group)
     if len(set(sets.values())) > 1:
         ids = sorted(sets, key=sort_key)
         other = next(client_id for client_id in ids if sets[client_id] != sets[ids[0]])
@@ -125,7 +147,14 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
             f"members of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
             f"what falls to a member that does not subscribe is read by nobody{more}",
             group.group,
+            consumers=other_subscriptions(group),
         )
+
+
+def broadcasting_finding(title: str, group: str | None) -> Finding:
+    """What it means that a group broadcasts; the title names it in a sentence."""
+    text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
+    return Finding("broadcasting", text, group, INFO)
 
 
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:

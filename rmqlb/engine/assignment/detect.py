@@ -11,13 +11,15 @@ from rmqlb.engine.allocate import custom_inside, unset_options
 from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest, under
+from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.words import counted
 
 DEFAULT = "AVG"
 _OVERLAP = "queues can have no owner or two"
@@ -59,19 +61,23 @@ def detect_strategy(
     usual = names.most_common(1)[0][0]
     if len(names) == 1:
         return Detected(usual, "reported")
-    finding = Finding("mixed-strategies", f"members run different strategies: {_told(names)}; {_OVERLAP}")
+    text = f"members run different strategies: {_told(names)}; {_OVERLAP}"
+    finding = Finding("mixed-strategies", text, severity=ERROR, consumers=_others(reported))
     return Detected(usual, "reported", reported, (finding,))
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
     """A finding when what the members say they run is none of the strategies that are shown, each as if all ran it."""
-    names = Counter(reported_strategies(group).values())
+    reported = reported_strategies(group)
+    names = Counter(reported.values())
     shown = {_outer(name) for name in strategies}
     if len(names) > 1:
         yield Finding(
             "mixed-strategies",
             f"members run different strategies: {_told(names)}; {_OVERLAP}, which plan-rebalance shows: "
             "here each strategy is dealt out as if all of them ran it",
+            severity=ERROR,
+            consumers=_others(reported),
         )
     elif names and not shown.intersection(names):
         yield Finding("strategy-differs", f"members report {next(iter(names))}, which is none of those shown")
@@ -92,24 +98,28 @@ def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
         )
 
 
-def drift(routes: Sequence[TopicRouteData], members: Members, states: States) -> Iterator[Finding]:
-    """A finding when queues are owned by others than predicted: the group has not settled, or runs something else."""
-    observed = _observed(states)
-    predicted = owners_at_rest(routes, members)
-    differ = [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
+def mismatches(predicted: Owners, states: States) -> list[MessageQueue]:
+    """The queues whose observed owners are not the predicted ones."""
+    observed = observed_owners(states)
+    return [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
+
+
+def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Iterator[Finding]:
+    """A finding when observed owners differ: the group has not converged, or runs something else."""
+    differ = mismatches(predicted, states)
     if differ:
-        first = differ[0]
+        first, observed = differ[0], observed_owners(states)
         yield Finding(
-            "drift",
-            f"{len(differ)} of {sum(queue in observed for queue in predicted)} queues are owned by others than "
-            f"{members.name} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
-            f"seen {_text(observed[first])}, predicted {_text(predicted[first])}",
+            "mismatch",
+            f"observed owners of {len(differ)} of {counted(sum(queue in observed for queue in predicted), 'queue')} "
+            f"differ from what {strategy} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
+            f"observed {_text(observed[first])}, predicted {_text(predicted[first])}",
         )
 
 
 def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
     """The strategies without settings that deal all queues to the owners seen, the default first; () without owners."""
-    observed = _observed(states)
+    observed = observed_owners(states)
     return tuple(name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed))
 
 
@@ -127,6 +137,12 @@ def _outer(strategy: str) -> str:
     return outer if outer in WRAPPERS else strategy
 
 
+def _others(reported: Mapping[str, str]) -> tuple[str, ...]:
+    """The consumers that run another strategy than most of them."""
+    usual = Counter(reported.values()).most_common(1)[0][0]
+    return tuple(client_id for client_id, name in reported.items() if name != usual)
+
+
 def _told(names: Counter[str]) -> str:
     return ", ".join(f"{name} ({number})" for name, number in names.most_common())
 
@@ -141,7 +157,7 @@ def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], 
     return Detected(
         DEFAULT,
         "assumed",
-        findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}"),),
+        findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}", severity=INFO),),
     )
 
 
@@ -156,9 +172,10 @@ def _fits(
     return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
 
 
-def _observed(states: States) -> dict[MessageQueue, tuple[str, ...]]:
+def observed_owners(states: States) -> dict[MessageQueue, tuple[str, ...]]:
+    """Queue → its owners, of the queues that were looked at."""
     return {queue: owners for queue, state in states.items() if (owners := state.sorted_owners) is not None}
 
 
 def _text(owners: tuple[str, ...]) -> str:
-    return ", ".join(owners) or "nobody"
+    return ", ".join(owners) or "no owner"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts
-from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.plan.changes import Changes, change_route
@@ -160,14 +160,8 @@ def _duplicate_client_ids(facts: GroupFacts) -> Measured:
 
 def _mixed_subscriptions(facts: GroupFacts) -> Measured:
     """Members that subscribe to other topics than most of them: what falls to them of the others nobody reads."""
-    told = {
-        client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
-        for client_id, report in facts.group.reports.items()
-        if report.topics is not None
-    }
-    usual = Counter(told[client_id] for client_id in sorted(told, key=sort_key)).most_common(1)
-    others = [client_id for client_id in sorted(told, key=sort_key) if told[client_id] != usual[0][0]]
-    silent = sorted(set(facts.seen_ids) - told.keys(), key=sort_key)
+    others = other_subscriptions(facts.group)
+    silent = sorted(set(facts.seen_ids) - subscriptions(facts.group).keys(), key=sort_key)
     missing = facts.untold
     if silent and len(set(facts.seen_ids)) > 1:
         missing = f"{named(silent)} did not tell what they subscribe to"

@@ -7,9 +7,15 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
-from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import is_grpc, member_findings, rebalanced_members, sort_findings
-from rmqlb.engine.assignment.detect import detect_strategy, drift, fitting_strategies, must_be_set, not_shown
+from rmqlb.engine.assignment.detect import (
+    detect_strategy,
+    fitting_strategies,
+    mismatch_findings,
+    must_be_set,
+    not_shown,
+)
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.support.builders import HERE, group, route
 
@@ -47,7 +53,7 @@ def test_ids_of_remoting_clients_are_not_taken_for_grpc_ones() -> None:
 def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
     seen = group("a b", "a a")
     assert seen.client_ids == ("a", "a", "b")
-    assert codes(seen) == ["shared-client-id", "split-view"]
+    assert codes(seen) == ["duplicate-client-id", "split-view"]
     split = list(member_findings(seen))[1]
     assert split.message.count(": 2") == 2  # each broker, and how many it lists
 
@@ -196,23 +202,23 @@ def test_else_the_clients_default_is_assumed_and_labelled() -> None:
     assert [finding.code for finding in detected.findings] == ["assumed-strategy"]
 
 
-def test_owners_that_are_not_the_predicted_ones_are_drift() -> None:
+def test_observed_owners_that_are_not_the_predicted_ones_are_a_mismatch() -> None:
     seen = group("a b", owners={MessageQueue("T", "x", 0): "b", MessageQueue("T", "x", 1): ""})
-    findings = list(drift([route(x=2)], Members(("a", "b"), "AVG"), seen.queues))
+    findings = list(mismatch_findings(owners_at_rest([route(x=2)], Members(("a", "b"), "AVG")), "AVG", seen.queues))
     assert [finding.message for finding in findings] == [
-        "2 of 2 queues are owned by others than AVG predicts; first x:0 of T: seen b, predicted a"
+        "observed owners of 2 of 2 queues differ from what AVG predicts; first x:0 of T: observed b, predicted a"
     ]
 
 
-def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_drift() -> None:
+def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_mismatch() -> None:
     """AVG deals a, a, b, b; nobody asked who owns queue 3."""
     owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aba")}
-    members, routes = Members(("a", "b"), "AVG"), [route(x=4)]
-    assert [finding.message for finding in drift(routes, members, group("a b", owners=owners).queues)] == [
-        "2 of 3 queues are owned by others than AVG predicts; first x:1 of T: seen b, predicted a"
+    predicted = owners_at_rest([route(x=4)], Members(("a", "b"), "AVG"))
+    assert [finding.message for finding in mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues)] == [
+        "observed owners of 2 of 3 queues differ from what AVG predicts; first x:1 of T: observed b, predicted a"
     ]
     owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
-    assert not list(drift(routes, members, group("a b", owners=owners).queues))
+    assert not list(mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues))
 
 
 def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:

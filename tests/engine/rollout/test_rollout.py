@@ -226,7 +226,7 @@ def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
     assert message(plan, "badly-owned-anyway") == (
         "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
     )
-    assert codes(plan) == ["badly-owned-anyway", "shared-client-id"]
+    assert codes(plan) == ["badly-owned-anyway", "duplicate-client-id"]
 
 
 def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> None:
@@ -329,7 +329,7 @@ def test_times_are_told_in_seconds_to_three_digits_or_whole() -> None:
 
 
 def test_processes_that_share_an_id_are_warned_of_when_others_restart() -> None:
-    assert codes(rolled("a a b", restart=["b"])) == ["badly-owned-anyway", "shared-client-id"]
+    assert codes(rolled("a a b", restart=["b"])) == ["badly-owned-anyway", "duplicate-client-id"]
 
 
 def test_progress_counts_the_simulations_of_all_choices() -> None:

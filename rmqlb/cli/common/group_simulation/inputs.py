@@ -18,7 +18,6 @@ from rmqlb.cli.common.group_simulation.options import (
 )
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
-    broadcasting_finding,
     fetch,
     group_on_topics,
     pins_are_used,
@@ -29,8 +28,9 @@ from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.detect import detect_strategy, drift, must_be_set
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.consumers import broadcasting_finding
+from rmqlb.engine.assignment.detect import detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
@@ -135,14 +135,14 @@ def _members(
 ) -> tuple[Members, list[Finding]]:
     members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
     if broadcasting:
-        return members, [broadcasting_finding(found)]
+        return members, [broadcasting_finding(found.title, found.name)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
     detected = detect_strategy(given, found.group, found.routes, real)
     must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     findings = list(detected.findings)
     if found.group and not found.assumed:
-        findings += drift(found.routes, members, found.group.queues)
+        findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, found.group.queues)
     return members, findings
 
 

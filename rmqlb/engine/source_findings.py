@@ -1,0 +1,36 @@
+"""What of a snapshot could not be read, and how its source was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rmqlb.model.finding import Finding, info
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
+
+
+def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
+    """How the source was read, and what of it could not be."""
+    return [*map(info, snapshot.notes), *unread_findings(snapshot.unread)]
+
+
+def unread_findings(parts: Iterable[Unread]) -> list[Finding]:
+    """What could not be read: one line for all parts of a kind."""
+    kinds: dict[tuple[str, str], list[Unread]] = {}
+    for part in parts:
+        is_of_group = part.detail is not None or part.kind == "other"
+        kinds.setdefault((part.kind, part.name if is_of_group else ""), []).append(part)
+    findings = []
+    for (kind, _), (first, *more) in kinds.items():
+        others = f" and {len(more)} more" if more else ""
+        ids = tuple(part.detail or "" for part in (first, *more)) if kind == "member" else ()
+        findings.append(Finding("unread", f"not read: {first.what}{others}: {first.reason}", consumers=ids))
+    return findings
+
+
+def no_route_findings(group: str, topics: Iterable[str], snapshot: ClusterSnapshot) -> list[Finding]:
+    """The topics of a group whose routes are not there."""
+    return [
+        Finding("no-route", f"group {group} subscribes to {topic}, whose route is not in {snapshot.endpoint}", group)
+        for topic in topics
+        if topic not in snapshot.routes
+    ]
