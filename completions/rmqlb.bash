@@ -67,8 +67,36 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help ;;
-        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
     esac
+}
+
+_rmqlb_at_show_groups() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words groups findings; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        --severity) _rmqlb_words error warning info; return ;;
+        --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
+}
+
+_rmqlb_at_show_consumers() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words findings consumers; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --group --help
 }
 
 _rmqlb_at_fetch_routes() {
@@ -430,7 +458,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 
@@ -441,7 +469,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy fits-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
@@ -460,6 +488,8 @@ _rmqlb() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $path/$word in
+            '/show-groups') path=show-groups ;;
+            '/show-consumers') path=show-consumers ;;
             '/fetch-routes') path=fetch-routes ;;
             '/show-route') path=show-route ;;
             '/show-owners') path=show-owners ;;
@@ -492,6 +522,8 @@ _rmqlb() {
     done
     case $path in
         '') _rmqlb_at ;;
+        show-groups) _rmqlb_at_show_groups ;;
+        show-consumers) _rmqlb_at_show_consumers ;;
         fetch-routes) _rmqlb_at_fetch_routes ;;
         show-route) _rmqlb_at_show_route ;;
         show-owners) _rmqlb_at_show_owners ;;

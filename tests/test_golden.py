@@ -16,8 +16,11 @@ from rmqlb.views.report import FORMATS
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parent.parent
 EXAMPLE = "-s examples/cluster.json"
+FAULTS = "-s examples/four-groups.yaml"
 MQADMIN = "-s examples/topicRoute-Skewed.txt --topic Skewed"
 BASIC = {
+    "show-groups": f"show-groups {FAULTS}",
+    "show-consumers": f"show-consumers {FAULTS} -g dup-svc",
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
@@ -66,6 +69,12 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
     "fetch-routes.jsonl": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o jsonl",
+    "groups-jsonl": f"show-groups {FAULTS} --severity warning -o jsonl",
+    "groups-narrow": f"show-groups {FAULTS} -o table",
+    "groups-findings": f"show-groups {FAULTS} --section findings --fail-on 'groups-with-errors>0' -o plain",
+    "consumers-jsonl": f"show-consumers {FAULTS} -g mix-svc -o jsonl",
+    "consumers-narrow": f"show-consumers {FAULTS} -g mix-svc -o table",
+    "help-groups": "show-groups --help",
     "route-jsonl": f"show-route {EXAMPLE} -o jsonl",
     "owners-jsonl": f"show-owners {EXAMPLE} --group bill-svc --strategy AVG -o jsonl",
     "plan-jsonl": f"plan-rebalance {EXAMPLE} --group bill-svc --add 1 --changed -o jsonl",

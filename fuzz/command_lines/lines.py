@@ -24,6 +24,8 @@ _OFTEN = {
     "simulate-send": 5,
     "show-owners": 3,
     "check": 3,
+    "show-groups": 2,
+    "show-consumers": 2,
     "show-route": 2,
     "fetch-routes": 2,
     "plan-rollout": 1,

@@ -15,7 +15,6 @@ from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
     from rmqlb.model.checking import CheckReport
-    from rmqlb.model.finding import Severity
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _FORMATS = ("junit", "sarif")
@@ -60,13 +59,14 @@ def check(
     from datetime import datetime
 
     from rmqlb.cli.common import amounts
+    from rmqlb.cli.common.parse import severity
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
     from rmqlb.sources.user_files.policy_file import read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
-    lowest = _severity(fail_from)
+    lowest = severity(fail_from, "--fail-from")
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     strategies = Strategies(strategy_options.inner)
@@ -78,16 +78,6 @@ def check(
         report = check_policy(snapshot, rules, day, settings=own, fail_from=lowest, progress=progress)
     _show(report, snapshot, terminal)
     _end(report, terminal)
-
-
-def _severity(text: str) -> "Severity":
-    from rmqlb.model.finding import SEVERITIES
-    from rmqlb.model.snapshot import suggestion
-
-    for each in SEVERITIES:
-        if each == text:
-            return each
-    raise UsageError(f"--fail-from {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
 
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:

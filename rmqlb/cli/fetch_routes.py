@@ -1,23 +1,22 @@
 """`rmqlb fetch-routes`."""
 
-from collections.abc import Callable, Collection, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 from typer import Option
 
+from rmqlb.cli.common.globs import in_vain_of
 from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
-from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.words import counted
 
 _FORMATS = ("json", "yaml", "jsonl")
@@ -99,26 +98,10 @@ def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> 
     """What was asked for of the snapshot, and a finding for each pattern in vain."""
     routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
     groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
-    kinds: tuple[tuple[str, Collection[str], Collection[str], Collection[str], Callable[[str], bool]], ...] = (
-        ("topic", everything.topics, snapshot.routes, routes, is_system_topic),
-        ("group", everything.groups, snapshot.groups, groups, is_system_group),
-    )
-    in_vain = []
-    for kind, globs, present, taken, is_own in kinds:
-        for name in globs:
-            if name not in present and not any(char in name for char in "*?["):
-                hint = suggestion(f"{kind}s", name, present) if present else None
-                raise DataError(
-                    f"--{kind} {name}: it is not in {snapshot.endpoint}",
-                    hint=hint,
-                    code="topic-not-found" if kind == "topic" else "group-not-found",
-                )
-        for glob in globs:
-            if not any(fnmatchcase(name, glob) for name in taken):
-                left_out = is_own(glob) or any(fnmatchcase(name, glob) for name in present)
-                but = "; RocketMQ's own are left out without --system" if left_out else ""
-                told = "a pattern" if redact else glob
-                in_vain.append(Finding("fits-nothing", f"none of the {kind}s fits {told}{but}"))
+    in_vain = [
+        *in_vain_of("topic", everything.topics, snapshot.routes, routes, snapshot.endpoint, told=not redact),
+        *in_vain_of("group", everything.groups, snapshot.groups, groups, snapshot.endpoint, told=not redact),
+    ]
     return replace(snapshot, routes=routes, groups=groups), in_vain
 
 

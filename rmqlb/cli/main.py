@@ -10,6 +10,8 @@ from rmqlb.cli.command_tree import grouped
 from rmqlb.version import __version__
 
 COMMANDS = (
+    "show-groups",
+    "show-consumers",
     "fetch-routes",
     "show-route",
     "show-owners",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.model.fleet import FleetSummary
+from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.rollout import Rollout
@@ -33,6 +34,8 @@ RESULTS = (
         SnapshotDocument,
         "snapshot",
     ),
+    Result("rmqlb/groups", ("show-groups",), "consumer groups in a line each, the worst first", Overview),
+    Result("rmqlb/consumers", ("show-consumers",), "a group's consumers, a running process each", Consumers),
     Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", Routes),
     Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersReport),
     Result(

@@ -101,12 +101,17 @@ def _findings(
 ) -> "Iterator[Finding]":
     from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
     from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
-    from rmqlb.engine.assignment.detect import not_shown
+    from rmqlb.engine.assignment.detect import not_shown, observed_owners
+    from rmqlb.engine.assignment.owner_findings import owner_findings
 
     queues = found.queues
     yield from found.findings
     if found.broadcasting:
         yield broadcasting_finding(found.title, found.name)
+    elif not found.assumed:
+        observed = observed_owners(found.states)
+        owners = {queue: observed[queue] for queue in queues if queue in observed}
+        yield from owner_findings(owners, found.title, found.name, "observed")
     yield from custom_findings(names, queues, found.client_ids, own)
     yield from pin_findings(names, queues, found.client_ids, own)
     if found.group and not (found.assumed or found.broadcasting or is_named):

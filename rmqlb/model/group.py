@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct, field
@@ -115,7 +116,9 @@ class QueueState(Struct, frozen=True, rename="camel"):
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:
-        return None if self.owners is None else tuple(sort_client_ids(self.owners))
+        if self.owners is None or len(self.owners) < 2:
+            return None if self.owners is None else tuple(self.owners)
+        return tuple(sort_client_ids(self.owners))
 
     @property
     def lag(self) -> int | None:
@@ -132,7 +135,7 @@ class QueueState(Struct, frozen=True, rename="camel"):
 States = Mapping[MessageQueue, QueueState]  # what is known of single queues; a queue that nobody looked at is absent
 
 
-class ConsumerGroup(Struct, frozen=True, rename="camel"):
+class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     """A consumer group."""
 
     group: str
@@ -153,7 +156,7 @@ class ConsumerGroup(Struct, frozen=True, rename="camel"):
     # receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a consumer
     polling_num: int | None = None
 
-    @property
+    @cached_property
     def client_ids(self) -> tuple[str, ...] | None:
         """The members, sorted, duplicates kept; None when they were not observed.
 

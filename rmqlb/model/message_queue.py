@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.model.java import sort_key
 
@@ -67,3 +68,26 @@ def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """The client ids as a client sorts them before it allocates; duplicates are kept."""
     return sorted(client_ids, key=sort_key)
+
+
+def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:
+    """Queues in a few words: IDs that follow one another as a range, and how many queues more there are.
+
+    >>> a, b = ([MessageQueue("T", name, number) for number in (0, 1, 2, 5)] for name in "ab")
+    >>> queue_ranges(a), queue_ranges([*b, *a], most=3)
+    ('T a 0-2,5', 'T a 0-2,5; T b 0-2 and 1 more')
+    """
+    ranges: list[list[MessageQueue]] = []
+    for queue in sort_queues(queues):
+        last = ranges[-1][-1] if ranges else None
+        if last and replace(last, queue_id=last.queue_id + 1) == queue:
+            ranges[-1].append(queue)
+        else:
+            ranges.append([queue])
+    texts: dict[str, list[str]] = {}
+    for first, *others in ranges[:most]:
+        ids = f"{first.queue_id}-{others[-1].queue_id}" if others else f"{first.queue_id}"
+        texts.setdefault(f"{first.topic} {first.broker_name}", []).append(ids)
+    left = sum(map(len, ranges[most:]))
+    more = f" and {left} more" if left else ""
+    return "; ".join(f"{name} {','.join(ids)}" for name, ids in texts.items()) + more

@@ -22,6 +22,7 @@ class Everything(Struct, frozen=True):
     topics: tuple[str, ...] = ()  # shell patterns of topic names; all topics without any
     groups: tuple[str, ...] = ()  # shell patterns of group names; all groups without any
     system: bool = False  # RocketMQ's own topics and groups too; one that is named in full is taken without
+    of_groups: bool = False  # only the topics that these groups read
 
     def takes_topic(self, topic: str) -> bool:
         return _fits(topic, self.topics) and (self.system or topic in self.topics or not is_system_topic(topic))

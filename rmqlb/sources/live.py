@@ -122,6 +122,7 @@ class _SnapshotReader:
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
+        self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
 
     def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         missing = [topic for topic in topics if topic not in self.found]
@@ -145,8 +146,13 @@ class _SnapshotReader:
                 self.unread.append(Unread("route", topic, "it is listed and has no route"))
 
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
-        self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
-        names = sorted(filter(wanted.takes_group, self._reads.groups()))
+        if not wanted.of_groups:
+            self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
+        listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
+        # A Dashboard's list may be older than a group that is named in full.
+        missing = {name for name in wanted.groups if not set(name) & set("*?[") and name not in listed}
+        names = sorted(listed.union(filter(self._reads.has_group, missing)))
+        self._listed = frozenset(names)
         progress, self._progress = self._progress, no_progress
         answers = self._each("groups", self._whole_group, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
@@ -213,7 +219,7 @@ class _SnapshotReader:
             refusals = [part.reason for part in self.unread if (part.kind, part.name) == ("members", group)]
             reason = refusals[-1] if refusals else "there is no broker to ask"
             raise EndpointError(f"{self._reads.endpoint}: no broker tells the members of group {group}: {reason}")
-        if not self._reads.has_group(group):
+        if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
                 hint=suggestion("groups", group, (g for g in self._reads.groups() if not is_system_group(g))),

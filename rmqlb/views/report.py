@@ -24,12 +24,13 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.model import times
+from rmqlb.model.finding import Finding
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip"]
+Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 Cell = str | int | float | tuple[str, ...] | None
@@ -46,10 +47,13 @@ class Column(Struct, frozen=True):
     # text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number that
     # explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as `1m30s`); share
     # (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in which each character
-    # counts)
+    # counts); sign (how grave: a severity or a status); prose (a sentence, which takes several lines of a narrow table
+    # rather than that columns are left out)
     kind: Kind = "text"
     quiet: bool = False  # left out for people when all its cells are equal; the section's title then names the value
     shown: bool = True  # False leaves it out for people; CSV has the same columns always
+    # where the table is too wide, people see it without this column, the largest number first; 0 always stays
+    fold: int = 0
     # makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name
     of: Callable[[Any], Cell] | None = None
 
@@ -114,6 +118,9 @@ class Report(Struct, frozen=True):
     rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
     # what a format with room for one table chooses from; None is the sections
     tables: tuple[Section, ...] | None = None
+    grave: str = ""  # severity or status that colours the first fact
+    more: str = ""  # the last line for people: how to see more
+    told: tuple[Finding, ...] = ()  # the findings that the sections tell people
 
     def only(self, names: tuple[str, ...]) -> Report:
         """The report with the named sections only, all their rows; without a name, with all that show themselves."""

@@ -495,12 +495,48 @@ SETTINGS = [
     plan("--strategy CONFIG --config {}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
 ]
 COMMANDS = [
+    Bad(
+        "show-groups -s EXAMPLE -g ordr-svc",
+        DATA,
+        f"--group ordr-svc: it is not in {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
+    Bad("show-groups -s EXAMPLE --severity erro", USAGE, "--severity erro: no such severity", "did you mean error?"),
+    Bad(
+        "show-groups -s EXAMPLE --fail-on idle[x]>0",
+        USAGE,
+        "--fail-on 'idle[x]>0': group x is not looked at",
+        "there are the groups audit-svc, bill-svc, order-svc",
+    ),
+    Bad(
+        "show-groups -s EXAMPLE --fail-on idel>0",
+        USAGE,
+        "--fail-on 'idel>0': there is no figure idel",
+        "did you mean idle?",
+    ),
+    Bad(
+        "show-consumers -s EXAMPLE -g bil-svc",
+        DATA,
+        f"group bil-svc is not in {EXAMPLE}",
+        "did you mean bill-svc or audit-svc?",
+    ),
+    Bad(
+        "show-consumers -s EXAMPLE",
+        USAGE,
+        "which group?",
+        "name it with --group; the source holds audit-svc, bill-svc, order-svc",
+    ),
     Bad("simulate-rebalance -s EXAMPLE -g order-svc --event x", USAGE, "--event 'x': there is no event x", EVENTS_HINT),
     Bad("simulate-send -s EXAMPLE -t Skewed --messages 0", USAGE, "--messages 0: not a number from 1 to 1e12"),
     Bad("check -s EXAMPLE -p {}/none.yaml", USAGE, "--policy {}/none.yaml: No such file or directory"),
     Bad("context use nope", USAGE, "there is no context 'nope'", "rmqlb context add makes one"),
     Bad("config show --timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
-    Bad("schema show-rout", USAGE, "there is no result show-rout", "did you mean show-route or show-owners?"),
+    Bad(
+        "schema show-rout",
+        USAGE,
+        "there is no result show-rout",
+        "did you mean show-route or show-groups or show-consumers?",
+    ),
     Bad("explain mismtch", USAGE, "there is no code mismtch", "did you mean mismatch?"),
 ]
 ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS]

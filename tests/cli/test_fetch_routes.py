@@ -81,8 +81,8 @@ def test_a_pattern_that_nothing_fits_is_told() -> None:
     result = run("fetch-routes", "-s", EXAMPLE, "-t", "Skeww*", "-t", "TBW*", "-g", "*-svc")
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "warning: none of the topics fits Skeww* [fits-nothing]",
-        "warning: none of the topics fits TBW* [fits-nothing]",
+        "warning: none of the topics matches Skeww* [matches-nothing]",
+        "warning: none of the topics matches TBW* [matches-nothing]",
     ]
 
 
@@ -98,9 +98,9 @@ def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_w
 
     assert fetched() == (["T"], [])
     assert fetched("-t", "TBW102", "-t", "%RETRY%g") == (["%RETRY%g", "TBW102"], [])
-    told = "; RocketMQ's own are left out without --system [fits-nothing]"
-    assert fetched("-t", "TB*") == ([], [f"warning: none of the topics fits TB*{told}"])
-    assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics fits %DLQ%*{told}"])
+    told = "; RocketMQ's own are left out without --system [matches-nothing]"
+    assert fetched("-t", "TB*") == ([], [f"warning: none of the topics matches TB*{told}"])
+    assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics matches %DLQ%*{told}"])
     assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
 
 

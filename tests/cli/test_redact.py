@@ -57,7 +57,7 @@ def test_in_lines_it_says_so_too() -> None:
 def test_patterns_and_the_context_are_names_too() -> None:
     done = run(*FETCH, "--group", "order-*", "--topic", "zecret-*", "-o", "json")
     assert "zecret" not in done.stdout + done.stderr
-    assert "none of the topics fits a pattern" in done.stdout
+    assert "none of the topics matches a pattern" in done.stdout
 
 
 def test_it_is_the_same_every_time() -> None:

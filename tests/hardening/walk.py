@@ -16,6 +16,7 @@ from rmqlb.cli.main import app
 from rmqlb.views.report import FORMATS
 
 ON_A_GROUP = {
+    "show-consumers": (),
     "show-owners": ("--explain",),
     "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),
     "simulate-rebalance": ("--event", "join 1@5s", "--explain", "--strategy", "AVG"),
@@ -28,6 +29,7 @@ ON_A_TOPIC = {
 }
 """Commands that take one topic."""
 ON_A_SNAPSHOT = {
+    "show-groups": (),
     "fetch-routes": (),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
@@ -37,7 +39,10 @@ WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "expl
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     "check": (*FORMATS, "junit", "sarif"),
-    **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(
+        ("show-groups", "show-consumers", "show-route", "show-owners", "plan-rebalance", "simulate-send"),
+        (*FORMATS, "jsonl"),
+    ),
 }
 """Where the formats are not the common ones."""
 CODES = {"fetch-routes": 4, "check": 3}

@@ -17,6 +17,7 @@ from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
@@ -40,11 +41,15 @@ class Value(Struct, frozen=True):
 NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
-    **dict.fromkeys(("show-route", "show-owners", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(
+        ("show-groups", "show-consumers", "show-route", "show-owners", "plan-rebalance", "simulate-send"),
+        (*FORMATS, "jsonl"),
+    ),
     "check": (*FORMATS, "junit", "sarif"),
 }
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {
+    "show-groups": (*GROUPS_FIGURES.names, *(f"{name}[" for name in GROUPS_FIGURES.of_subject)),
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),

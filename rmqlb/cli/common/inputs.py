@@ -271,6 +271,18 @@ def _pins(texts: Sequence[str], topics: Sequence[str]) -> dict[str, frozenset[st
     return pins
 
 
+def only_group(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup:
+    """The group of that name, or the only one (raises DataError, UsageError)."""
+    found = _group(snapshot, name, None)
+    if found is None:
+        raise DataError(
+            f"no consumer group is in {snapshot.endpoint}",
+            hint="fetch-routes writes a snapshot with groups and their consumers",
+            code="members-unknown",
+        )
+    return found
+
+
 def _group(snapshot: ClusterSnapshot, name: str | None, consumers: str | None) -> ConsumerGroup | None:
     if name is not None:
         return snapshot.groups.get(name) if consumers is not None else snapshot.group(name)

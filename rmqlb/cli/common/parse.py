@@ -10,10 +10,20 @@ from fnmatch import fnmatchcase
 
 from rmqlb.engine.plan.changes import NewBroker, QueueCount, placeholders
 from rmqlb.errors import UsageError
+from rmqlb.model.finding import SEVERITIES, Severity
+from rmqlb.model.snapshot import suggestion
 
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
+
+
+def severity(text: str, option: str) -> Severity:
+    """How grave something is, as findings and rules say it."""
+    for each in SEVERITIES:
+        if each == text:
+            return each
+    raise UsageError(f"{option} {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
 
 
 def count_or_id(text: str, option: str) -> int | str:

@@ -8,6 +8,8 @@ from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "show-groups": ("groups", "findings"),
+    "show-consumers": ("findings", "consumers"),
     "show-route": ("brokers", "queues"),
     "show-owners": ("queues", "reasons", "consumers", "summary"),
     "plan-rebalance": ("strategies", "queues", "consumers", "summary"),

@@ -15,6 +15,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.views.formats.signs import encodable
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS, Report
 
@@ -63,6 +64,8 @@ class Terminal:
             if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
                 progress("the result", 0, 0)
             text = self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings)
+        if self.format in FOR_PEOPLE:
+            text = encodable(text, sys.stdout.encoding)
         if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.common.pager import page
 
@@ -70,7 +73,8 @@ class Terminal:
         else:
             self.write(text)
         if self.format not in ("json", "yaml"):
-            self.warn(findings)
+            told = report.told if self.format in FOR_PEOPLE else ()
+            self.warn(finding for finding in findings if finding not in told)
 
     def chosen(self, report: Report) -> Report:
         wanted = tuple(self._options.section or ())

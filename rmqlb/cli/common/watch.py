@@ -153,6 +153,7 @@ class _Frames:
         from rich.text import Text
 
         from rmqlb.views.formats.people import print_tables
+        from rmqlb.views.formats.signs import encodable
         from rmqlb.views.formats.text import visible
 
         with console.capture() as capture:
@@ -165,7 +166,7 @@ class _Frames:
             print_tables(self._terminal.chosen(look.report), console)
             for line in self._terminal.finding_lines(look.findings):
                 console.print(Text(visible(line)))
-        return capture.get().splitlines()
+        return encodable(capture.get(), sys.stdout.encoding).splitlines()
 
 
 class _Screen(_Frames):

@@ -16,7 +16,7 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.words import counted
@@ -114,6 +114,7 @@ def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Itera
             f"observed owners of {len(differ)} of {counted(sum(queue in observed for queue in predicted), 'queue')} "
             f"differ from what {strategy} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
             f"observed {_text(observed[first])}, predicted {_text(predicted[first])}",
+            consumers=tuple(sort_client_ids({i for q in differ for i in {*observed[q]} ^ {*predicted[q]}})),
         )
 
 

@@ -11,7 +11,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import is_grpc, must_rebalance
-from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
+from rmqlb.engine.assignment.detect import Detected, detect_strategy, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
@@ -165,15 +165,30 @@ class GroupFacts(Struct, dict=True, eq=False):
             and queue.topic not in popped
         }
 
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client ID → the topics it subscribes to, of the consumers that report them."""
+        return {i: report.topics for i, report in self.group.reports.items() if report.topics is not None}
+
+    @cached_property
+    def detected(self) -> Detected:
+        """The strategy that is reported, fits the observed owners, or is RocketMQ's default (raises DataError)."""
+        members = Members(self.client_ids, "AVG", self.settings, subscribed=self.subscribed)
+        return detect_strategy(None, self.group, self.routes, members)
+
+    @cached_property
+    def predicted(self) -> tuple[Owners, Basis]:
+        """The owners by the members' strategies, and how those are known (raises DataError)."""
+        members, basis = self.members
+        return owners_at_rest(self.routes, members), basis
+
     @cached_property
     def members(self) -> tuple[Members, Basis]:
         """The members with their strategies, and how those are known (raises DataError)."""
         group, ids = self.group, self.client_ids
         if any(map(is_grpc, ids)):
             raise DataError("some members look like gRPC clients, which take no part in the others' allocation")
-        subscribed = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
-        members = Members(ids, "AVG", self.settings, subscribed=subscribed)
-        found = detect_strategy(None, group, self.routes, members)
+        found, subscribed = self.detected, self.subscribed
         if found.origin == "assumed":
             if self.assume is None:
                 raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
@@ -198,6 +213,5 @@ class GroupFacts(Struct, dict=True, eq=False):
         if all(queue in self.seen_owners for queue in queues):
             owners: Owners = {queue: self.seen_owners[queue] for queue in queues}
             return Ownership(owners, "observed", spread(owners, ids))
-        members, basis = self.members
-        owners = owners_at_rest(self.routes, members)
+        owners, basis = self.predicted
         return Ownership(owners, basis, spread(owners, ids))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rmqlb.views.formats.framed import Drawn, FramedTable
 
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
+_STYLES_OF = {"change": _STYLES, "sign": STYLES}
 _LONGEST = 200
 _LONGEST_FACT = 1_000
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
@@ -26,6 +28,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SEVERAL = "bold red"
 """Of the strips' sign for duplicate owners."""
 _WIDEST = 10_000
+_GAP = 3
+"""Blanks between two columns."""
+_LEAST_PROSE = 30
 _UNKNOWN = "?"
 _NOT_THERE = "-"
 _NOBODY = "(nobody)"
@@ -39,13 +44,16 @@ def print_tables(report: Report, console: Console) -> None:
     from rich.text import Text
 
     for fact in report.facts:
-        console.print(Text(clip(visible(fact), _LONGEST_FACT), style="bold" if fact is report.facts[0] else ""))
+        style = STYLES.get(report.grave, "bold") if fact is report.facts[0] else ""
+        console.print(Text(clip(visible(fact), _LONGEST_FACT), style=style))
     for section in report.sections:
         drawn = _drawn(section, report.labels, console)
         console.print()
         console.print(_fitting(for_people(drawn), report.labels, console))
         if drawn.brief is not None:
             console.print(Text(_more(drawn)))
+    if report.more:
+        console.print(Text(f"\n{clip(visible(report.more), _LONGEST_FACT)}"))
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
@@ -61,6 +69,9 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     table = _table(section, {})
     if not _too_wide(table, console):
         return table
+    if any(column.fold for column in section.columns):
+        folded, is_narrow = _folded(section, console)
+        return _blocks(folded, _table(folded, {})) if is_narrow and section.heads else _table(folded, {})
     if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
         return _fitting(
             _only(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"]), labels, console
@@ -128,6 +139,28 @@ def _more(section: Section) -> str:
     return f"and {left} more: --section {section.name} shows all"
 
 
+def _folded(section: Section, console: Console) -> tuple[Section, bool]:
+    """The section without the columns for which there is no room beside the others and some of each sentence.
+
+    Whether even the others have none is told too.
+    """
+    from rmqlb.views.formats.framed import columns, text_of
+
+    widths = [
+        max(columns(text_of(cell)) for cell in (visible(column.title), *cells))
+        for column, cells in zip(section.columns, zip(*_table(section, {}).rows, strict=True), strict=True)
+    ]
+    needed = [
+        _GAP + (min(width, _LEAST_PROSE) if column.kind == "prose" else width)
+        for column, width in zip(section.columns, widths, strict=True)
+    ]
+    left = set(range(len(needed)))
+    foldable = sorted((place for place in left if section.columns[place].fold), key=lambda at: section.columns[at].fold)
+    while (wide := sum(needed[place] for place in left) > console.width + _GAP) and foldable:
+        left.remove(foldable.pop())
+    return _only(section, sorted(left)), wide
+
+
 def _only(section: Section, keep: Sequence[int]) -> Section:
     """The section with the columns at these places."""
     return replace(
@@ -135,6 +168,10 @@ def _only(section: Section, keep: Sequence[int]) -> Section:
         columns=tuple(section.columns[index] for index in keep),
         rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
     )
+
+
+def _without_bars(section: Section) -> Section:
+    return _with_columns(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"])
 
 
 def _too_wide(table: FramedTable, console: Console) -> bool:
@@ -189,7 +226,7 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
     if column.kind == "bar" and isinstance(cell, int | float):
         return Painted(((_blocks_of(cell), _BAR_STYLE),))
     text = clip(cell_text(column, cell, labels), _LONGEST)
-    if column.kind == "change" and (style := _STYLES.get(str(cell), "")):
+    if style := _STYLES_OF.get(column.kind, {}).get(str(cell), ""):
         return Painted(((text, style),), style)
     if column.kind == "strip" and "!" in text:
         parts = re.split("(!+)", text)
@@ -271,6 +308,8 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
         parts.append(f"{heading}\n{table}{more}")
+    if report.more:
+        parts.append(quote(visible(report.more)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -302,8 +341,8 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
         return _DRAWN[column.kind](cell)
     if isinstance(cell, float):
         return f"{cell:.2f}"
-    if column.kind == "change":
-        return f"{CHANGE_SIGNS[str(cell)]} {cell}"
+    if column.kind in ("change", "sign"):
+        return f"{CHANGE_SIGNS[str(cell)]} {cell}" if column.kind == "change" else SIGNS[str(cell)]
     if column.kind == "clients":
         return visible(labels.get(str(cell), str(cell)))
     return visible(str(cell))

@@ -1,0 +1,44 @@
+"""What is wrong with the owners of queues, whether they were observed or predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.engine.assignment.balance import Owners
+from rmqlb.model.checking import Basis
+from rmqlb.model.finding import ERROR, INFO, Finding
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.words import counted
+
+_SHOWN = 3
+
+
+def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis) -> Iterator[Finding]:
+    """Queues without an owner, and with several; a BROADCASTING group's have several rightly and are not for here.
+
+    Args:
+        title: the group in a sentence.
+    """
+    unassigned = [queue for queue, its_owners in owners.items() if not its_owners]
+    if unassigned:
+        verb = "is" if len(unassigned) == 1 else "are"
+        text = f"{_of(unassigned, owners)} of {title} {verb} unassigned ({basis}): {queue_ranges(unassigned)}"
+        yield Finding("unassigned-queues", text, group, ERROR)
+    several = [queue for queue, its_owners in owners.items() if len(its_owners) > 1]
+    if several:
+        verb = "has" if len(several) == 1 else "have"
+        text = f"{_of(several, owners)} of {title} {verb} duplicate owners ({basis}): {queue_ranges(several)}"
+        ids = sort_client_ids({client_id for queue in several for client_id in owners[queue]})
+        yield Finding("duplicate-owners", text, group, ERROR, tuple(ids))
+
+
+def idle_findings(idle: tuple[str, ...], title: str, group: str | None) -> Iterator[Finding]:
+    """Consumers that own no queue."""
+    if idle:
+        more = f" and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else ""
+        text = f"{counted(len(idle), 'consumer')} of {title} {'is' if len(idle) == 1 else 'are'} idle"
+        yield Finding("idle-consumers", f"{text}: {', '.join(idle[:_SHOWN])}{more}", group, INFO, idle)
+
+
+def _of(some: list[MessageQueue], owners: Owners) -> str:
+    return f"{len(some)} of {counted(len(owners), 'queue')}"

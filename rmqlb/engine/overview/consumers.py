@@ -1,0 +1,145 @@
+"""The consumers of a group, a running process each: what brokers and the processes themselves report of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies, subscriptions
+from rmqlb.engine.assignment.pop_and_proxy import popped_topics
+from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues, topics_of
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import BROADCASTING, CONSUME_PASSIVELY, CONSUME_POP, Connection, ConsumerGroup, MemberView
+from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState, ProcessAddress
+from rmqlb.model.snapshot import Unread
+from rmqlb.model.times import utc_text
+
+
+def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> tuple[Consumers, tuple[Finding, ...]]:
+    """The group's consumers, and what is odd about the group.
+
+    Args:
+        unread: the parts of it that could not be read.
+    """
+    line = group_line(facts, unread)
+    state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
+    rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
+    return Consumers(state, rows), line.findings
+
+
+def _rows(facts: GroupFacts, findings: Sequence[Finding]) -> Iterator[ConsumerProcess]:
+    group, views = facts.group, facts.group.views or ()
+    listed = group.client_ids or ()
+    ids = tuple(dict.fromkeys(listed))
+    observed, predicted, lags = _observed(facts, ids), _predicted(facts, ids), _lags(facts, ids)
+    strategies, topics = reported_strategies(group), subscriptions(group)
+    for client_id in ids:
+        of_id = ConsumerProcess(
+            client_id=client_id,
+            processes=listed.count(client_id),
+            consume_type=_consume_type(group, client_id),
+            strategy=strategies.get(client_id),
+            topics=tuple(sorted(topics[client_id])) if client_id in topics else None,
+            queues_observed=observed.get(client_id),
+            queues_predicted=predicted.get(client_id),
+            lag=lags.get(client_id),
+            started_at=_started_at(group, client_id),
+            not_listed_by=tuple(
+                view.broker_addr or view.seen.where for view in views if client_id not in view.client_ids
+            ),
+            findings=tuple(dict.fromkeys(finding.code for finding in findings if client_id in finding.consumers)),
+        )
+        yield from _processes(views, of_id)
+
+
+def _processes(views: Sequence[MemberView], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
+    """A row for each process that carries the client ID, as the broker lists them that lists most of them.
+
+    A process is connected to each broker from another port. Which of several is which at another broker only its host
+    tells, where no other of them is there.
+    """
+    listed = [[(view.broker_addr, c) for c in view.connections if c.client_id == of_id.client_id] for view in views]
+    first, *others = sorted(listed, key=len, reverse=True)
+    hosts = [_host(connection) for _, connection in first]
+    for broker, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
+        same, host = [(broker, connection)], _host(connection)
+        if hosts.count(host) == 1:
+            alike = ([pair for pair in pairs if len(first) == 1 or _host(pair[1]) == host] for pairs in others)
+            same += [pairs[0] for pairs in alike if len(pairs) == 1]
+        yield replace(
+            of_id,
+            addresses=tuple(ProcessAddress(at, each.client_addr) for at, each in same if each.client_addr is not None),
+            language=next((each.language for _, each in same if each.language is not None), None),
+            version=next((each.version for _, each in same if each.version is not None), None),
+        )
+
+
+def _host(connection: Connection) -> str:
+    return (connection.client_addr or "").rpartition(":")[0]
+
+
+def _observed(facts: GroupFacts, ids: Sequence[str]) -> Mapping[str, int]:
+    """Client ID → how many queues it was observed to own; one that may own others, too, is left out."""
+    owners = facts.seen_owners
+    if not owners:
+        return {}
+    all_seen = all(state.owners is not None for state in facts.group.queues.values())
+    numbers = counts(owners, ids)
+    return {i: number for i, number in numbers.items() if number or all_seen or i in facts.group.reports}
+
+
+def _predicted(facts: GroupFacts, ids: Sequence[str]) -> Mapping[str, int]:
+    """Client ID → how many queues it owns by its strategy; empty where that cannot be predicted."""
+    owners: Owners | None = None
+    if facts.group.message_model == BROADCASTING:
+        found = known(lambda: everybody(facts))
+        owners = None if found is None else found.owners
+    elif shares_queues(facts):
+        owners = known(lambda: facts.predicted[0])
+    return {} if owners is None else counts(owners, ids)
+
+
+def _lags(facts: GroupFacts, ids: Sequence[str]) -> dict[str, int]:
+    """Client ID → messages not yet read in its queues; one is left out where they are not known of all its queues."""
+    owned = known(lambda: ownership(facts))
+    if owned is None:
+        return {}
+    states = facts.group.without_foreign_offsets.queues
+    lags = dict.fromkeys(ids, 0)
+    unknown = set()
+    for queue, owners in owned.owners.items():
+        lag = states[queue].lag if queue in states else None
+        for client_id in owners:
+            if lag is None:
+                unknown.add(client_id)
+            else:
+                lags[client_id] = lags.get(client_id, 0) + lag
+    return {client_id: lag for client_id, lag in lags.items() if client_id not in unknown}
+
+
+def _consume_type(group: ConsumerGroup, client_id: str) -> str | None:
+    """What the consumer reports; else what its group's heartbeats said, as far as that decides."""
+    if is_grpc(client_id):
+        return "grpc"
+    report = group.reports.get(client_id)
+    topics = topics_of(group)
+    popped = popped_topics(group)
+    if group.consume_type == CONSUME_POP or (topics and popped.issuperset(topics)):
+        return "pop"
+    if report is not None and report.consumer_type is not None:
+        return report.consumer_type
+    return "push" if group.consume_type == CONSUME_PASSIVELY else None
+
+
+def _started_at(group: ConsumerGroup, client_id: str) -> str | None:
+    report = group.reports.get(client_id)
+    if report is None or report.started_at is None:
+        return None
+    try:
+        return utc_text(datetime.fromtimestamp(report.started_at // 1000, UTC))
+    except (OverflowError, OSError, ValueError):  # what a client says may be no time at all
+        return None

@@ -1,0 +1,248 @@
+"""A group in one line: what is known of it, and what is odd about it, the worst first.
+
+Every figure is one that a limit of `check` or a plan has too; what is not known is None, and a finding says why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import counts, spread
+from rmqlb.engine.assignment.consumers import (
+    broadcasting_finding,
+    member_findings,
+    rebalanced_members,
+    reported_strategies,
+)
+from rmqlb.engine.assignment.detect import DEFAULT, mismatch_findings, mismatches
+from rmqlb.engine.assignment.owner_findings import idle_findings, owner_findings
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, pulled_routes
+from rmqlb.engine.check.group_facts import GroupFacts, Ownership
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES
+from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
+from rmqlb.engine.source_findings import no_route_findings, unread_findings
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, Severity
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.groups import GroupLine, Status
+from rmqlb.model.plan import Origin
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
+
+Known = TypeVar("Known")
+
+
+def assumed_strategy(group: ConsumerGroup) -> str | None:
+    """What consumers run that do not report it: the default; of those that pull it is not known that they rebalance."""
+    return None if group.consume_type == CONSUME_ACTIVELY else DEFAULT
+
+
+def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
+    """The group in numbers, with its findings.
+
+    Args:
+        unread: the parts of it that could not be read.
+    """
+    if facts.name not in facts.snapshot.groups:
+        return GroupLine(facts.name, "warning", findings=tuple(unread_findings(unread)))
+    group, owned = facts.group, known(lambda: ownership(facts))
+    found = sorted(_findings(facts, owned, unread), key=lambda finding: SEVERITIES.index(finding.severity))
+    findings = tuple(dict.fromkeys(found))
+    strategies, origin = _strategies(facts)
+    ids = group.client_ids
+    processes = Counter(ids or ())
+    return GroupLine(
+        group=facts.name,
+        status=_status(findings, group, owned),
+        topics=topics_of(group),
+        message_model=group.message_model,
+        consume_type=group.consume_type,
+        consumers=None if ids is None else len(processes),
+        processes=None if ids is None else len(ids),
+        queues=_queues(group, facts.snapshot),
+        strategies=strategies,
+        strategy_origin=origin,
+        duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
+        mismatches=known(lambda: _mismatches(facts)),
+        findings=findings,
+        **_lag(facts),
+        **_owned(facts, owned),
+    )
+
+
+def known(ask: Callable[[], Known]) -> Known | None:
+    """What is asked for; None where something that it needs is not known, or RocketMQ's clients would throw."""
+    try:
+        return ask()
+    except RmqlbError:
+        return None
+
+
+def refusal(group: ConsumerGroup) -> DataError | None:
+    """Why no consumer of the group owns a queue, or none is known; None where they share the queues."""
+    try:
+        must_be_listed(group)
+        rebalanced_members(group, broadcasting_too=True)
+    except DataError as error:
+        return error
+    return None
+
+
+def topics_of(group: ConsumerGroup) -> tuple[str, ...] | None:
+    """The topics of its subscription but the one for retries; None when they are not known."""
+    return None if group.topics is None else tuple(t for t in group.topics if not t.startswith(RETRY_PREFIX))
+
+
+def _queues(group: ConsumerGroup, snapshot: ClusterSnapshot) -> int | None:
+    topics = topics_of(group)
+    if topics is None or any(topic not in snapshot.routes for topic in topics):
+        return None
+    return sum(len(snapshot.routes[topic].route.subscribe_queues()) for topic in topics)
+
+
+def ownership(facts: GroupFacts) -> Ownership | None:
+    """Who owns the queues; None where no consumer does, and DataError where it is not known."""
+    group, ids = facts.group, facts.group.client_ids
+    if refusal(group) is not None:
+        return None
+    if ids:
+        return everybody(facts) if group.message_model == BROADCASTING else facts.ownership
+    nobody = {queue: () for route in facts.routes for queue in route.subscribe_queues()}
+    return Ownership(nobody, "observed", spread(nobody, ()))
+
+
+def everybody(facts: GroupFacts) -> Ownership:
+    """BROADCASTING: each consumer owns all queues of what it subscribes to."""
+    members = Members(facts.client_ids, DEFAULT, facts.settings, subscribed=facts.subscribed, broadcasting=True)
+    owners = owners_at_rest(facts.routes, members)
+    return Ownership(owners, "predicted", spread(owners, members.client_ids, broadcasting=True))
+
+
+def shares_queues(facts: GroupFacts) -> bool:
+    """Its consumers share the queues among themselves."""
+    group = facts.group
+    return bool(group.client_ids) and group.message_model != BROADCASTING and refusal(group) is None
+
+
+def _mismatches(facts: GroupFacts) -> int | None:
+    if not shares_queues(facts) or not facts.seen_owners:
+        return None
+    return len(mismatches(facts.predicted[0], facts.group.queues))
+
+
+def _lag(facts: GroupFacts) -> dict[str, Any]:
+    """`lag` and `lag_at_least`."""
+    measured = GROUP_MEASURES["lag"](facts)
+    is_any = any(state.lag is not None for state in facts.group.queues.values())
+    return {
+        "lag": measured.value if measured.missing is None else None,
+        "lag_at_least": measured.value if is_any else None,
+    }
+
+
+def _owned(facts: GroupFacts, owned: Ownership | None) -> dict[str, Any]:
+    """The figures of owners; where not all are known, those that are observed and bad are certain."""
+    if owned is not None:
+        s = owned.spread
+        return {
+            "unassigned": s.unassigned,
+            "duplicate_owners": s.duplicate_owners,
+            "idle": s.idle,
+            "basis": owned.basis,
+            "imbalance": s.imbalance,
+        }
+    if not shares_queues(facts):
+        return {}
+    unassigned, several = (GROUP_MEASURES[name](facts).value or None for name in ("unassigned", "duplicateOwners"))
+    return {
+        "unassigned": unassigned,
+        "duplicate_owners": several,
+        "basis": "observed" if unassigned or several else None,
+    }
+
+
+def _strategies(facts: GroupFacts) -> tuple[tuple[str, ...], Origin | None]:
+    if not shares_queues(facts):
+        return (), None
+    found = known(lambda: facts.detected)
+    if found is not None:
+        return found.run_by_members or (found.strategy,), found.origin
+    reported = tuple(sorted(set(reported_strategies(facts.group).values())))
+    return reported, "reported" if reported else None
+
+
+def _status(findings: Sequence[Finding], group: ConsumerGroup, owned: Ownership | None) -> Status:
+    worst = findings[0].severity if findings else INFO
+    if worst == ERROR:
+        return "error"
+    if worst == WARNING:
+        return "warning"
+    if owned is None or owned.basis == "assumed":
+        return "unknown"
+    return "inOrder" if group.client_ids else "offline"
+
+
+# -- findings ---------------------------------------------------------------------------------------------------------
+
+
+def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[Finding]:
+    """All that is odd, causes before what comes of them."""
+    group, name = facts.group, facts.name
+    title = f"group {name}"
+    yield from (replace(finding, group=name) for finding in unread_findings(unread))
+    if (error := refusal(group)) is not None:
+        yield _told(error, INFO)
+    elif group.client_ids == ():
+        yield _offline(facts)
+    elif group.message_model == BROADCASTING:
+        yield broadcasting_finding(title, name)
+    yield from member_findings(group)
+    yield from _of_routes(facts)
+    if not shares_queues(facts):
+        return
+    yield from _of_strategy(facts)
+    owners = owned.owners if owned is not None else known(lambda: facts.seen_owners) or {}
+    yield from owner_findings(owners, title, name, owned.basis if owned is not None else "observed")
+    if owned is not None:
+        numbers = counts(owners, dict.fromkeys(facts.client_ids))
+        yield from idle_findings(tuple(i for i, number in numbers.items() if not number), title, name)
+
+
+def _told(error: RmqlbError, severity: Severity) -> Finding:
+    return Finding(error.code, error.message, error.group, severity)
+
+
+def _offline(facts: GroupFacts) -> Finding:
+    """Nobody is online, which is bad where messages are known to wait."""
+    waiting = _lag(facts)["lag_at_least"] or 0
+    left = f"; {waiting:,} message{'' if waiting == 1 else 's'} left waiting" if waiting else ""
+    return _told(nobody_online(facts.name, facts.group, "", left), ERROR if waiting else INFO)
+
+
+def _of_routes(facts: GroupFacts) -> Iterator[Finding]:
+    group, snapshot = facts.group, facts.snapshot
+    topics = topics_of(group) or ()
+    yield from no_route_findings(facts.name, topics, snapshot)
+    sightings = [snapshot.routes[topic] for topic in topics if topic in snapshot.routes]
+    left_out = known(lambda: pulled_routes(group, tuple(sighting.route for sighting in sightings)))
+    yield from left_out[1] if left_out is not None else ()
+    for sighting in sightings:
+        yield from sighting_findings(sighting)
+        yield from unreadable_findings(sighting.route)
+
+
+def _of_strategy(facts: GroupFacts) -> Iterator[Finding]:
+    """What the consumers run, and whether the observed owners are those that it gives."""
+    try:
+        yield from facts.detected.findings
+        predicted, _ = facts.predicted
+    except RmqlbError as error:
+        if error.code != DataError.code:  # another finding says what is missing
+            yield _told(error, INFO)
+        return
+    members, _ = facts.members
+    yield from mismatch_findings(predicted, members.name, facts.group.queues)

@@ -1,0 +1,88 @@
+"""All groups in a line each, the worst first, and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.check import Told
+from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps
+from rmqlb.engine.overview.group_line import assumed_strategy, group_line
+from rmqlb.model.groups import STATUSES, GroupLine, Overview, OverviewSummary
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
+
+_OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "offsets", "stored-offsets")
+
+
+def overview(
+    snapshot: ClusterSnapshot,
+    names: Iterable[str],
+    settings: Settings,
+    *,
+    progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
+) -> Overview:
+    """The groups of these names.
+
+    Args:
+        settings: what the consumers' strategy objects were constructed with.
+    """
+    missing, unread = gaps(snapshot), unread_of_groups(snapshot)
+    listed = list(names)
+    lines = []
+    for done, name in enumerate(listed):
+        progress("groups", done, len(listed))
+        lines.append(group_line(facts_of(snapshot, missing, name, settings), unread.get(name, ())))
+    lines.sort(key=_badness)
+    return Overview(tuple(lines), _summary(lines))
+
+
+def all_groups(snapshot: ClusterSnapshot) -> list[str]:
+    """The groups of the snapshot, those included that could not be read."""
+    return sorted({*snapshot.groups, *gaps(snapshot).groups})
+
+
+def facts_of(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> GroupFacts:
+    """What the snapshot tells of the group."""
+    group = snapshot.groups.get(name)
+    return GroupFacts(snapshot, missing, name, settings, assumed_strategy(group) if group is not None else None)
+
+
+def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
+    """Group → the parts of it that could not be read."""
+    found: dict[str, list[Unread]] = {}
+    for part in snapshot.unread:
+        if part.kind in _OF_GROUP:
+            found.setdefault(part.name, []).append(part)
+    return found
+
+
+def unread_of_no_group(snapshot: ClusterSnapshot, lines: Sequence[GroupLine]) -> tuple[Unread, ...]:
+    """The parts that could not be read and that no line has a finding of, such as a broker's list of groups."""
+    topics = {topic for line in lines for topic in line.topics or ()}
+    others = [part for part in snapshot.unread if part.kind not in _OF_GROUP]
+    return tuple(part for part in others if part.kind != "route" or part.name not in topics)
+
+
+def _badness(line: GroupLine) -> tuple[int, int, int, str]:
+    bad = (line.unassigned or 0) + (line.duplicate_owners or 0)
+    return STATUSES.index(line.status), -(line.lag_at_least or 0), -bad, line.group
+
+
+def _summary(lines: Sequence[GroupLine]) -> OverviewSummary:
+    of = Counter(line.status for line in lines)
+    return OverviewSummary(
+        groups=len(lines),
+        with_errors=of["error"],
+        with_warnings=of["warning"],
+        unknown=of["unknown"],
+        offline=of["offline"],
+        in_order=of["inOrder"],
+        queues=sum(line.queues or 0 for line in lines),
+        lag=sum(line.lag_at_least or 0 for line in lines),
+        unassigned=sum(line.unassigned or 0 for line in lines if line.status != "offline"),
+        duplicate_owners=sum(line.duplicate_owners or 0 for line in lines),
+        idle=sum(line.idle or 0 for line in lines),
+        duplicate_client_ids=sum(line.duplicate_client_ids or 0 for line in lines),
+        mismatches=sum(line.mismatches or 0 for line in lines),
+    )

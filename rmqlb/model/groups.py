@@ -1,0 +1,195 @@
+"""Consumer groups at a glance, the worst first, and the consumers of one of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.model.checking import Basis
+from rmqlb.model.finding import ERROR, WARNING, Finding, Severity
+from rmqlb.model.plan import Origin, TriedCondition
+
+Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
+STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")
+"""The worst first."""
+
+
+class GroupState(Struct, frozen=True, rename="camel"):
+    """A consumer group in numbers.
+
+    Attributes:
+        group: its name.
+        status: error or warning, as its worst finding; else unknown (who owns its queues is neither observed nor
+            certain to predict), offline (no consumer is online) or inOrder.
+        topics: to which it subscribes, the one for retries left out; null when they are not known.
+        message_model: CLUSTERING or BROADCASTING; null when it is not known.
+        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
+        consumers: distinct client IDs; null when they are not known.
+        processes: running clients, of which several may share a client ID; null likewise.
+        queues: readable queues of its topics; null when a route is not known.
+        lag: messages not yet read; null when they are not known of every queue.
+        lag_at_least: those of the queues of which they are known; null where brokers hold none of its offsets.
+        unassigned: queues without an owner; null when that is not known.
+        duplicate_owners: queues with several consumers as owners; null likewise.
+        idle: consumers without a queue; null likewise.
+        basis: how the owners are known: observed, predicted (by the strategy that consumers run) or assumed (by
+            RocketMQ's default); null when they are not.
+        duplicate_client_ids: client IDs that several processes carry; null when consumers are not known.
+        mismatches: queues whose observed owners differ from the predicted ones; null when either is not known.
+        imbalance: most queues of one consumer over the mean, 1 is perfectly even; null when owners are not known, or
+            there are none.
+        strategies: what its consumers run; none when that is not known, or none decides.
+        strategy_origin: how that is known: reported, observed (it fits the observed owners) or assumed; null when it is
+            not.
+    """
+
+    group: str
+    status: Status
+    topics: tuple[str, ...] | None = None
+    message_model: str | None = None
+    consume_type: str | None = None
+    consumers: int | None = None
+    processes: int | None = None
+    queues: int | None = None
+    lag: int | None = None
+    lag_at_least: int | None = None
+    unassigned: int | None = None
+    duplicate_owners: int | None = None
+    idle: int | None = None
+    basis: Basis | None = None
+    duplicate_client_ids: int | None = None
+    mismatches: int | None = None
+    imbalance: float | None = None
+    strategies: tuple[str, ...] = ()
+    strategy_origin: Origin | None = None
+
+
+class GroupLine(GroupState, frozen=True):
+    """A consumer group in numbers, and what is odd about it.
+
+    Attributes:
+        findings: the worst first.
+    """
+
+    findings: tuple[Finding, ...] = ()
+
+    def reaches(self, severity: Severity) -> bool:
+        """It is at least so bad; a group of which nothing is known counts as info."""
+        least: tuple[Status, ...] = {ERROR: STATUSES[:1], WARNING: STATUSES[:2]}.get(severity, STATUSES[:4])
+        return self.status in least
+
+
+class OverviewSummary(Struct, frozen=True, rename="camel"):
+    """Groups in numbers.
+
+    Attributes:
+        groups: how many.
+        with_errors: those whose worst finding is an error.
+        with_warnings: those whose worst finding is a warning.
+        unknown: those of which it is not known who owns their queues.
+        offline: those without a consumer, and without messages that are known to wait.
+        in_order: the others.
+        queues: of all groups, as far as they are known.
+        lag: likewise, messages not yet read.
+        unassigned: likewise, queues without an owner; those of groups that are offline are left out.
+        duplicate_owners: likewise, queues with several owners.
+        idle: likewise, consumers without a queue.
+        duplicate_client_ids: likewise, client IDs that several processes carry.
+        mismatches: likewise, queues whose observed owners differ from the predicted ones.
+    """
+
+    groups: int
+    with_errors: int
+    with_warnings: int
+    unknown: int
+    offline: int
+    in_order: int
+    queues: int
+    lag: int
+    unassigned: int
+    duplicate_owners: int
+    idle: int
+    duplicate_client_ids: int
+    mismatches: int
+
+
+class Overview(Struct, frozen=True):
+    """Groups, the worst first.
+
+    Attributes:
+        groups: those that are shown.
+        summary: of all that were looked at, those included that are not shown.
+        conditions: what --fail-on asked for.
+    """
+
+    groups: tuple[GroupLine, ...]
+    summary: OverviewSummary
+    conditions: tuple[TriedCondition, ...] = ()
+
+    def at_least(self, severity: Severity | None, conditions: tuple[TriedCondition, ...]) -> Overview:
+        """The same with only the groups shown that are at least so bad; None shows all."""
+        shown = tuple(line for line in self.groups if severity is None or line.reaches(severity))
+        return Overview(shown, self.summary, conditions)
+
+
+class ProcessAddress(Struct, frozen=True, rename="camel"):
+    """Where a process is connected from.
+
+    Attributes:
+        broker_addr: the broker that reports it; null when the source does not say which.
+        client_addr: the process's end of the connection, `ip:port`.
+    """
+
+    broker_addr: str | None
+    client_addr: str
+
+
+class ConsumerProcess(Struct, frozen=True, rename="camel"):
+    """A running client of a group; what is said of its client ID is said of each process that carries it.
+
+    Attributes:
+        client_id: its client ID.
+        processes: how many processes carry it.
+        addresses: of its connections, broker by broker; of processes that share a client ID and a host only those of
+            one broker, for the others cannot be told apart.
+        language: of its client library; null when it is not known.
+        version: of its client library; null when it is not known.
+        consume_type: push, pull, lite-pull, assign (it assigns itself queues), pop or grpc (its ID is one of gRPC's
+            clients); null when it is not known.
+        strategy: which it reports, by RocketMQ's name; null when it reports none.
+        topics: to which it subscribes, the one for retries left out; null when it does not report them.
+        queues_observed: queues that it was observed to own; null when it was not observed.
+        queues_predicted: queues that it owns by its strategy; null when that cannot be predicted.
+        lag: messages not yet read in its queues; null when they are not known of each, or its queues are not known.
+        started_at: when it started, ISO-8601 in UTC; null when it is not known.
+        not_listed_by: brokers that list the group without it.
+        findings: codes of the findings that are about it.
+    """
+
+    client_id: str
+    processes: int
+    addresses: tuple[ProcessAddress, ...] = ()
+    language: str | None = None
+    version: str | None = None
+    consume_type: str | None = None
+    strategy: str | None = None
+    topics: tuple[str, ...] | None = None
+    queues_observed: int | None = None
+    queues_predicted: int | None = None
+    lag: int | None = None
+    started_at: str | None = None
+    not_listed_by: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+
+
+class Consumers(Struct, frozen=True):
+    """The consumers of a group.
+
+    Attributes:
+        overview: the group in numbers.
+        consumers: process by process, in the clients' order of their IDs.
+    """
+
+    overview: GroupState
+    consumers: tuple[ConsumerProcess, ...]

@@ -1,0 +1,1 @@
+"""All groups at a glance, and the consumers of one."""

@@ -1,0 +1,110 @@
+"""What is said of a group in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rmqlb.model.finding import SEVERITIES, Finding
+from rmqlb.model.groups import GroupState
+from rmqlb.model.words import counted
+
+_COUNTED = {
+    "unassigned-queues": ("unassigned", "unassigned"),
+    "duplicate-owners": ("duplicate_owners", "with duplicate owners"),
+    "mismatch": ("mismatches", "with other owners than predicted"),
+}
+"""Finding → the count that says all of it, and what is counted: queues."""
+_MOST_IDS = 3
+
+
+def strategies_text(state: GroupState) -> str:
+    """What its consumers run; empty where that is not known."""
+    names = ", ".join(state.strategies)
+    return f"{names} (assumed)" if state.strategy_origin == "assumed" else names
+
+
+def lag_text(state: GroupState) -> str:
+    """Messages not yet read, at least so many with a plus sign; a question mark where none are known."""
+    if state.lag is not None:
+        return f"{state.lag:,}"
+    return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
+
+
+def worst_text(state: GroupState, findings: Sequence[Finding]) -> str:
+    """The worst finding by its code and what it is about, and the others that are as grave."""
+    if not findings:
+        return ""
+    first, *others = (one for one in findings if one.severity == findings[0].severity)
+    texts = dict.fromkeys(f"{_brief(one, state)}{_what(one)}" for one in others)
+    return "; ".join((f"{first.code}: {_brief(first, state)}", *texts))
+
+
+def _what(finding: Finding) -> str:
+    return f" {_COUNTED[finding.code][1]}" if finding.code in _COUNTED else ""
+
+
+def _brief(finding: Finding, state: GroupState) -> str:
+    """A finding in a few words, where figures or client IDs say it."""
+    if finding.code in _COUNTED:
+        number, queues = getattr(state, _COUNTED[finding.code][0]), state.queues
+        return counted(number, "queue") if queues is None else f"{number} of {counted(queues, 'queue')}"
+    if finding.code == "duplicate-client-id":
+        return some(finding.consumers)
+    if finding.code == "mixed-strategies":
+        return ", ".join(state.strategies)
+    if finding.code == "idle-consumers":
+        return some(finding.consumers)
+    return finding.message
+
+
+def some(ids: Sequence[str]) -> str:
+    """The first few client IDs, and how many more."""
+    left = len(ids) - _MOST_IDS
+    return ", ".join(ids[:_MOST_IDS]) + (f" and {left} more" if left > 0 else "")
+
+
+def consumers_text(state: GroupState) -> str:
+    """How many consumers and, where they differ, processes."""
+    if state.consumers is None:
+        return "consumers unknown"
+    more = f" ({state.processes} processes)" if state.processes != state.consumers else ""
+    return f"{counted(state.consumers, 'consumer')}{more}"
+
+
+def verdict(state: GroupState, findings: Sequence[Finding]) -> str:
+    """The group in a sentence: what is wrong, or that nothing is."""
+    return f"{state.group}, {consumers_text(state)}: {'; '.join(_verdicts(state, findings))}"
+
+
+def _verdicts(state: GroupState, findings: Sequence[Finding]) -> Iterator[str]:
+    queues = "?" if state.queues is None else counted(state.queues, "queue")
+    bad = list(_owned_badly(state, queues))
+    yield from bad
+    causes = [one for one in findings if one.severity == SEVERITIES[0] and one.code not in _COUNTED]
+    if state.duplicate_client_ids:
+        ids = [client_id for one in findings if one.code == "duplicate-client-id" for client_id in one.consumers]
+        yield f"{counted(state.duplicate_client_ids, 'duplicate client ID')} {some(ids)}"
+    if len(state.strategies) > 1:
+        yield f"mixed strategies {strategies_text(state)}"
+    if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):
+        yield "no consumer is online" + (f", {_waiting(state)}" if state.lag_at_least else "")
+    elif state.status == "warning" and not bad:
+        yield worst_text(state, findings)
+    elif state.status == "unknown":
+        yield findings[0].message if findings else "who owns its queues is not known"
+    elif state.status == "inOrder":
+        yield f"in order, {queues}"
+
+
+def _owned_badly(state: GroupState, queues: str) -> Iterator[str]:
+    if state.unassigned and state.consumers:
+        yield f"{state.unassigned} of {queues} unassigned"
+    if state.duplicate_owners:
+        yield f"{state.duplicate_owners} of {queues} with duplicate owners"
+    if state.mismatches:
+        yield f"observed owners of {state.mismatches} of {queues} differ from the prediction"
+
+
+def _waiting(state: GroupState) -> str:
+    number = state.lag_at_least or 0
+    return f"{number:,} message{'' if number == 1 else 's'} left waiting"

@@ -1,0 +1,189 @@
+"""`rmqlb show-groups` and `rmqlb show-consumers`, on files and on servers that answer as recorded ones did."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqlb.remoting.codes import RequestCode
+from tests.support import replay_dashboard
+from tests.support.replay_remoting import Replay, cluster, refusing
+
+from .run import EXAMPLE, ROOT, Ran, error_of, run
+
+FAULTS = str(ROOT / "examples" / "four-groups.yaml")
+
+
+def groups(*args: str) -> Ran:
+    return run("show-groups", *args)
+
+
+def data(ran: Ran) -> Any:
+    return json.loads(ran.stdout)["data"]
+
+
+def names(*args: str) -> list[str]:
+    return [each["group"] for each in data(groups("-s", FAULTS, "-o", "json", *args))["groups"]]
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Replay, ...]]:
+    with cluster(Replay(broker="b0"), Replay(broker="b1")) as running:
+        yield running
+
+
+def native(running: tuple[Replay, ...]) -> list[str]:
+    a, b = running
+    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped, "--retries", "0"]
+
+
+def test_the_first_line_is_the_verdict_and_the_last_says_how_to_go_on() -> None:
+    ran = groups("-s", FAULTS)
+    lines = ran.stdout.splitlines()
+    assert lines[0] == "4 groups: 2 with errors, 2 in order"
+    assert lines[-1] == (
+        "rmqlb show-consumers -g dup-svc shows its consumers; rmqlb explain CODE says what a finding means"
+    )
+    assert (ran.stderr, ran.code) == ("", 0)
+    assert groups("-s", EXAMPLE).stdout.splitlines()[0] == "3 groups: all 3 in order"
+
+
+def test_globs_and_severities_choose_and_the_verdict_counts_what_was_looked_at() -> None:
+    assert names() == ["dup-svc", "mix-svc", "slow-svc", "calm-svc"]
+    assert names("-g", "[ds]*", "-g", "calm-svc") == ["dup-svc", "slow-svc", "calm-svc"]
+    assert names("--severity", "info") == ["dup-svc", "mix-svc"]
+    assert groups("-s", FAULTS, "--severity", "error", "-g", "*m*").stdout.splitlines()[0] == (
+        "2 groups: 1 with an error, 1 in order; 1 shown"
+    )
+
+
+def test_a_glob_in_vain_is_a_finding_and_a_name_in_vain_an_error() -> None:
+    ran = groups("-s", FAULTS, "-g", "pay-*")
+    assert ran.stdout.splitlines()[0] == "0 groups: nothing to show"
+    assert (ran.stderr, ran.code) == ("warning: none of the groups matches pay-* [matches-nothing]\n", 0)
+    assert error_of(groups("-s", FAULTS, "-g", "pay").stderr).code == "group-not-found"
+
+
+def test_conditions_end_in_exit_code_3_and_unknown_figures_in_4() -> None:
+    ran = groups("-s", FAULTS, "--fail-on", "groups-with-errors>0", "--fail-on", "lag[calm-svc]>0", "-o", "json")
+    assert (ran.code, ran.stderr) == (3, "condition met: groups-with-errors>0 (it is 2)\n")
+    assert [each["met"] for each in data(ran)["conditions"]] == [True, False]
+    judged_by_all = groups("-s", FAULTS, "--severity", "error", "--fail-on", "lag[slow-svc]>0")
+    assert judged_by_all.code == 3
+    assert groups("-s", FAULTS, "--fail-on", "groups-with-errors>2").code == 0
+
+
+def test_a_figure_that_is_not_known_is_an_error(tmp_path: Path) -> None:
+    route = tmp_path / "snapshot.json"
+    text = Path(FAULTS).read_text(encoding="utf-8").replace("consumerOffset: 1000", "lastTimestamp: 0")
+    route.write_text(text, encoding="utf-8")
+    ran = groups("-s", str(route), "--fail-on", "lag>5000")
+    assert (ran.code, error_of(ran.stderr).code) == (4, "figure-not-seen")
+
+
+def test_a_running_cluster_is_read_with_so_many_requests_and_no_more(brokers: tuple[Replay, ...]) -> None:
+    ran = groups(*native(brokers), "-o", "json")
+    assert ran.code == 0, ran.stderr
+    found = {each["group"]: each for each in data(ran)["groups"]}
+    assert set(found) == {"order-svc", "audit-svc", "bill-svc"}
+    assert found["order-svc"]["consumers"] == 3
+    asked = Counter(request.code for replay in brokers for request in replay.requests)
+    consumers = sum(each["consumers"] or 0 for each in found.values())
+    assert asked[RequestCode.GET_CONSUMER_CONNECTION_LIST] <= 2 * len(found)
+    assert asked[RequestCode.GET_CONSUME_STATS] <= 2 * len(found)
+    assert asked[RequestCode.GET_CONSUMER_RUNNING_INFO] <= consumers
+    assert asked[RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG] == 2
+
+
+def test_a_broker_that_refuses_makes_findings_and_unknown_figures(brokers: tuple[Replay, ...]) -> None:
+    for replay in brokers:
+        replay.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = refusing(1, "busy")
+        replay.faults[RequestCode.GET_CONSUME_STATS] = refusing(1, "busy")
+    ran = groups(*native(brokers), "-o", "json", "-g", "order-svc")
+    (order,) = data(ran)["groups"]
+    assert (ran.code, order["status"], order["lag"], order["lagAtLeast"]) == (0, "warning", None, None)
+    assert {finding["code"] for finding in order["findings"]} == {"unread", "no-route"}
+
+
+def test_a_dashboard_is_read_too() -> None:
+    """The recorded list of groups is older than the groups; a name in full is asked for all the same."""
+    with replay_dashboard.dashboard() as server:
+        listed = groups("-s", server.url, "-o", "json", "-g", "*-svc")
+        named = groups("-s", server.url, "-o", "json", "-g", "order-svc")
+    assert (listed.code, data(listed)["groups"]) == (0, [])
+    (order,) = data(named)["groups"]
+    assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
+
+
+def test_watched_groups_are_lines_of_what_changes() -> None:
+    ran = groups("-s", FAULTS, "--watch", "100ms", "--rounds", "2", "-o", "json")
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(line["change"], line["row"]["group"]) for line in lines] == [
+        ("first", name) for name in ("dup-svc", "mix-svc", "slow-svc", "calm-svc")
+    ]
+
+
+def test_signs_are_ascii_where_the_terminal_has_no_others() -> None:
+    from rmqlb.views.formats.signs import encodable
+
+    drawn = groups("-s", FAULTS).stdout
+    plain = encodable(drawn, "ascii")
+    assert [line[:12] for line in plain.splitlines() if "-svc" in line][:4] == [
+        "x   dup-svc ",
+        "x   mix-svc ",
+        "ok  slow-svc",
+        "ok  calm-svc",
+    ]
+
+
+# -- show-consumers -----------------------------------------------------------------------------------------------------
+
+
+def consumers(*args: str) -> Any:
+    return data(run("show-consumers", *args, "-o", "json"))
+
+
+def test_two_pods_under_one_id_are_two_rows() -> None:
+    ran = run("show-consumers", "-s", FAULTS, "-g", "dup-svc")
+    first = ran.stdout.splitlines()[0]
+    assert first == (
+        "dup-svc, 1 consumer (2 processes): 4 of 8 queues unassigned; 1 duplicate client ID 192.0.2.31@app"
+    )
+    rows = consumers("-s", FAULTS, "-g", "dup-svc")["consumers"]
+    assert [row["addresses"][0]["clientAddr"] for row in rows] == ["192.0.2.31:38110", "192.0.2.32:40112"]
+
+
+def test_whose_lag_it_is() -> None:
+    rows = consumers("-s", FAULTS, "-g", "slow-svc")["consumers"]
+    assert [(row["clientId"], row["lag"]) for row in rows] == [("192.0.2.51@3", 0), ("192.0.2.52@3", 1500)]
+
+
+def test_findings_are_in_the_result_for_people_and_in_the_envelope_for_programs() -> None:
+    ran = run("show-consumers", "-s", FAULTS, "-g", "mix-svc")
+    assert (ran.stderr, "✗   mixed-strategies" in ran.stdout) == ("", True)
+    value = json.loads(run("show-consumers", "-s", FAULTS, "-g", "mix-svc", "-o", "json").stdout)
+    assert [finding["code"] for finding in value["findings"]] == [
+        "mixed-strategies",
+        "unassigned-queues",
+        "duplicate-owners",
+    ]
+    assert value["data"]["consumers"][1]["findings"] == ["mixed-strategies", "duplicate-owners"]
+
+
+def test_consumers_of_a_running_cluster(brokers: tuple[Replay, ...]) -> None:
+    rows = consumers(*native(brokers), "-g", "order-svc")["consumers"]
+    assert [row["clientId"] for row in rows] == [f"192.0.2.2@inst{number}" for number in range(3)]
+    assert {(row["language"], len(row["addresses"])) for row in rows} == {("JAVA", 2)}
+
+
+def test_a_source_without_a_group() -> None:
+    ran = run("show-consumers", "-s", str(ROOT / "examples" / "topicRoute-Skewed.txt"))
+    assert (ran.code, error_of(ran.stderr).code) == (4, "topic-not-named")
+    routes = run("fetch-routes", "-s", EXAMPLE, "-g", "none*").stdout
+    ran = run("show-consumers", "-s", "-", stdin=routes)
+    assert (ran.code, error_of(ran.stderr).code) == (4, "members-unknown")
