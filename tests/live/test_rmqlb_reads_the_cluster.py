@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -106,3 +107,17 @@ def test_what_a_cluster_does_not_know_is_said(cluster: RocketMQCluster) -> None:
     nobody = CliRunner().invoke(app, ["plan-rebalance", "-s", source, "--group", "no-such-group"])
     assert nobody.exit_code == 4
     assert nobody.stderr.startswith(f"error: group no-such-group is not known at {source}")
+
+
+def test_a_glance_at_groups_and_consumers_shows_what_they_hold(cluster: RocketMQCluster) -> None:
+    group, source = "glance-svc", ("-s", f"rocketmq://{cluster.name_server}")
+    with running_members(cluster, group, "AVG_BY_CIRCLE", TOPICS, FIRST_MEMBERS) as members:
+        held = settled(members, group, cluster)
+        (line,) = rmqlb("show-groups", *source, "-g", "glance-*")["data"]["groups"]
+        rows = rmqlb("show-consumers", *source, "-g", group)["data"]["consumers"]
+    assert (line["status"], line["basis"], line["mismatches"]) == ("inOrder", "observed", 0)
+    assert (line["strategies"], line["strategyOrigin"]) == (["AVG_BY_CIRCLE"], "reported")
+    owners = Counter(owner for queue, own in held.items() for owner in own if not queue[0].startswith("%RETRY%"))
+    assert {row["clientId"]: row["queuesObserved"] for row in rows} == owners
+    assert [row["queuesPredicted"] for row in rows] == [row["queuesObserved"] for row in rows]
+    assert {(row["language"], row["consumeType"], row["processes"]) for row in rows} == {("JAVA", "push", 1)}

@@ -30,7 +30,7 @@ _SEVERAL = "bold red"
 _WIDEST = 10_000
 _GAP = 3
 """Blanks between two columns."""
-_LEAST_PROSE = 30
+_LEAST_PROSE = 26
 _UNKNOWN = "?"
 _NOT_THERE = "-"
 _NOBODY = "(nobody)"

@@ -1,0 +1,94 @@
+"""Groups and consumers as people see them: which columns a narrow terminal keeps, and what is said in few words."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.group_facts import gaps
+from rmqlb.engine.overview.consumers import consumers_of
+from rmqlb.engine.overview.groups import all_groups, facts_of, overview
+from rmqlb.model.group import ConsumerGroup
+from rmqlb.views.overview.consumers import consumers_report
+from rmqlb.views.overview.groups import groups_report
+from rmqlb.views.report import Report
+from tests.engine.check.clusters import cluster, members
+from tests.views.shown import on_a_terminal
+
+FINE = members("x y", name="fine", owners="x x y y", lag={0: 1_500, 1: 0, 2: 0, 3: 0})
+BAD = members("x x", name="bad", owners="x x - -", lag={0: 7, 1: 0})
+
+
+def shown(*groups: ConsumerGroup) -> Report:
+    snapshot = cluster(*groups)
+    return groups_report(overview(snapshot, all_groups(snapshot), Settings()))
+
+
+def verdict(group: ConsumerGroup) -> str:
+    snapshot = cluster(group)
+    found, findings = consumers_of(facts_of(snapshot, gaps(snapshot), group.group, Settings()), ())
+    return consumers_report(found, findings).facts[0]
+
+
+def head(report: Report, width: int) -> str:
+    lines = on_a_terminal(report, width).splitlines()
+    return " ".join(lines[lines.index("groups".ljust(len(lines[2]))) + 1].split())
+
+
+def test_columns_leave_the_least_important_first() -> None:
+    report = shown(FINE, BAD)
+    assert head(report, 200) == (
+        "group topics consumers processes queues lag unassigned duplicate IDs strategy imbalance worst finding"
+    )
+    assert head(report, 120) == "group consumers processes queues lag unassigned strategy imbalance worst finding"
+    assert head(report, 100) == "group consumers processes queues lag strategy worst finding"
+    assert head(report, 80) == "group consumers queues lag strategy worst finding"
+    assert head(report, 60) == "group consumers queues lag worst finding"
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    long = members("x x", name="g" * 70, owners="x x - -")
+    assert max(map(len, on_a_terminal(shown(FINE, BAD, long), width).splitlines())) <= width
+
+
+def test_figures_that_are_0_everywhere_are_left_out() -> None:
+    assert head(shown(FINE), 200) == "group topics consumers queues lag strategy imbalance"
+
+
+def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
+    lines = on_a_terminal(shown(FINE, BAD), 200).splitlines()
+    assert ["7+" in line for line in lines if "bad" in line][:1] == [True]
+    assert ["1,500" in line for line in lines if "fine" in line] == [True]
+
+
+@pytest.mark.parametrize(
+    ("group", "text"),
+    [
+        (FINE, "fine, 2 consumers: in order, 4 queues"),
+        (BAD, "bad, 1 consumer (2 processes): 2 of 4 queues unassigned; 1 duplicate client ID x"),
+        (
+            members("x y", owners="x y x y"),
+            "g, 2 consumers: observed owners of 2 of 4 queues differ from the prediction",
+        ),
+        (
+            members("", owners="- - - -", lag={0: 1, 1: 0, 2: 0, 3: 0}),
+            "g, 0 consumers: no consumer is online, 1 message left waiting",
+        ),
+        (members(""), "g, 0 consumers: no consumer is online"),
+        (
+            members("x", consume_type="CONSUME_POP"),
+            "g, 1 consumer: group g consumes by POP: several consumers may take messages from one queue, none owns it",
+        ),
+    ],
+)
+def test_the_verdict_on_one_group(group: ConsumerGroup, text: str) -> None:
+    assert verdict(group) == text
+
+
+def test_hostile_names_are_made_visible() -> None:
+    evil = members("x\x1b[31m x\x1b[31m", name="g\x1b]0;t\x07\u202e", owners="- - - -")
+    for width in (40, 200):
+        drawn = on_a_terminal(shown(evil), width)
+        assert "\x1b" not in drawn
+        assert "\u202e" not in drawn
