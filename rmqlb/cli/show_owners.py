@@ -111,7 +111,7 @@ def _findings(
     elif not found.assumed:
         observed = observed_owners(found.states)
         owners = {queue: observed[queue] for queue in queues if queue in observed}
-        yield from owner_findings(owners, found.title, found.name, "observed")
+        yield from owner_findings(owners, found.title, found.name, "observed", found.states)
     yield from custom_findings(names, queues, found.client_ids, own)
     yield from pin_findings(names, queues, found.client_ids, own)
     if found.group and not (found.assumed or found.broadcasting or is_named):

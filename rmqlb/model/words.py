@@ -10,3 +10,12 @@ def counted(number: int, noun: str) -> str:
     ('0 queues', '1 queue', '1200 queues')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def messages(number: int, which: str = "") -> str:
+    """How many messages, of which kind.
+
+    >>> messages(1), messages(1204, "unread ")
+    ('1 message', '1,204 unread messages')
+    """
+    return f"{number:,} {which}message{'' if number == 1 else 's'}"

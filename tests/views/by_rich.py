@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rmqlb.views.formats.people import cell_text, for_people
+from rmqlb.views.formats.signs import STYLES as SEVERITY_STYLES
 from rmqlb.views.formats.text import clip, visible
 from rmqlb.views.report import RIGHT, Cell, Column, Section
 
@@ -49,8 +50,8 @@ def cell(column: Column, value: Cell, labels: Mapping[str, str]) -> RenderableTy
 
 
 def style(column: Column, value: Cell) -> str:
-    """What shows a change."""
-    return STYLES.get(str(value), "") if column.kind == "change" else ""
+    """What shows a change, or how grave something is."""
+    return {"change": STYLES, "sign": SEVERITY_STYLES}.get(column.kind, {}).get(str(value), "")
 
 
 def blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from rmqlb.views.formats.people import for_people, print_tables
+from rmqlb.views.formats.signs import SIGNS
 from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Kind, Report, Section
 from tests.views import by_rich
 
@@ -27,7 +28,9 @@ CELLS: dict[Kind, st.SearchStrategy[Cell]] = {
     **dict.fromkeys(KINDS, NUMBERS),
     "text": TEXTS,
     "clients": st.one_of(st.none(), st.sampled_from(IDS), st.lists(st.sampled_from(IDS), max_size=4).map(tuple)),
+    "prose": TEXTS,
     "change": st.sampled_from(tuple(CHANGE_SIGNS)),
+    "sign": st.sampled_from(tuple(SIGNS)),
     "strip": st.text("!!!ab. ", max_size=60),
 }  # fmt: skip
 

@@ -7,22 +7,26 @@ from collections.abc import Iterator
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.model.checking import Basis
 from rmqlb.model.finding import ERROR, INFO, Finding
+from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, messages
 
 _SHOWN = 3
 
 
-def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis) -> Iterator[Finding]:
+def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
     """Queues without an owner, and with several; a BROADCASTING group's have several rightly and are not for here.
 
     Args:
         title: the group in a sentence.
+        states: of queues, as far as they are known.
     """
     unassigned = [queue for queue, its_owners in owners.items() if not its_owners]
     if unassigned:
         verb = "is" if len(unassigned) == 1 else "are"
-        text = f"{_of(unassigned, owners)} of {title} {verb} unassigned ({basis}): {queue_ranges(unassigned)}"
+        waiting = sum(states[queue].lag or 0 for queue in unassigned if queue in states)
+        left = f", {messages(waiting)} waiting" if waiting else ""
+        text = f"{_of(unassigned, owners)} of {title} {verb} unassigned ({basis}){left}: {queue_ranges(unassigned)}"
         yield Finding("unassigned-queues", text, group, ERROR)
     several = [queue for queue, its_owners in owners.items() if len(its_owners) > 1]
     if several:

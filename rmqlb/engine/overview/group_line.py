@@ -32,6 +32,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, RETRY_PREFIX, Cons
 from rmqlb.model.groups import GroupLine, Status
 from rmqlb.model.plan import Origin
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from rmqlb.model.words import messages
 
 Known = TypeVar("Known")
 
@@ -206,7 +207,7 @@ def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unrea
         return
     yield from _of_strategy(facts)
     owners = owned.owners if owned is not None else known(lambda: facts.seen_owners) or {}
-    yield from owner_findings(owners, title, name, owned.basis if owned is not None else "observed")
+    yield from owner_findings(owners, title, name, owned.basis if owned is not None else "observed", group.queues)
     if owned is not None:
         numbers = counts(owners, dict.fromkeys(facts.client_ids))
         yield from idle_findings(tuple(i for i, number in numbers.items() if not number), title, name)
@@ -219,7 +220,7 @@ def _told(error: RmqlbError, severity: Severity) -> Finding:
 def _offline(facts: GroupFacts) -> Finding:
     """Nobody is online, which is bad where messages are known to wait."""
     waiting = _lag(facts)["lag_at_least"] or 0
-    left = f"; {waiting:,} message{'' if waiting == 1 else 's'} left waiting" if waiting else ""
+    left = f"; {messages(waiting)} left waiting" if waiting else ""
     return _told(nobody_online(facts.name, facts.group, "", left), ERROR if waiting else INFO)
 
 

@@ -28,9 +28,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SEVERAL = "bold red"
 """Of the strips' sign for duplicate owners."""
 _WIDEST = 10_000
-_GAP = 3
-"""Blanks between two columns."""
-_LEAST_PROSE = 26
+_GAP = 3  # blanks between two columns
+_LEAST_PROSE = 26  # columns that a sentence takes before others are left out
 _UNKNOWN = "?"
 _NOT_THERE = "-"
 _NOBODY = "(nobody)"
@@ -168,10 +167,6 @@ def _only(section: Section, keep: Sequence[int]) -> Section:
         columns=tuple(section.columns[index] for index in keep),
         rows=tuple(tuple(row[index] for index in keep) for row in section.rows),
     )
-
-
-def _without_bars(section: Section) -> Section:
-    return _with_columns(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"])
 
 
 def _too_wide(table: FramedTable, console: Console) -> bool:
@@ -332,7 +327,7 @@ _DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "
 def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
     """A cell as people read it: unknown is a question mark, no owner is said in words."""
     if cell is None:
-        return {"text": "", "bar": "", "strip": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
+        return {"text": "", "prose": "", "bar": "", "strip": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
     if column.kind == "label":

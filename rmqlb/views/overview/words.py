@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import SEVERITIES, Finding
 from rmqlb.model.groups import GroupState
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, messages
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -87,7 +87,7 @@ def _verdicts(state: GroupState, findings: Sequence[Finding]) -> Iterator[str]:
     if len(state.strategies) > 1:
         yield f"mixed strategies {strategies_text(state)}"
     if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):
-        yield "no consumer is online" + (f", {_waiting(state)}" if state.lag_at_least else "")
+        yield "no consumer is online" + (f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else "")
     elif state.status == "warning" and not bad:
         yield worst_text(state, findings)
     elif state.status == "unknown":
@@ -103,8 +103,3 @@ def _owned_badly(state: GroupState, queues: str) -> Iterator[str]:
         yield f"{state.duplicate_owners} of {queues} with duplicate owners"
     if state.mismatches:
         yield f"observed owners of {state.mismatches} of {queues} differ from the prediction"
-
-
-def _waiting(state: GroupState) -> str:
-    number = state.lag_at_least or 0
-    return f"{number:,} message{'' if number == 1 else 's'} left waiting"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, messages
 from rmqlb.views.report import duration
 
 
@@ -48,7 +48,7 @@ def _bad(s: Summary) -> Iterator[str]:
         yield f"{_of(number, s.after.queues)} {verb} read by several processes of one client ID"
     if s.removed:
         verb = "is" if s.removed == 1 else "are"
-        left = f" with {_messages(s.lag_removed, 'unread ')}" if s.lag_removed else ""
+        left = f" with {messages(s.lag_removed, 'unread ')}" if s.lag_removed else ""
         yield f"{_of(s.removed, s.before.queues)} {verb} removed{left}"
 
 
@@ -58,7 +58,7 @@ def _unassigned(s: Summary) -> str:
     before = s.before.unassigned
     verb = ("becomes" if number == 1 else "become") if not before else ("is" if number == 1 else "are")
     was = f" ({before} before the change)" if before else ""
-    left = f", {_messages(s.lag_unassigned)} left waiting" if s.lag_unassigned else ""
+    left = f", {messages(s.lag_unassigned)} left waiting" if s.lag_unassigned else ""
     return f"{whole} {verb} unassigned{was}{left}"
 
 
@@ -95,10 +95,6 @@ def _observed(s: Summary) -> Iterator[str]:
 
 def _of(number: int, queues: int) -> str:
     return f"{number} of {counted(queues, 'queue')}"
-
-
-def _messages(number: int, which: str = "") -> str:
-    return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 
 def convergence_facts(plan: RebalancePlan) -> Iterator[str]:
