@@ -80,6 +80,7 @@ def test_a_part_of_a_cluster_adds_names_and_the_whole_of_it_replaces_them(names:
     remember(seen(["A"], at="a"), "a")
     remember(seen(["B"], at="a"), "a")
     remember(seen(["C"], at="a"), "a", Everything(("C*",)))
+    remember(seen(["C"], at="a"), "a", Everything(of_groups=True))
     assert kept(names) == [("topic", "a", "A"), ("topic", "a", "B"), ("topic", "a", "C")]
     remember(seen(["C"], at="a"), "a", Everything())
     assert kept(names) == [("topic", "a", "C")]

@@ -43,7 +43,7 @@ def remember(snapshot: ClusterSnapshot, source: str, everything: Everything | No
     if path is None or source == _STDIN or not where.isprintable() or os.environ.get("RMQLB_NO_CACHE"):
         return
     known = _read(path)
-    is_whole = everything is not None and not everything.topics and not everything.groups
+    is_whole = everything is not None and not (everything.topics or everything.groups or everything.of_groups)
     seen = [
         *(("topic", where, name) for name in snapshot.routes if not is_system_topic(name) and _can_be_typed(name)),
         *(("group", where, name) for name in snapshot.groups if not is_system_group(name) and _can_be_typed(name)),
