@@ -34,8 +34,8 @@ def _facts(state: GroupState) -> Iterator[str]:
     yield f"{topics}{queues}"
     strategy = f"strategy {strategies_text(state)}" if state.strategies else "strategy unknown"
     origin = {"reported": ", reported", "observed": ", fits the observed owners"}.get(state.strategy_origin or "", "")
-    model = f" · {state.message_model}" if state.message_model else ""
-    yield f"{strategy}{origin} · lag {lag_text(state)}{model}"
+    model = f"; {state.message_model}" if state.message_model else ""
+    yield f"{strategy}{origin}; lag {lag_text(state)}{model}"
 
 
 def _findings(findings: Sequence[Finding]) -> Section:
