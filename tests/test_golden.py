@@ -19,8 +19,8 @@ EXAMPLE = "-s examples/cluster.json"
 FAULTS = "-s examples/four-groups.yaml"
 MQADMIN = "-s examples/topicRoute-Skewed.txt --topic Skewed"
 BASIC = {
-    "show-groups": f"show-groups {FAULTS}",
-    "show-consumers": f"show-consumers {FAULTS} -g dup-svc",
+    "show-groups": f"show-groups {EXAMPLE}",
+    "show-consumers": f"show-consumers {EXAMPLE} -g order-svc",
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
@@ -69,6 +69,11 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
     "fetch-routes.jsonl": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o jsonl",
+    **{f"groups-with-faults.{fmt}": f"show-groups {FAULTS} -o {fmt}" for fmt in ("table", "plain", "json", "csv")},
+    **{
+        f"consumers-with-faults.{fmt}": f"show-consumers {FAULTS} -g dup-svc -o {fmt}"
+        for fmt in ("table", "plain", "json", "markdown")
+    },
     "groups-jsonl": f"show-groups {FAULTS} --severity warning -o jsonl",
     "groups-narrow": f"show-groups {FAULTS} -o table",
     "groups-findings": f"show-groups {FAULTS} --section findings --fail-on 'groups-with-errors>0' -o plain",

@@ -55,7 +55,7 @@ def test_a_wrong_code_gets_a_suggestion() -> None:
 
 def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
     said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
-    warned = [line for line in said if line.startswith(("warning: ", "info: "))]
+    warned = [line for line in said if line.startswith(("warning: ", "info: ")) and line.endswith("]")]
     failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
     for line in (*warned, *failed):
         code = line[line.rindex("[") :]
