@@ -65,7 +65,12 @@ def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
 @pytest.mark.parametrize(
     ("group", "text"),
     [
-        (FINE, "fine, 2 consumers: in order, 4 queues"),
+        (FINE, "fine, 2 consumers: lag 1,500, all of it on x; in order, 4 queues"),
+        (
+            members("x y", owners="x x y y", lag={0: 3, 1: 0, 2: 1, 3: 0}),
+            "g, 2 consumers: lag 4, 75% of it on x; in order, 4 queues",
+        ),
+        (members("x y", owners="x x y y", lag={0: 1, 1: 0, 2: 1, 3: 0}), "g, 2 consumers: in order, 4 queues"),
         (BAD, "bad, 1 consumer (2 processes): 2 of 4 queues unassigned; 1 duplicate client ID x"),
         (
             members("x y", owners="x y x y"),

@@ -18,7 +18,7 @@ def consumers_report(consumers: Consumers, findings: Sequence[Finding]) -> Repor
         findings: of the group, the worst first.
     """
     state, processes = consumers.overview, consumers.consumers
-    facts = (verdict(state, findings), *(f"  {fact}" for fact in _facts(state)))
+    facts = (verdict(state, findings, processes), *(f"  {fact}" for fact in _facts(state)))
     sections = (*([_findings(findings)] if findings else []), _consumers(processes))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     more = f"rmqlb show-owners -g {state.group} shows each queue and its owner"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import SEVERITIES, Finding
-from rmqlb.model.groups import GroupState
+from rmqlb.model.groups import ConsumerProcess, GroupState
 from rmqlb.model.words import counted, messages
 
 _COUNTED = {
@@ -15,6 +15,7 @@ _COUNTED = {
 }
 """Finding → the count that says all of it, and what is counted: queues."""
 _MOST_IDS = 3
+_MOST_OF_IT = 0.5
 
 
 def strategies_text(state: GroupState) -> str:
@@ -71,9 +72,23 @@ def consumers_text(state: GroupState) -> str:
     return f"{counted(state.consumers, 'consumer')}{more}"
 
 
-def verdict(state: GroupState, findings: Sequence[Finding]) -> str:
-    """The group in a sentence: what is wrong, or that nothing is."""
-    return f"{state.group}, {consumers_text(state)}: {'; '.join(_verdicts(state, findings))}"
+def verdict(state: GroupState, findings: Sequence[Finding], processes: Sequence[ConsumerProcess]) -> str:
+    """The group in a sentence: what is wrong, or that nothing is, and whose lag it is."""
+    texts = [*_verdicts(state, findings), *_whose_lag(state, processes)]
+    if state.status == "inOrder":
+        texts.reverse()
+    return f"{state.group}, {consumers_text(state)}: {'; '.join(texts)}"
+
+
+def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Iterator[str]:
+    """The consumer that has more than half of the lag, where there are several."""
+    lags = {each.client_id: each.lag for each in processes if each.lag}
+    if not state.lag or not lags or not state.consumers:
+        return
+    worst = max(lags, key=lambda client_id: lags[client_id] or 0)
+    share = (lags[worst] or 0) / state.lag
+    if state.consumers > 1 and share > _MOST_OF_IT:
+        yield f"lag {state.lag:,}, {'all' if share == 1 else f'{share:.0%}'} of it on {worst}"
 
 
 def _verdicts(state: GroupState, findings: Sequence[Finding]) -> Iterator[str]:
