@@ -15,15 +15,13 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
-from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.report import FORMATS
 from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
 from tools.manual.tree import command_tree
+from tools.manual.values import value_of
 
 README = ROOT / "README.md"
 LARGEST = 8_000
@@ -123,9 +121,8 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 # -- what pages name --------------------------------------------------------------------------------------------------
 
-OPTIONS = {
-    name for command in command_tree().all() for each in command.options for name in (*each.names, *each.negations)
-}
+TREE = command_tree()
+OPTIONS = {name for command in TREE.all() for each in command.options for name in (*each.names, *each.negations)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -146,9 +143,11 @@ def test_every_strategy_format_and_exit_code_is_named() -> None:
 
 
 def test_every_figure_of_fail_on_is_named() -> None:
-    names = (*PLAN_FIGURES.names, *SEND_FIGURES.names, *SEND_FIGURES.of_subject, *GROUP_FIGURES.names)
     output = text_of("output.md")
-    assert [figure for figure in (*names, *ROLLOUT_FIGURES.names) if not re.search(rf"\b{figure}\b", output)] == []
+    for command in TREE.all():
+        conditions = [each for each in command.options if each.metavar == "CONDITION"]
+        for name in (name for each in conditions for name in value_of(command, each).words):
+            assert re.search(rf"\b{name.rstrip('[')}\b", output), f"docs/output.md: {name} of {command.typed}"
 
 
 def test_every_timer_is_named() -> None:
