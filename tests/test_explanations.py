@@ -24,10 +24,13 @@ SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
 SHARED = frozenset(
     [
         "already-in-group",
+        "assumed-strategy",
         "behind-proxy",
+        "cannot-read",
         "cannot-write",
         "connection-broke",
         "custom-answer",
+        "fits-nothing",
         "given-twice",
         "group-not-found",
         "members-unknown",

@@ -15,6 +15,7 @@ COMMANDS = (
     "fetch-routes",
     "show-route",
     "show-owners",
+    "diff",
     "plan-rebalance",
     "simulate-rebalance",
     "plan-rollout",

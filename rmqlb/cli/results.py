@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.owners import OwnersReport
@@ -44,6 +45,7 @@ RESULTS = (
         "who owns each queue of several groups, with more than one --group",
         OwnersOfGroups,
     ),
+    Result("rmqlb/diff", ("diff",), "two snapshots compared, and what explains each queue's new owners", SnapshotDiff),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", RebalancePlan),
     Result(
         "rmqlb/plan-of-groups",

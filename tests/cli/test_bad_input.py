@@ -29,6 +29,7 @@ HELP = "see rmqlb plan-rebalance --help"
 CONTRADICT = "the changes contradict each other"
 STDIN_AGAIN = "--watch reads its source again and again, and stdin can be read once"
 WATCH_HINT = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
+SNAPSHOTS_HINT = "compare snapshots, as fetch-routes writes them"
 I0, I1 = "192.0.2.2@inst0", "192.0.2.2@inst1"
 EVENTS_HINT = "there are the events broker-down, broker-loss, broker-up, crash, freeze, host-loss, join, leave, …"
 NEARBY = "--strategy MACHINE_ROOM_NEARBY"
@@ -539,7 +540,25 @@ COMMANDS = [
     ),
     Bad("explain mismtch", USAGE, "there is no code mismtch", "did you mean mismatch?"),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS]
+DIFF = [
+    Bad("diff - -", USAGE, "A and B both read stdin"),
+    Bad(
+        "diff EXAMPLE nowhere",
+        DATA,
+        "nowhere: there is no such file, and no context of this name",
+        "a source is a URL, a file, or - for stdin",
+    ),
+    Bad("diff EXAMPLE _", USAGE, "the source is empty", SOURCE_HINT),
+    Bad("diff EXAMPLE SKEWED", DATA, f"{SKEWED} is the route of one topic and does not name it", SNAPSHOTS_HINT),
+    Bad("diff EXAMPLE EXAMPLE -g order-", DATA, "--group order-: it is in neither snapshot", "did you mean order-svc?"),
+    Bad(
+        "diff EXAMPLE EXAMPLE --fail-on move>0",
+        USAGE,
+        "--fail-on 'move>0': there is no figure move",
+        "did you mean moved?",
+    ),
+]
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

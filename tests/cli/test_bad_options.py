@@ -29,7 +29,7 @@ BY_METAVAR = {
     **dict.fromkeys(("OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"),
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
     **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
-    **dict.fromkeys(("FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
+    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
     "URL|FILE": "127.0.0.1:9876",
     "IDS|@FILE|N": f"@{NOWHERE}",
     "file:PATH|env:NAME|keyring:SERVICE/USER": "nonsense",
@@ -71,7 +71,7 @@ FREE_NAMES = {
     "--tls-name": "whatever the certificate bears",
 }
 """Options for a name that need not be there → what it is."""
-NEEDED = {"rmqlb context add": ("-s", "http://h")}
+NEEDED = {"rmqlb context add": ("-s", "http://h"), "rmqlb diff": ("examples/cluster.json",)}
 """Command → what it needs beside its argument."""
 
 

@@ -18,6 +18,7 @@ from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
+from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
@@ -42,7 +43,7 @@ NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(
-        ("show-groups", "show-consumers", "show-route", "show-owners", "plan-rebalance", "simulate-send"),
+        ("show-groups", "show-consumers", "show-route", "show-owners", "diff", "plan-rebalance", "simulate-send"),
         (*FORMATS, "jsonl"),
     ),
     "check": (*FORMATS, "junit", "sarif"),
@@ -50,6 +51,7 @@ _FORMATS: Mapping[str, tuple[str, ...]] = {
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {
     "show-groups": (*GROUPS_FIGURES.names, *(f"{name}[" for name in GROUPS_FIGURES.of_subject)),
+    "diff": (*DIFF_FIGURES.names,),
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),
@@ -69,7 +71,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "DIR": Value("folders"),
     "GROUP": Value("groups"),
     "TOPIC": Value("topics"),
-    **dict.fromkeys(("FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
+    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
 }
 _BY_NAME: Mapping[str, Value] = {
     "--context": Value("contexts"),

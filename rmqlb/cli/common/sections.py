@@ -12,6 +12,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-consumers": ("findings", "consumers"),
     "show-route": ("brokers", "queues"),
     "show-owners": ("queues", "reasons", "consumers", "summary"),
+    "diff": ("groups", "topics", "unexplained", "lag", "queues"),
     "plan-rebalance": ("strategies", "queues", "consumers", "summary"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),

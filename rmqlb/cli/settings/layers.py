@@ -55,17 +55,21 @@ class ResolvedOptions(Struct, frozen=True):
         }
 
 
-def resolve_options(line: click.Context, formats: tuple[str, ...] | None = None) -> ResolvedOptions:
+def resolve_options(
+    line: click.Context, formats: tuple[str, ...] | None = None, chosen: Setting | None = None
+) -> ResolvedOptions:
     """What the options are, after all layers.
 
     Args:
         formats: the only ones that the command can write: a file or a variable, which are for all commands, may ask
             for another, a flag may not.
+        chosen: the context, where it is named otherwise than with an option.
     """
     configuration = read_configuration()
     names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
     given = {key: _given(line, key, name) for key, name in names.items()}
-    chosen = (given["context"] or _of_files("context", None, configuration)) if "context" in names else None
+    if chosen is None and "context" in names:
+        chosen = given["context"] or _of_files("context", None, configuration)
     source = given.get("source")
     context = _context(chosen, source, configuration)
     by_project = context is not None and chosen is not None and chosen.layer == "project file"

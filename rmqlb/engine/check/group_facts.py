@@ -55,7 +55,7 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     """The names that the rule takes, sorted; RocketMQ's own topics and groups are nobody's to keep within limits."""
     if rule.about == GROUP:
         return sorted(name for name in {*snapshot.groups, *missing.groups} if _takes(rule, name, is_system_group(name)))
-    own = _own_topics(snapshot)
+    own = own_topics(snapshot)
     names = {*snapshot.routes, *missing.topics}
     return sorted(name for name in names if _takes(rule, name, name in own or is_system_topic(name)))
 
@@ -64,7 +64,7 @@ def _takes(rule: Rule, name: str, is_system: bool) -> bool:
     return not is_system and rule.takes(name)
 
 
-def _own_topics(snapshot: ClusterSnapshot) -> set[str]:
+def own_topics(snapshot: ClusterSnapshot) -> set[str]:
     """The topic of its own name that each broker and each cluster has (`TopicConfigManager`)."""
     brokers = [broker for sighting in snapshot.routes.values() for broker in sighting.route.broker_datas]
     return {name for broker in brokers for name in (broker.broker_name, broker.cluster)}

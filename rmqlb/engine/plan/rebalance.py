@@ -94,7 +94,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
             queue_id=queue.queue_id,
             owners_before=was or (),
             owners_after=becomes or (),
-            change=_change(was, becomes, everybody=everybody),
+            change=change_of(was, becomes, everybody=everybody),
             owners_observed=state.sorted_owners,
             lag=state.lag,
             reason_before=old.reasons.get(queue),
@@ -102,7 +102,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
         )
 
 
-def _change(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool) -> Change:
+def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
     """None is a queue that is not on that side; where everybody reads it, others that come or go are no move."""
     if was is None:
         return ADDED

@@ -1,0 +1,41 @@
+"""A source that is named alone, without `-s` and `--context`: a URL, a file, `-`, or a context."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec.structs import replace
+
+from rmqlb.cli.click import get_current_context
+from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.settings.configuration import context_named, read_configuration
+from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.errors import DataError
+from rmqlb.model.configuration import Setting
+from rmqlb.model.snapshot import suggestion
+
+
+def named_source(text: str, options: SourceOptions) -> SourceOptions:
+    """The options with which to read the source: a context's own, where no file has its name.
+
+    Raises:
+        DataError: it is neither a URL nor a file nor a context.
+    """
+    if ":" in text or text in ("", "-") or os.path.exists(text):
+        return replace(options, source=text)
+    contexts = read_configuration().user.contexts
+    if text not in contexts:
+        hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
+        raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
+    line = get_current_context()
+    settled = resolve_options(line, chosen=Setting("context", text, "flag", text))
+    own = {name: each.value for name, each in settled.settings.items() if name in SourceOptions.__struct_fields__}
+    addresses = own.pop("map_address")
+    source = context_named(text, settled.configuration.user).text("source")
+    return replace(
+        options,
+        **own,
+        map_address=list(addresses) if isinstance(addresses, tuple) else None,
+        source=source,
+        active_context=settled.active_context,
+    )

@@ -1,0 +1,108 @@
+"""`rmqlb diff`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from rmqlb.cli.common.inputs import fetch, settings, source_findings
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+
+
+@command(without=("source", "context"))
+def diff(
+    *,
+    before: Annotated[str, Argument(metavar="A", help="The first snapshot: a source as for -s, or a context.")],
+    after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: likewise.")],
+    source: SourceOptions,
+    group: Annotated[
+        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
+    ] = None,
+    system: Annotated[bool, Option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    fail_on: Annotated[
+        list[str] | None,
+        Option(metavar="CONDITION", help="Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable."),
+    ] = None,
+) -> None:
+    """Compare two snapshots of a cluster: what changed, and which change moved each queue.
+
+    Examples:
+      rmqlb diff examples/cluster.json examples/cluster-later.json
+
+      rmqlb diff examples/cluster.json examples/cluster-later.json -g 'order-*' --section queues
+
+      rmqlb diff examples/cluster.json examples/cluster-later.json --fail-on 'unexplained>0' -o json
+
+    Owners are predicted from A, then with changes from B: consumers, strategy, subscriptions, routes. The fewest that
+    give a queue its new owner explain its move.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
+    """
+    from msgspec.structs import replace
+
+    from rmqlb.cli.common.fail_on import conditions, judge, require_known
+    from rmqlb.cli.common.strategies import Strategies
+    from rmqlb.engine.diff.compare import compare_snapshots
+    from rmqlb.engine.diff.findings import diff_findings
+    from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
+    from rmqlb.model.snapshot import Everything, Wanted
+    from rmqlb.views.diff.view import diff_report
+
+    terminal = Terminal("diff", output, more_formats=("jsonl",))
+    asked = conditions(fail_on or (), DIFF_FIGURES)
+    if before == after == "-":
+        raise UsageError("A and B both read stdin")
+    wanted = Everything(groups=tuple(group or ()), system=system)
+    first, then = (_read(text, source, Wanted(everything=wanted), terminal) for text in (before, after))
+    in_vain = list(_in_vain(wanted, first, then))
+    with terminal.progress(verb="comparing") as progress:
+        own = settings(strategy_options, [*first.routes, *then.routes], Strategies(strategy_options.inner))
+        found = compare_snapshots(first, then, wanted, settings=own, progress=progress)
+    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
+    require_known(tried, "leave the condition out to see the differences")
+    findings = [*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then)]
+    terminal.show(diff_report(replace(found, conditions=tried)), then, dict.fromkeys(findings))
+    judge(tried, terminal)
+
+
+def _read(text: str, options: SourceOptions, wanted: "Wanted", terminal: Terminal) -> "ClusterSnapshot":
+    from rmqlb.cli.common.named_source import named_source
+    from rmqlb.errors import DocumentError
+
+    try:
+        return fetch(named_source(text, options), wanted, terminal)
+    except DocumentError as error:
+        if error.code in ("topic-not-named", "group-not-named"):  # one option could not name it for A or B
+            error.hint = "compare snapshots, as fetch-routes writes them"
+        raise
+
+
+def _in_vain(wanted: "Everything", first: "ClusterSnapshot", then: "ClusterSnapshot") -> "Iterator[Finding]":
+    """A finding for each pattern that matches no group.
+
+    Raises:
+        DataError: a group that is named in full is in neither snapshot.
+    """
+    from fnmatch import fnmatchcase
+
+    from rmqlb.errors import DataError
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.snapshot import suggestion
+
+    names = {*first.groups, *then.groups}
+    for glob in wanted.groups:
+        if any(fnmatchcase(name, glob) for name in names):
+            continue
+        if not any(char in glob for char in "*?["):
+            hint = suggestion("groups", glob, names) if names else None
+            raise DataError(f"--group {glob}: it is in neither snapshot", hint=hint, code="group-not-found")
+        yield Finding("fits-nothing", f"no group of the two snapshots matches {glob}")

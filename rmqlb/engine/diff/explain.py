@@ -1,0 +1,205 @@
+"""Which change gives a queue its new owner: owners are predicted from the first snapshot, with changes applied to it.
+
+Rule of this file: what decides the owners (`CAUSES`) is taken from the first snapshot or from the second, each apart.
+Of all combinations that give a queue the owners that it has now, the smallest explains it; of equals the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import owners_at_rest
+from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.diff.sides import GroupSide
+from rmqlb.engine.plan.rebalance import change_of
+from rmqlb.errors import RmqlbError
+from rmqlb.model.diff import CAUSES, Cause, Explained, How, QueueDiff
+from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.plan import SAME
+
+Causes = tuple[Cause, ...]
+_QueueOwners = tuple[str, ...] | None
+"""None is a queue that does not exist."""
+
+
+class Prediction:
+    """The owners that a group would have with any of the changes between two snapshots.
+
+    Attributes:
+        changed: what differs.
+        problem: why nothing can be predicted; None when it can.
+    """
+
+    def __init__(self, before: GroupSide, after: GroupSide) -> None:
+        self._before, self._after = _completed(before, after)
+        self.problem = self._before.problem or self._after.problem
+        self.changed = () if self.problem else tuple(_changed(self._before, self._after))
+        self._known: dict[Causes, Owners] = {}
+        if self.problem is None and (self.changed or before.observed != after.observed):
+            try:
+                self.owners(())
+                self.owners(self.changed)
+            except RmqlbError as error:  # what a client would throw
+                self.problem = error.message
+
+    def owners(self, causes: Causes) -> Owners:
+        """Queue → its owners with these changes applied to the first snapshot.
+
+        Raises:
+            AllocationError: every client throws then.
+        """
+        if causes not in self._known:
+            self._known[causes] = self._predicted(causes)
+        return self._known[causes]
+
+    def causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:
+        """The fewest changes that give the queue these owners; None when none do."""
+        for causes in self._combinations():
+            try:
+                predicted = self.owners(causes)
+            except RmqlbError:  # clients throw in between, and keep what they have
+                continue
+            if predicted.get(queue) == owners:
+                return causes
+        return None
+
+    def _combinations(self) -> Iterator[Causes]:
+        for number in range(len(self.changed) + 1):
+            yield from combinations(self.changed, number)
+
+    def _predicted(self, causes: Causes) -> Owners:
+        chosen = {cause: self._after if cause in causes else self._before for cause in CAUSES}
+        strategy, ids = chosen["strategy"].members, chosen["consumers"].client_ids
+        topics, routes = chosen["subscriptions"].topics, chosen["routes"].routes
+        if strategy is None or ids is None or topics is None:
+            return {}
+        first, then = self._before, self._after
+        if chosen["subscriptions"] is first:
+            first, then = then, first
+        subscribed = {**_subscribed(first), **_subscribed(then)}
+        members = replace(strategy, client_ids=ids, subscribed=subscribed)
+        return owners_at_rest([routes[topic] for topic in topics if topic in routes], members)
+
+
+def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> Iterator[QueueDiff]:
+    """Each queue whose observed or predicted owners differ, in the clients' order."""
+    if before.broadcasting or after.broadcasting:
+        return
+    first: Owners = {}
+    last: Owners = {}
+    if prediction.problem is None and (prediction.changed or before.observed != after.observed):
+        first, last = prediction.owners(()), prediction.owners(prediction.changed)
+    for queue in sort_queues({*first, *last, *before.observed, *after.observed}):
+        found = _queue_diff(queue, before, after, prediction, (first.get(queue), last.get(queue)))
+        if found is not None:
+            yield found
+
+
+def explanations(queues: tuple[QueueDiff, ...]) -> tuple[Explained, ...]:
+    """The queues counted by explanation, most first."""
+    counts = Counter((queue.how, queue.causes) for queue in queues)
+    return tuple(Explained(how, causes, number) for (how, causes), number in counts.most_common())
+
+
+def _queue_diff(
+    queue: MessageQueue,
+    before: GroupSide,
+    after: GroupSide,
+    prediction: Prediction,
+    predicted: tuple[_QueueOwners, _QueueOwners],
+) -> QueueDiff | None:
+    """What became of a queue; None when nothing did, or when it is not known."""
+    observed = before.observed.get(queue), after.observed.get(queue)
+    exists = [owners is not None for owners in predicted]
+    if not any(exists):  # no prediction, or a queue that no route has any more
+        exists = [True, True]
+    is_observed = all(seen is not None for seen, there in zip(observed, exists, strict=True) if there)
+    if not is_observed and predicted == (None, None):
+        return None
+    was, becomes = (
+        (owners if there else None)
+        for owners, there in zip(observed if is_observed else predicted, exists, strict=True)
+    )
+    if was == becomes and predicted[0] == predicted[1]:
+        return None
+    how, causes = _explained(queue, was, becomes, prediction, predicted[1])
+    return QueueDiff(
+        topic=queue.topic,
+        broker_name=queue.broker_name,
+        queue_id=queue.queue_id,
+        change=SAME if was == becomes else change_of(was, becomes),
+        basis="observed" if is_observed else "predicted",
+        owners_before=was,
+        owners_after=becomes,
+        predicted_before=predicted[0],
+        predicted_after=predicted[1],
+        how=how,
+        causes=causes,
+        lag_before=before.states.get(queue, QueueState()).lag,
+        lag_after=after.states.get(queue, QueueState()).lag,
+    )
+
+
+def _explained(
+    queue: MessageQueue, was: _QueueOwners, becomes: _QueueOwners, prediction: Prediction, last: _QueueOwners
+) -> tuple[How, Causes]:
+    if prediction.problem is not None:
+        return "unexplained", ()
+    causes = prediction.causes_of(queue, becomes)
+    if causes is not None and (causes or was != becomes):
+        return ("predicted" if causes else "converged"), causes
+    if becomes == (was or ()) and last != becomes:
+        return "pending", prediction.causes_of(queue, last) or ()
+    return "unexplained", ()
+
+
+def _completed(before: GroupSide, after: GroupSide) -> tuple[GroupSide, GroupSide]:
+    """Both sides, each with what the other knows in place of what nobody reports."""
+    return _with(before, after), _with(after, before)
+
+
+def _with(side: GroupSide, other: GroupSide) -> GroupSide:
+    members = side.members
+    if members is not None and other.members is not None and not side.strategy_known and other.strategy_known:
+        members = replace(members, strategy=other.members.strategy, strategy_of=other.members.strategy_of)
+    return replace(side, members=members, topics=other.topics if side.topics is None else side.topics)
+
+
+def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
+    if before.client_ids != after.client_ids:
+        yield "consumers"
+    if _strategies_differ(before, after):
+        yield "strategy"
+    topics, others = before.topics or (), after.topics or ()
+    first, then = _subscribed(before), _subscribed(after)
+    looked_at = {*topics, *others}
+    stayed = first.keys() & then.keys()
+    if set(topics) != set(others) or any((first[each] ^ then[each]) & looked_at for each in stayed):
+        yield "subscriptions"
+    for topic in dict.fromkeys((*topics, *others)):
+        was, becomes = (side.routes.get(topic) for side in (before, after))
+        if (was and was.subscribe_queues()) != (becomes and becomes.subscribe_queues()):
+            yield "routes"
+            return
+
+
+def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
+    """Some consumer of both runs another strategy, or a new one runs another than they did."""
+    first, then = before.members, after.members
+    if first is None or then is None or before.offline or after.offline:
+        return False
+    stayed = set(first.client_ids) & set(then.client_ids)
+    new = set(then.client_ids) - stayed
+    return any(first.strategy_for(each) != then.strategy_for(each) for each in stayed) or any(
+        then.strategy_for(each) != first.group_strategy for each in new
+    )
+
+
+def _subscribed(side: GroupSide) -> dict[str, frozenset[str]]:
+    reports = side.group.reports
+    return {each: report.topics for each, report in reports.items() if report.topics is not None}

@@ -1,0 +1,1 @@
+"""Two snapshots compared, for people and machines."""

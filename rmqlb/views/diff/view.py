@@ -1,0 +1,234 @@
+"""A `SnapshotDiff` as a report: what changed and what came of it, group by group; queues and offsets on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from rmqlb.model.diff import GroupDiff, QueueDiff, SnapshotDiff, SnapshotSide, TopicDiff
+from rmqlb.model.words import counted
+from rmqlb.views.diff.words import (
+    cause_text,
+    causes_without_effect,
+    changes_text,
+    effect_text,
+    listed,
+    route_text,
+    strategies_text,
+)
+from rmqlb.views.report import (
+    NOT_THERE,
+    QUEUE_COLUMNS,
+    Cell,
+    Column,
+    Report,
+    Rows,
+    Section,
+    duration,
+    rows_of,
+    worst,
+)
+
+_MOST_ROWS = 20
+_MOST_LAGGING = 5
+_WHAT = (Column("what changed", "what"), Column("effect", "effect"))
+_LAG = (
+    Column("group", "group"),
+    Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
+    Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
+    Column("growth", "lagGrowth", "number"),
+    Column("produced", "produced", "number"),
+    Column("consumed", "consumed", "number"),
+)
+
+
+def diff_report(diff: SnapshotDiff) -> Report:
+    """The differences for people and machines."""
+    topics = {topic.topic: topic for topic in diff.topics}
+    by_group = [row for group in _by_weight(diff.groups) for row in _group_rows(group, topics)]
+    by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
+    odd = [(group, queue) for group, queue in _queues(diff) if queue.how in ("pending", "unexplained")]
+    groups = Section("groups", "groups", (Column("group", "group"), *_WHAT), tuple(by_group), heads=1)
+    sections = (
+        _unless_empty(groups),
+        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), tuple(by_topic), heads=1)),
+        _unless_empty(
+            Section(
+                "unexplained",
+                "queues unexplained or not moved yet",
+                *_queue_table(odd),
+                heads=4,
+                brief=tuple(range(_MOST_ROWS)) if len(odd) > _MOST_ROWS else None,
+                chosen=f"the first {_MOST_ROWS}",
+            )
+        ),
+        _lag(diff.groups),
+        Section("queues", "queues whose owners differ", *_queue_table(list(_queues(diff))), heads=4, named_only=True),
+    )
+    rows = Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in _queues(diff)])
+    return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, {}, rows, tables=(groups, *sections[1:]))
+
+
+def _lag(groups: Sequence[GroupDiff]) -> Section:
+    """Groups whose offsets differ; shown are those whose lag grew most."""
+    moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
+    columns = (*_LAG, Column("offsets back", "offsetsBack", "number", shown=any(g.offsets_back for g in moved)))
+    growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
+    shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
+    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
+    return section if any(growths) else replace(section, brief=None, named_only=True)
+
+
+def _facts(diff: SnapshotDiff) -> Iterator[str]:
+    s = diff.summary
+    parts = [*_verdicts(diff)]
+    groups, topics = counted(s.groups, "group"), counted(s.topics, "topic")
+    if s.groups_changed:
+        yield f"{s.groups_changed} of {groups} {'differs' if s.groups_changed == 1 else 'differ'}: {'; '.join(parts)}"
+    else:
+        same = "no difference" if not (s.topics_changed or parts) else "no group differs"
+        yield "; ".join([f"{same}: {groups} and {topics} compared", *parts])
+    yield f"{_side(diff.before)} → {_side(diff.after)}{_time_between(diff)}"
+
+
+def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
+    s = diff.summary
+    if s.newly_unassigned:
+        yield f"{counted(s.newly_unassigned, 'queue')} became unassigned"
+    if s.groups_removed or s.groups_added:
+        counts = ((s.groups_removed, "removed"), (s.groups_added, "added"))
+        yield ", ".join(f"{counted(number, 'group')} {what}" for number, what in counts if number)
+    changed = s.moved + s.newly_assigned
+    others = s.groups_changed - s.groups_added - s.groups_removed
+    explained = "" if s.unexplained else ", all explained"
+    if changed or (others and not (s.newly_unassigned or s.unexplained)):
+        yield f"{counted(changed, 'queue')} changed owner{explained}" if changed else "no queue changed owner"
+    if s.queues_added or s.queues_removed:
+        counts = ((s.queues_added, "added"), (s.queues_removed, "removed"))
+        yield ", ".join(f"{counted(number, 'queue')} {what}" for number, what in counts if number)
+    if s.unexplained:
+        yield f"{counted(s.unexplained, 'queue')} unexplained"
+    if s.pending:
+        yield f"{counted(s.pending, 'queue')} not moved yet"
+    if s.topics_changed and not s.groups_changed:
+        yield f"{counted(s.topics_changed, 'topic')} differ{'s' if s.topics_changed == 1 else ''}"
+    yield from _lag_verdict(diff)
+
+
+def _lag_verdict(diff: SnapshotDiff) -> Iterator[str]:
+    grown = sorted((g for g in diff.groups if (g.lag_growth or 0) > 0), key=lambda g: -(g.lag_growth or 0))
+    if grown:
+        more = f" and {counted(len(grown) - 1, 'other group')}" if len(grown) > 1 else ""
+        yield f"lag +{diff.summary.lag_growth:,} in {grown[0].group}{more}"
+    if diff.summary.offsets_back:
+        yield f"offsets of {counted(diff.summary.offsets_back, 'queue')} went back"
+
+
+def _side(side: SnapshotSide) -> str:
+    name = side.context or side.endpoint
+    return name if side.taken_at is None else f"{name} ({side.taken_at})"
+
+
+def _time_between(diff: SnapshotDiff) -> str:
+    times = [side.taken_at for side in (diff.before, diff.after)]
+    if times[0] is None or times[1] is None:
+        return ""
+    first, then = (datetime.fromisoformat(at) for at in times if at is not None)
+    ms = (then - first).total_seconds() * 1000
+    return f", {duration(ms)} later" if ms > 0 else f", {duration(-ms)} earlier" if ms < 0 else ""
+
+
+def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
+    """Those that differ in more than offsets, the worst first."""
+
+    def weight(group: GroupDiff) -> tuple[int, int, int]:
+        bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
+        return -group.count("unassigned"), -bad, -len(group.queues)
+
+    return sorted((group for group in groups if group.change != "same"), key=weight)
+
+
+def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+    if group.change in ("added", "removed"):
+        there = group.after or group.before
+        consumers = None if there is None else there.consumers
+        number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
+        yield group.group, f"group {group.change}", f"{number}, strategy {_of(group)}"
+        return
+    for explained in group.explanations:
+        what = "; ".join(cause_text(cause, group, topics) for cause in explained.causes)
+        yield group.group, what or "nothing that decides owners", effect_text(explained, group)
+    for cause in causes_without_effect(group):
+        yield group.group, cause_text(cause, group, topics), changes_text(())
+    for setting in group.settings:
+        yield group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
+
+
+def _of(group: GroupDiff) -> str:
+    return strategies_text(group, "before" if group.after is None else "after")
+
+
+def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...]:
+    queues = {
+        group.group: [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
+        for group in groups
+    }
+    concerned = [name for name, some in queues.items() if some]
+    if concerned:
+        counts = {changes_text(queues[name]) for name in concerned}
+        effect = "; ".join(
+            f"{listed([name for name in concerned if changes_text(queues[name]) == text])}: {text}"
+            for text in sorted(counts)
+        )
+    else:
+        effect = f"read by {listed(topic.groups)}" if topic.groups else "no group subscribes to it"
+    return topic.topic, route_text(topic), effect
+
+
+def _queues(diff: SnapshotDiff) -> Iterator[tuple[GroupDiff, QueueDiff]]:
+    return ((group, queue) for group in diff.groups for queue in group.queues)
+
+
+def _queue_table(
+    queues: Sequence[tuple[GroupDiff, QueueDiff]],
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    found = [queue for _, queue in queues]
+    columns = (
+        Column("group", "group", quiet=True),
+        *QUEUE_COLUMNS,
+        Column("before", "ownersBefore", "clients", of=lambda queue: _owners(queue.owners_before)),
+        Column("after", "ownersAfter", "clients", of=lambda queue: _owners(queue.owners_after)),
+        Column(
+            "predicted",
+            "predictedAfter",
+            "clients",
+            shown=any(queue.predicted_after not in (None, queue.owners_after) for queue in found),
+        ),
+        Column("change", "change", "change", shown=any(queue.change != "moved" for queue in found)),
+        Column("explained by", "how", of=_explained_by),
+        Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
+        Column("basis", "basis", quiet=True),
+        Column("lag before", "lagBefore", "number", shown=any(queue.lag_before for queue in found)),
+        Column("lag after", "lagAfter", "number", shown=any(queue.lag_after for queue in found)),
+    )
+    rows = tuple((group.group, *row) for (group, _), row in zip(queues, rows_of(columns[1:], found), strict=True))
+    return columns, rows
+
+
+def _explained_by(queue: QueueDiff) -> str:
+    return {
+        "predicted": " and ".join(queue.causes),
+        "converged": "the prediction before",
+        "pending": f"not moved yet: {' and '.join(queue.causes)}",
+    }.get(queue.how, queue.how)
+
+
+def _owners(owners: tuple[str, ...] | None) -> Cell:
+    return NOT_THERE if owners is None else owners
+
+
+def _unless_empty(section: Section) -> Section:
+    """An empty table is there for those who name it, and shown to nobody else."""
+    return replace(section, named_only=not section.rows)

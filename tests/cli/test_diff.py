@@ -1,0 +1,98 @@
+"""`rmqlb diff` on sources of all kinds, and what it says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.replay_dashboard import Replay, dashboard
+
+from .configured import Desk
+from .run import EXAMPLE, ROOT, run
+from .test_contexts import LOGIN, at, passwords
+
+LATER = str(ROOT / "examples" / "cluster-later.json")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(tmp_path, monkeypatch)
+
+
+def data(*args: str) -> dict[str, Any]:
+    ran = run("diff", *args, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)["data"]
+    return found
+
+
+def test_a_context_is_a_source_by_its_name(desk: Desk) -> None:
+    desk.user(f"contexts:\n  then: {{source: {EXAMPLE}}}\n  now: {{source: {LATER}, timeout: 9s}}\n")
+    found = data("then", "now")
+    assert [found[side]["context"] for side in ("before", "after")] == ["then", "now"]
+    assert found["summary"]["moved"] == 18
+    ran = run("diff", "then", LATER)
+    assert f"context then: {EXAMPLE}" in ran.stderr
+    assert ran.stdout.splitlines()[1].startswith("then (2026-11-21")
+
+
+def test_a_file_goes_before_a_context_of_its_name(desk: Desk) -> None:
+    desk.user(f"contexts:\n  now: {{source: {LATER}}}\n")
+    (desk.project / "now").write_bytes(Path(EXAMPLE).read_bytes())
+    assert data(EXAMPLE, "now")["summary"]["groupsChanged"] == 0
+
+
+def test_the_active_context_is_not_compared(desk: Desk) -> None:
+    desk.user(f"context: now\ncontexts:\n  now: {{source: {LATER}}}\n")
+    assert data(EXAMPLE, EXAMPLE)["after"]["context"] is None
+    assert data(EXAMPLE, "now")["after"]["context"] == "now"
+
+
+def test_a_context_logs_in_with_its_own_secret(desk: Desk) -> None:
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
+        ran = run("diff", EXAMPLE, "a", env={"RMQLB_PASSWORD": ""})
+    assert ran.code in (0, 5)
+    assert set(passwords(replay)) == {"of the context"}
+
+
+def test_a_name_almost_right_is_suggested(desk: Desk) -> None:
+    desk.user(f"contexts:\n  production: {{source: {LATER}}}\n")
+    ran = run("diff", EXAMPLE, "prodution")
+    assert (ran.code, ran.stdout) == (4, "")
+    assert "hint: did you mean production?" in ran.stderr
+
+
+def test_a_snapshot_is_compared_with_a_live_cluster() -> None:
+    with dashboard(Replay()) as replay:
+        found = data(EXAMPLE, replay.url)
+    assert (found["after"]["kind"], found["topics"]) == ("dashboard", [])
+
+
+def test_conditions_decide_the_exit_code_and_unknown_figures_are_refused(tmp_path: Path) -> None:
+    ran = run("diff", EXAMPLE, LATER, "--fail-on", "moved>17", "--fail-on", "unexplained>0")
+    assert (ran.code, ran.stderr) == (3, "condition met: moved>17 (it is 18)\n")
+    bare = tmp_path / "bare.json"
+    bare.write_text(
+        json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "2.0", "data": {"topics": [], "groups": []}})
+    )
+    ran = run("diff", str(bare), str(bare), "--fail-on", "lag-growth>0")
+    assert (ran.code, ran.stdout) == (4, "")
+    assert "the figure is unknown" in ran.stderr
+
+
+def test_one_side_may_come_from_stdin() -> None:
+    text = Path(EXAMPLE).read_text(encoding="utf-8")
+    assert run("diff", "-", LATER, stdin=text).stdout.splitlines()[0].startswith("2 of 3 groups differ: 18 queues")
+
+
+def test_hostile_names_are_shown_escaped(tmp_path: Path) -> None:
+    text = Path(LATER).read_text(encoding="utf-8").replace("192.0.2.2@inst3", "=\\u001b[31mx")
+    (tmp_path / "b.json").write_text(text)
+    for fmt in ("plain", "table", "markdown", "csv"):
+        ran = run("diff", EXAMPLE, str(tmp_path / "b.json"), "-o", fmt, "--section", "queues")
+        assert ran.code == 0
+        assert "\x1b[31mx" not in ran.stdout
