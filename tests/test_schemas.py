@@ -21,11 +21,12 @@ from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.owners import OwnersReport
-from rmqlb.model.plan import RebalancePlan, TriedCondition
+from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport

@@ -7,8 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.model.plan import Change, TriedCondition
+from rmqlb.model.condition import TriedCondition
 
+Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
 CAUSES: tuple[Cause, ...] = ("consumers", "strategy", "subscriptions", "routes")
 """What decides the owners, in the order in which changes of it are tried."""

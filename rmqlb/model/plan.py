@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.diff import Change
 from rmqlb.model.group import BROADCASTING
+from rmqlb.model.made_from import Against, MadeFrom
 
-Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
 MOVED: Final = "moved"
@@ -271,20 +273,6 @@ class Convergence(Struct, frozen=True, rename="camel"):
     unread_ms: float
 
 
-class TriedCondition(Struct, frozen=True):
-    """A `--fail-on` condition.
-
-    Attributes:
-        text: as typed.
-        value: the figure that it looked at; null when it is unknown, or without end.
-        met: it is met; null when the figure is unknown.
-    """
-
-    text: str = field(name="condition")
-    value: float | None
-    met: bool | None
-
-
 class RebalancePlan(Struct, frozen=True, rename="camel"):
     """What a change of consumers, strategy or route does to a group.
 
@@ -303,6 +291,8 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         convergence: what the members go through in between; null when that was not simulated.
         comparison: the same change under each strategy asked for, the plan's own first.
         conditions: what --fail-on asked for.
+        made_from: what it was made from; null in Python.
+        against: what has changed since the result of --against; null without it.
     """
 
     group: str | None
@@ -318,6 +308,8 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     convergence: Convergence | None
     comparison: tuple[Comparison, ...]
     conditions: tuple[TriedCondition, ...] = ()
+    made_from: MadeFrom | None = None
+    against: Against | None = None
 
     @property
     def moves(self) -> list[Move]:

@@ -26,6 +26,7 @@ def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) 
         labels=shown,
         rows=_rows(parts),
         tables=tuple(_joined(parts, section) for section in kinds.values()),
+        closing=tuple(f"{name}: {line}" for name, report in parts for line in report.closing),
     )
 
 

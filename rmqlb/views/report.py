@@ -121,6 +121,7 @@ class Report(Struct, frozen=True):
     grave: str = ""  # severity or status that colours the first fact
     more: str = ""  # the last line for people: how to see more
     told: tuple[Finding, ...] = ()  # the findings that the sections tell people
+    closing: tuple[str, ...] = ()  # lines below the tables
 
     def only(self, names: tuple[str, ...]) -> Report:
         """The report with the named sections only, all their rows; without a name, with all that show themselves."""

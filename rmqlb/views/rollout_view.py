@@ -8,8 +8,8 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import Step
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import TriedCondition
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible
@@ -312,7 +312,7 @@ def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
     data = json.loads(as_json(group_report(simulated(TWO), conditions=conditions).data))
     assert list(data) == [
         "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
-        "conditions",
+        "conditions", "madeFrom", "against",
     ]  # fmt: skip
     assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "unassigned", "owners": []}
     assert isinstance(data["endMs"], int)

@@ -35,7 +35,8 @@ def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
     assert [name for name, _ in rows] == ["broker-a", "broker-b"]
     assert len({len(strip) for _, strip in rows}) == 1
     assert "X" in rows[1][1]
-    assert len(shown) == shown.index(next(line for line in shown if line.startswith("failed ("))) + 1
+    (legend,) = (at for at, line in enumerate(shown) if line.startswith("failed ("))
+    assert (shown[legend + 1], shown[legend + 2][:12]) == ("", "fingerprint ")
 
 
 def test_a_sentence_of_long_names_is_clipped_on_a_terminal() -> None:

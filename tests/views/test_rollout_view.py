@@ -9,8 +9,8 @@ import json
 import pytest
 import yaml
 
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import GroupTrials
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
@@ -161,6 +161,7 @@ def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
     data = json.loads(as_json(shown.data))
     assert list(data) == [
         "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "misassigned", "misassignedIsMinimum", "conditions",
+            "madeFrom", "against",
     ]  # fmt: skip
     (one,) = data["choices"]
     assert one["takesMs"] is None

@@ -10,7 +10,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, parse_condition
 from rmqlb.errors import DataError
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.condition import TriedCondition
 
 
 def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:

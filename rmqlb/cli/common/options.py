@@ -30,6 +30,7 @@ source_option = panel("Source")
 native_option = panel("Source: NameServers")
 strategy_option = panel("Strategy")
 output_option = panel("Output")
+replay_option = panel("Replay")
 
 
 class SourceOptions(Struct, frozen=True):
@@ -108,6 +109,18 @@ Consumers = Annotated[
 ]
 IncludeRetry = Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")]
 Explain = Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")]
+
+
+class ReplayOptions(Struct, frozen=True):
+    """What was written before, and is read again."""
+
+    against: Annotated[
+        str | None,
+        replay_option(
+            metavar="FILE|-",
+            help="An earlier result of this command, as -o json wrote it: say whether the cluster has moved on since.",
+        ),
+    ] = None
 
 
 class GroupOptions(Struct, frozen=True):

@@ -12,8 +12,8 @@ from msgspec import Struct
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.signs import encodable
 from rmqlb.views.formats.text import visible

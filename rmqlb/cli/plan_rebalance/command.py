@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from rmqlb.cli.common.inputs import Reader, pins_are_used, wanted_for_each
-from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import (
+    GroupOptions,
+    GroupsOptions,
+    OutputOptions,
+    ReplayOptions,
+    SourceOptions,
+    StrategyOptions,
+    command,
+)
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -23,6 +31,7 @@ def plan_rebalance(
     output: OutputOptions,
     watching: WatchOptions,
     plan: PlanOptions,
+    replay: ReplayOptions,
     changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
     fail_on: Annotated[
         list[str] | None, Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
@@ -42,6 +51,7 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
+    from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.each_group import look_at_each
     from rmqlb.cli.common.fail_on import conditions, require_known
     from rmqlb.cli.plan_rebalance.look import PlanQuestion, changes_of, look_at_group, strategy_before
@@ -53,9 +63,9 @@ def plan_rebalance(
     each = groups.each()
     asked = conditions(fail_on or (), PLAN_FIGURES)
     strategies = Strategies(strategy_options.inner)
-    changes = changes_of(plan, strategies)
-    before = strategy_before(plan, strategies)
-    question = PlanQuestion(changes, before, asked, changed, strategy_options, strategies)
+    changes, before = changes_of(plan, strategies), strategy_before(plan, strategies)
+    earlier = earlier_results(replay.against, source.source)
+    question = PlanQuestion(changes, before, asked, changed, strategy_options, strategies, earlier)
     pins_are_used(strategy_options, strategies)
     wanted = wanted_for_each(source, each)
     read = Reader(source, terminal)

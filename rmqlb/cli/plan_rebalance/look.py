@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common import parse as values
+from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     Reader,
@@ -30,6 +31,7 @@ from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.consume.trials import convergence
+from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
@@ -41,6 +43,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.plan import Convergence, RebalancePlan, Summary
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
+from rmqlb.views.made_from_view import dated
 from rmqlb.views.plan.view import plan_report
 
 ALL = "ALL"
@@ -57,6 +60,7 @@ class PlanQuestion(Struct, frozen=True):
     changed_only: bool
     strategy_options: StrategyOptions
     strategies: Strategies
+    earlier: EarlierResults | None = None
 
 
 def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
@@ -94,17 +98,21 @@ def look_at_group(
     with terminal.progress(verb="planning") as progress:
         progress(found.title, 0, 0)
         own = settings(question.strategy_options, [route.topic for route in found.routes], strategies, found.name)
-        plan, places, findings = _plan(found, changes, given, own, which.explain)
+        plan, before, places, findings = _plan(found, changes, given, own, which.explain)
     plan, told = start_where(plan, found, reader)
+    used = made_from(
+        found.routes, group=found.name, members=before.members, states=found.states, taken_at=snapshot.taken_at
+    )
     tried = tuple(try_on_plan(condition, plan.summary, places) for condition in question.conditions)
-    plan = replace(plan, conditions=tried)
-    report = plan_report(plan, changed_only=question.changed_only, explained=which.explain)
-    return plan, SnapshotView(report, snapshot, (*findings, *told), tried)
+    against, moved_on = compared(used, question.earlier, own)
+    plan = replace(plan, conditions=tried, made_from=used, against=against)
+    report = dated(plan_report(plan, changed_only=question.changed_only, explained=which.explain), used, against)
+    return plan, SnapshotView(report, snapshot, (*moved_on, *findings, *told), tried)
 
 
 def _plan(
     found: GroupOnTopics, changes: Changes, given: str | None, own: Settings, explain: bool
-) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
+) -> tuple[RebalancePlan, Side, tuple[Summary, ...], tuple[Finding, ...]]:
     group = found.group
     members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     if found.broadcasting:
@@ -143,7 +151,7 @@ def _plan(
         asked = [side.members.name], queues, side.members.client_ids, side.members.settings
         findings += [*custom_findings(*asked), *pin_findings(*asked)]
     findings += _more_findings(found, before, after, explain)
-    return plan, places, tuple(dict.fromkeys(findings))
+    return plan, before, places, tuple(dict.fromkeys(findings))
 
 
 def _over_time(

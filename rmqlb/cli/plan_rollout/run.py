@@ -8,11 +8,13 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from rmqlb.cli.common.against import earlier_results, with_origin
 from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions
 from rmqlb.cli.common.group_simulation.parse_events import NUMBER_AT_ONCE
+from rmqlb.cli.common.options import ReplayOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_rollout.options import RolloutOptions
@@ -38,6 +40,7 @@ def run(
     rollout: RolloutOptions,
     trials: str,
     fail_on: Sequence[str],
+    replay: ReplayOptions,
     terminal: Terminal,
 ) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
@@ -48,6 +51,7 @@ def run(
         at_once=numbers(rollout.at_once),
     )
     number = count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
+    earlier = earlier_results(replay.against, options.source.source)
     strategies = Strategies(options.strategies.inner)
     request = replace(request, to_strategy=strategies.optional(rollout.to_strategy, "--to-strategy"))
     found = gather(options, strategies.optional(strategy), strategies, terminal, broadcasting_too=False)
@@ -58,8 +62,9 @@ def run(
     plan = _planned(found, request, number, terminal)
     tried = [try_on_rollout(condition, plan) for condition in asked]
     require_known(tried, RATE_HINT)
-    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
-    terminal.show(rollout_report(plan, conditions=tried), found.snapshot, findings)
+    report, moved_on = with_origin(rollout_report(plan, conditions=tried), found.used, earlier, found.members.settings)
+    findings = tuple(dict.fromkeys((*moved_on, *found.findings, *of_ids, *plan.findings)))
+    terminal.show(report, found.snapshot, findings)
     judge(tried, terminal)
 
 

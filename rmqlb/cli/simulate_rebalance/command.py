@@ -8,7 +8,7 @@ from rmqlb.cli.common.group_simulation.options import (
     MembersStrategy,
     TrialOptions,
 )
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
 
@@ -25,6 +25,7 @@ def simulate_rebalance(
     output: OutputOptions,
     strategy: MembersStrategy = None,
     what: ShowOptions,
+    replay: ReplayOptions,
 ) -> None:
     r"""Simulate what a group goes through while members and brokers come and go: which queues nobody reads, or two do.
 
@@ -64,4 +65,4 @@ def simulate_rebalance(
     from rmqlb.cli.simulate_rebalance.run import run
 
     options = GroupSimulationOptions(source, which, configured, strategy_options, dice.seed, happens)
-    run(options, strategy, dice, what, Terminal("simulate-rebalance", output))
+    run(options, strategy, dice, what, replay, Terminal("simulate-rebalance", output))

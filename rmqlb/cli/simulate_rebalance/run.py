@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from rmqlb.cli.common.against import compared, earlier_results, with_origin
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, TrialOptions
+from rmqlb.cli.common.options import ReplayOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
@@ -18,7 +20,12 @@ from rmqlb.views.group.view import group_report
 
 
 def run(
-    options: GroupSimulationOptions, strategy: str | None, dice: TrialOptions, what: ShowOptions, terminal: Terminal
+    options: GroupSimulationOptions,
+    strategy: str | None,
+    dice: TrialOptions,
+    what: ShowOptions,
+    replay: ReplayOptions,
+    terminal: Terminal,
 ) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
     asked = conditions(what.fail_on or (), GROUP_FIGURES)
@@ -29,7 +36,7 @@ def run(
     if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
-    explain = options.which.explain
+    explain, earlier = options.which.explain, earlier_results(replay.against, options.source.source)
     strategies = Strategies(options.strategies.inner)
     found = gather(options, strategies.optional(strategy), strategies, terminal)
     report, spread = _simulated(found, trials, trial, terminal, explain=explain)
@@ -38,7 +45,8 @@ def run(
         for condition in asked
     ]
     require_known(tried, RATE_HINT)
-    findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
+    _, moved_on = compared(found.used, earlier, found.members.settings)
+    findings = tuple(dict.fromkeys((*moved_on, *found.findings, *report.findings)))
     _draw(report, spread, what, terminal)
     if "-" in (what.svg, what.html):
         terminal.warn(findings)
@@ -46,6 +54,7 @@ def run(
         with terminal.progress(verb="drawing") as progress:
             progress("the timeline", 0, 0)
             shown = group_report(report, trials=spread, explain=explain, conditions=tried)
+            shown, _ = with_origin(shown, found.used, earlier, found.members.settings)
         terminal.show(shown, found.snapshot, findings)
     judge(tried, terminal)
 

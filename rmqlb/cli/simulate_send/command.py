@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import replace
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 
@@ -22,6 +22,7 @@ def simulate_send(
     producer: ProducerOptions,
     output: OutputOptions,
     what: WhatOptions,
+    replay: ReplayOptions,
 ) -> None:
     r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
 
@@ -42,6 +43,7 @@ def simulate_send(
     5 endpoint unreachable.
     """
     from rmqlb.cli.common import amounts
+    from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.fail_on import conditions
     from rmqlb.cli.simulate_send.inputs import gather
     from rmqlb.cli.simulate_send.output import stream, write
@@ -52,9 +54,10 @@ def simulate_send(
     asked = conditions(what.fail_on or (), SEND_FIGURES)
     trials = None if what.trials is None else amounts.count(what.trials, "--trials", most=MOST_SEND_TRIALS, least=2)
     precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
+    earlier = earlier_results(replay.against, source.source)
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
         stream(found, terminal, asked, what)
     else:
         traced = what.trace or "attempts" in (output.section or ())
-        write(found, terminal, asked, replace(what, trace=traced), trials, precision)
+        write(found, terminal, asked, replace(what, trace=traced), trials, precision, earlier)

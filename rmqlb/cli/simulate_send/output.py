@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.cli.common.against import EarlierResults, with_origin
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.terminal import Terminal
+from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
 
@@ -60,6 +62,7 @@ def write(
     what: WhatOptions,
     trials: int | None,
     precision: float | None,
+    earlier: EarlierResults | None,
 ) -> None:
     """Simulate, and show what came of it."""
     from rmqlb.views.send.view import send_report
@@ -97,7 +100,8 @@ def write(
     shown = send_report(
         report, others=others, clients=clients, trials=estimates, conditions=tried, trace=what.trace, keys=found.keys
     )
-    terminal.show(shown, found.snapshot, (*found.findings, *report.findings))
+    shown, moved_on = with_origin(shown, made_from([found.route], taken_at=found.snapshot.taken_at), earlier)
+    terminal.show(shown, found.snapshot, (*moved_on, *found.findings, *report.findings))
     judge(tried, terminal)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.snapshot import suggestion
 
 _CONDITION = re.compile(

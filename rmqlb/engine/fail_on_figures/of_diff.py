@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import DiffSummary
-from rmqlb.model.plan import TriedCondition
 
 _VALUES: dict[str, Callable[[DiffSummary], float | None]] = {
     "groups-changed": lambda s: s.groups_changed,

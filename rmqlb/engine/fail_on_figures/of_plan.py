@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-from rmqlb.model.plan import Summary, TriedCondition
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.plan import Summary
 
 _Figure = Callable[[Summary], float | None]
 _VALUES: dict[str, _Figure] = {

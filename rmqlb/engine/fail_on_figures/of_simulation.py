@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.snapshot import suggestion
 

@@ -12,6 +12,7 @@ from rmqlb.engine.allocate.strategy import first_indexes
 from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.model.assignment import Assignment
+from rmqlb.model.diff import Change
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
@@ -21,7 +22,6 @@ from rmqlb.model.plan import (
     REMOVED,
     SAME,
     UNASSIGNED,
-    Change,
     Comparison,
     ConsumerPlan,
     Move,

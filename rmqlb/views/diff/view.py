@@ -47,7 +47,7 @@ _LAG = (
 def diff_report(diff: SnapshotDiff) -> Report:
     """The differences for people and machines."""
     topics = {topic.topic: topic for topic in diff.topics}
-    by_group = [row for group in _by_weight(diff.groups) for row in _group_rows(group, topics)]
+    by_group = [row for group in _by_weight(diff.groups) for row in group_rows(group, topics)]
     by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
     odd = [(group, queue) for group, queue in _queues(diff) if queue.how in ("pending", "unexplained")]
     groups = Section("groups", "groups", (Column("group", "group"), *_WHAT), tuple(by_group), heads=1)
@@ -150,7 +150,8 @@ def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
     return sorted((group for group in groups if group.change != "same"), key=weight)
 
 
-def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+def group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+    """Of a group: its name, what changed, and what came of it."""
     if group.change in ("added", "removed"):
         there = group.after or group.before
         consumers = None if there is None else there.consumers

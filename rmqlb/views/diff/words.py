@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rmqlb.model.diff import BrokerDiff, BrokerQueues, Cause, Explained, GroupDiff, QueueDiff, TopicDiff
-from rmqlb.model.plan import Change
+from rmqlb.model.diff import BrokerDiff, BrokerQueues, Cause, Change, Explained, GroupDiff, QueueDiff, TopicDiff
 from rmqlb.model.route import MASTER_ID
 from rmqlb.model.words import counted
 

@@ -51,6 +51,10 @@ def print_tables(report: Report, console: Console) -> None:
         console.print(_fitting(for_people(drawn), report.labels, console))
         if drawn.brief is not None:
             console.print(Text(_more(drawn)))
+    if report.closing:
+        console.print()
+    for line in report.closing:
+        console.print(Text(clip(visible(line), _LONGEST_FACT), style="dim"))
     if report.more:
         console.print(Text(f"\n{clip(visible(report.more), _LONGEST_FACT)}"))
 
@@ -303,6 +307,8 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
         parts.append(f"{heading}\n{table}{more}")
+    if report.closing:
+        parts.append("\n".join(quote(visible(line)) for line in report.closing))
     if report.more:
         parts.append(quote(visible(report.more)))
     return "\n\n".join(parts) + "\n"

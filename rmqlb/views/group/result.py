@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
 from rmqlb.model.group_scenario import EventKind
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 Shape = TypeVar("Shape", bound=Struct)
@@ -179,6 +180,8 @@ class GroupResult(Struct, frozen=True, rename="camel"):
         steps: what happened; null without --explain.
         trials: what many trials say; null without --trials.
         conditions: what --fail-on asked for.
+        made_from: what it was made from; null in Python.
+        against: what has changed since the result of --against; null without it.
     """
 
     group: str | None
@@ -193,6 +196,8 @@ class GroupResult(Struct, frozen=True, rename="camel"):
     steps: tuple[Step, ...] | None
     trials: GroupTrials | None
     conditions: tuple[TriedCondition, ...]
+    made_from: MadeFrom | None = None
+    against: Against | None = None
 
 
 def group_result(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials, Interval
 from rmqlb.model.group_scenario import Event
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.times import milliseconds
 from rmqlb.views.group.facts import group_facts, named, time
 from rmqlb.views.group.result import consumer_parts, group_result

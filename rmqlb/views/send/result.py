@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rmqlb.decoding import from_attributes
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.send_report import (
     Attempt,
     BrokerTally,
@@ -115,6 +116,8 @@ class SendResult(Struct, frozen=True, rename="camel"):
         clients: other client versions; empty without --compare-clients.
         trials: what many trials say; null without --trials.
         conditions: what --fail-on asked for.
+        made_from: what it was made from; null in Python.
+        against: what has changed since the result of --against; null without it.
     """
 
     topic: str
@@ -132,6 +135,8 @@ class SendResult(Struct, frozen=True, rename="camel"):
     clients: tuple[OtherProducer, ...]
     trials: SendTrials | None
     conditions: tuple[TriedCondition, ...]
+    made_from: MadeFrom | None = None
+    against: Against | None = None
 
 
 def send_result(

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.plan import TriedCondition
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.send_report import ExceptionKind, FailureTaken, KeySpread, LostMessage, MessageException, SendReport
 from rmqlb.model.send_scenario import Failure, Moment
 from rmqlb.model.send_trials import TrialsReport

@@ -35,6 +35,7 @@ from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
+from rmqlb.engine.diff.made_from import made_from
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import (
@@ -45,6 +46,7 @@ from rmqlb.model.group_scenario import (
     GroupScenario,
 )
 from rmqlb.model.limits import MOST_GROUP_TRIALS
+from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -64,6 +66,15 @@ class Gathered(Struct, frozen=True):
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
+
+    @property
+    def used(self) -> MadeFrom:
+        """What a result is made from."""
+        group = self.on_topics
+        members = replace(self.members, broadcasting=self.scenario.broadcasting)
+        return made_from(
+            group.routes, group=group.name, members=members, states=group.states, taken_at=self.snapshot.taken_at
+        )
 
 
 def gather(
