@@ -67,7 +67,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
     esac
 }
 
@@ -137,9 +137,25 @@ _rmqlb_at_show_owners() {
     _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
+_rmqlb_at_diff() {
+    case $prev in
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
+        --password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words groups topics unexplained lag queues; return ;;
+        --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
+    esac
+    case $cur in
+        -*) _rmqlb_words --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --fail-on --help ;;
+        *) _rmqlb_files ;;
+    esac
+}
+
 _rmqlb_at_plan_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -150,12 +166,12 @@ _rmqlb_at_plan_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -170,12 +186,12 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -191,15 +207,14 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--retries|--timeout|--timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --first-poll) _rmqlb_words random; return ;;
         --key-type) _rmqlb_words string int long; return ;;
@@ -210,8 +225,9 @@ _rmqlb_at_simulate_send() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
 }
 
 _rmqlb_at_check() {
@@ -458,7 +474,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
 
@@ -469,7 +485,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java data topic-not-found group-not-found members-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-members pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found members-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
@@ -493,6 +509,7 @@ _rmqlb() {
             '/fetch-routes') path=fetch-routes ;;
             '/show-route') path=show-route ;;
             '/show-owners') path=show-owners ;;
+            '/diff') path=diff ;;
             '/plan-rebalance') path=plan-rebalance ;;
             '/simulate-rebalance') path=simulate-rebalance ;;
             '/plan-rollout') path=plan-rollout ;;
@@ -527,6 +544,7 @@ _rmqlb() {
         fetch-routes) _rmqlb_at_fetch_routes ;;
         show-route) _rmqlb_at_show_route ;;
         show-owners) _rmqlb_at_show_owners ;;
+        diff) _rmqlb_at_diff ;;
         plan-rebalance) _rmqlb_at_plan_rebalance ;;
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
         plan-rollout) _rmqlb_at_plan_rollout ;;

@@ -30,7 +30,6 @@ SHARED = frozenset(
         "cannot-write",
         "connection-broke",
         "custom-answer",
-        "fits-nothing",
         "given-twice",
         "group-not-found",
         "members-unknown",
@@ -56,6 +55,7 @@ SHARED = frozenset(
         "warehouse-busy",
         "which-context",
         "which-group",
+        "which-topic",
     ]
 )
 """Codes that several files have, because all of them mean what `explanations.toml` says."""

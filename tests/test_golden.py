@@ -52,6 +52,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "plan-compared": f"plan-rebalance {EXAMPLE} --group order-svc --remove-broker broker-b --strategy all --section strategies --section summary",
     "plan-to-strategy": f"plan-rebalance {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --changed",
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
+    "plan-scenario": f"plan-rebalance {EXAMPLE} --scenario examples/scenario.yaml --section summary",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",
     "plan-placeholders": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",

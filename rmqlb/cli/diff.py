@@ -4,16 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from rmqlb.cli.common.inputs import fetch, settings, source_findings
+from rmqlb.cli.common.inputs import fetch, settings
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
+from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rmqlb.model.finding import Finding
-    from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+    from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 
 
 @command(without=("source", "context"))
@@ -50,6 +48,7 @@ def diff(
     from msgspec.structs import replace
 
     from rmqlb.cli.common.fail_on import conditions, judge, require_known
+    from rmqlb.cli.common.globs import in_vain_of
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.diff.compare import compare_snapshots
     from rmqlb.engine.diff.findings import diff_findings
@@ -63,7 +62,9 @@ def diff(
         raise UsageError("A and B both read stdin")
     wanted = Everything(groups=tuple(group or ()), system=system)
     first, then = (_read(text, source, Wanted(everything=wanted), terminal) for text in (before, after))
-    in_vain = list(_in_vain(wanted, first, then))
+    names = {*first.groups, *then.groups}
+    taken = {name for name in names if wanted.takes_group(name)}
+    in_vain = in_vain_of("group", wanted.groups, names, taken, f"{before} and {after}")
     with terminal.progress(verb="comparing") as progress:
         own = settings(strategy_options, [*first.routes, *then.routes], Strategies(strategy_options.inner))
         found = compare_snapshots(first, then, wanted, settings=own, progress=progress)
@@ -84,25 +85,3 @@ def _read(text: str, options: SourceOptions, wanted: "Wanted", terminal: Termina
         if error.code in ("topic-not-named", "group-not-named"):  # one option could not name it for A or B
             error.hint = "compare snapshots, as fetch-routes writes them"
         raise
-
-
-def _in_vain(wanted: "Everything", first: "ClusterSnapshot", then: "ClusterSnapshot") -> "Iterator[Finding]":
-    """A finding for each pattern that matches no group.
-
-    Raises:
-        DataError: a group that is named in full is in neither snapshot.
-    """
-    from fnmatch import fnmatchcase
-
-    from rmqlb.errors import DataError
-    from rmqlb.model.finding import Finding
-    from rmqlb.model.snapshot import suggestion
-
-    names = {*first.groups, *then.groups}
-    for glob in wanted.groups:
-        if any(fnmatchcase(name, glob) for name in names):
-            continue
-        if not any(char in glob for char in "*?["):
-            hint = suggestion("groups", glob, names) if names else None
-            raise DataError(f"--group {glob}: it is in neither snapshot", hint=hint, code="group-not-found")
-        yield Finding("fits-nothing", f"no group of the two snapshots matches {glob}")

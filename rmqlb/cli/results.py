@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rmqlb.cli.scenario_shape import scenario_shape
 from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
@@ -84,6 +85,7 @@ RESULTS = (
     Result("rmqlb/config", ("config show",), "the settings as a command would use them", Settings),
     Result("rmqlb/schemas", ("schema",), "the results that have a schema", Schemas),
     Result("rmqlb/explanations", ("explain",), "what codes mean", Explanations),
+    Result("rmqlb/scenario", (), "a file for --scenario: options that are kept and replayed", scenario_shape(), "read"),
     Result(
         "rmqlb/error", (), "an error, alone on a line of stderr, of any command with -o json", ErrorDocument, "whole"
     ),

@@ -7,8 +7,9 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.checking import Basis
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import ERROR, WARNING, Finding, Severity
-from rmqlb.model.plan import Origin, TriedCondition
+from rmqlb.model.plan import Origin
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
 STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")

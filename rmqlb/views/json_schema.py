@@ -6,7 +6,7 @@ Rules of this file:
 - Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
   out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
-- Further keys are allowed everywhere: a minor version of a format may add some.
+- Further keys are allowed: a minor version of a format may add some. In what users write they are not.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Result(Struct, frozen=True):
     commands: tuple[str, ...]  # those that print it
     meaning: str  # what it is, in a few words
     shape: type[Struct]  # the Struct: of the data in the envelope, else of the whole
-    # data (in the envelope), snapshot (which the reader takes with less around it), or whole (an object without
-    # envelope)
-    kind: Literal["data", "snapshot", "whole"] = "data"
+    # data (in the envelope), snapshot (which the reader takes with less around it), whole (an object without envelope),
+    # or read (a file that users write)
+    kind: Literal["data", "snapshot", "whole", "read"] = "data"
 
 
 def json_schema(result: Result) -> Schema:
@@ -47,7 +47,7 @@ def json_schema(result: Result) -> Schema:
         top, defs = _components(Envelope, result.shape)
         top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
     else:
-        top, defs = _components(result.shape, is_read=result.kind == "snapshot")
+        top, defs = _components(result.shape, is_read=result.kind in ("snapshot", "read"))
     properties: Schema = top["properties"]
     if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
         around, more = _components(Envelope)
@@ -101,7 +101,7 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
     required = [key for key in keys if key in must]
-    open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties"}
+    open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
     return {**open_to_more, "description": summary, "properties": keys, "required": required}
 
 

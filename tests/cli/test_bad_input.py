@@ -550,7 +550,12 @@ DIFF = [
     ),
     Bad("diff EXAMPLE _", USAGE, "the source is empty", SOURCE_HINT),
     Bad("diff EXAMPLE SKEWED", DATA, f"{SKEWED} is the route of one topic and does not name it", SNAPSHOTS_HINT),
-    Bad("diff EXAMPLE EXAMPLE -g order-", DATA, "--group order-: it is in neither snapshot", "did you mean order-svc?"),
+    Bad(
+        "diff EXAMPLE EXAMPLE -g order-",
+        DATA,
+        f"--group order-: it is not in {EXAMPLE} and {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
     Bad(
         "diff EXAMPLE EXAMPLE --fail-on move>0",
         USAGE,

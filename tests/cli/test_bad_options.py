@@ -132,6 +132,7 @@ def needs(command: CommandPage) -> set[str]:
     required |= {name for option in command.options if option.required for name in option.names}
     required |= {"source"} if "--source" in names_of(command) and command.path[0] != "config" else set()
     required |= {"group"} if "--event" in names_of(command) else set()
+    required |= {"topic"} if "--fail" in names_of(command) else set()
     required |= {"warehouse"} if "--warehouse" in names_of(command) else set()
     return {word.lower().rstrip("…") for word in required} | ({"policy"} if "--policy" in required else set())
 

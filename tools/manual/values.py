@@ -17,8 +17,8 @@ from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
+from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES

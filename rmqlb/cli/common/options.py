@@ -114,6 +114,12 @@ Explain = Annotated[bool, Option("--explain", help="Say why each queue goes wher
 class ReplayOptions(Struct, frozen=True):
     """What was written before, and is read again."""
 
+    scenario: Annotated[
+        str | None,
+        replay_option(
+            metavar="FILE|-", help="Options of this command that are kept in a file, to which those here are added."
+        ),
+    ] = None
     against: Annotated[
         str | None,
         replay_option(
@@ -265,6 +271,10 @@ def command(
         line = get_current_context()
         settled = resolve_options(line, formats)
         values |= settled.values(line)
+        if values.get("scenario") is not None:
+            from rmqlb.cli.common.scenario import with_scenario
+
+            values = with_scenario(line, values, values["scenario"], values.get("source"))
         for name, group in groups.items():
             more = (
                 {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader, pins_are_used, wanted_for_each
+from rmqlb.cli.common.inputs import Reader, wanted_for_each
 from rmqlb.cli.common.options import (
     GroupOptions,
     GroupsOptions,
@@ -15,7 +15,6 @@ from rmqlb.cli.common.options import (
     command,
 )
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
 
@@ -48,13 +47,15 @@ def plan_rebalance(
 
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
 
+      rmqlb plan-rebalance -s examples/cluster.json --scenario examples/scenario.yaml
+
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.each_group import look_at_each
     from rmqlb.cli.common.fail_on import conditions, require_known
-    from rmqlb.cli.plan_rebalance.look import PlanQuestion, changes_of, look_at_group, strategy_before
+    from rmqlb.cli.plan_rebalance.look import look_at_group, question_of
     from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
     from rmqlb.views.plan.several import plans_report
 
@@ -62,11 +63,8 @@ def plan_rebalance(
     check_watch(watching, source, groups.consumers, terminal)
     each = groups.each()
     asked = conditions(fail_on or (), PLAN_FIGURES)
-    strategies = Strategies(strategy_options.inner)
-    changes, before = changes_of(plan, strategies), strategy_before(plan, strategies)
     earlier = earlier_results(replay.against, source.source)
-    question = PlanQuestion(changes, before, asked, changed, strategy_options, strategies, earlier)
-    pins_are_used(strategy_options, strategies)
+    question = question_of(plan, strategy_options, asked, changed, earlier)
     wanted = wanted_for_each(source, each)
     read = Reader(source, terminal)
 

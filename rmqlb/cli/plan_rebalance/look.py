@@ -14,6 +14,7 @@ from rmqlb.cli.common.inputs import (
     Reader,
     group_on_topics,
     no_strategy,
+    pins_are_used,
     placeholder_finding,
     settings,
 )
@@ -61,6 +62,20 @@ class PlanQuestion(Struct, frozen=True):
     strategy_options: StrategyOptions
     strategies: Strategies
     earlier: EarlierResults | None = None
+
+
+def question_of(
+    plan: PlanOptions,
+    strategy_options: StrategyOptions,
+    conditions: Sequence[Condition],
+    changed_only: bool,
+    earlier: EarlierResults | None,
+) -> PlanQuestion:
+    """The question that the options ask."""
+    strategies = Strategies(strategy_options.inner)
+    changes, before = changes_of(plan, strategies), strategy_before(plan, strategies)
+    pins_are_used(strategy_options, strategies)
+    return PlanQuestion(changes, before, conditions, changed_only, strategy_options, strategies, earlier)
 
 
 def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:

@@ -11,18 +11,19 @@ from typer import Option
 from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
+from rmqlb.errors import UsageError
 
 
 @command(renamed={"timeout": "source_timeout", "retries": "source_retries"})
 def simulate_send(
     source: SourceOptions,
-    topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")],
     failing: FailureOptions,
     load: LoadOptions,
     producer: ProducerOptions,
     output: OutputOptions,
     what: WhatOptions,
     replay: ReplayOptions,
+    topic: Annotated[str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")] = None,
 ) -> None:
     r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
 
@@ -54,6 +55,8 @@ def simulate_send(
     asked = conditions(what.fail_on or (), SEND_FIGURES)
     trials = None if what.trials is None else amounts.count(what.trials, "--trials", most=MOST_SEND_TRIALS, least=2)
     precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
+    if topic is None:
+        raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
     earlier = earlier_results(replay.against, source.source)
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":

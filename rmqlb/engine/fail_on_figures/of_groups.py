@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.groups import GroupLine, Status
-from rmqlb.model.plan import TriedCondition
 from rmqlb.model.snapshot import suggestion
 
 _Figure = Callable[[GroupLine], float | None]

@@ -10,23 +10,20 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any, NoReturn, TypeVar
+from typing import TypeVar
 
-from rmqlb.errors import DocumentError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.finding import ERROR, SEVERITIES
 from rmqlb.model.policy import GROUP, LIMITS, RENAMED, TOPIC, Bound, Limit, Policy, Rule, Waiver
-from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
 from rmqlb.sources.user_files.send_inputs import read_text
+from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 
 MAX_BYTES = 1 << 20
-_LONGEST_NAME = 1000
 _MOST = 2**63 - 1  # Java counts messages in a long
 _RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume")
 _WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
 
-Path = tuple[str | int, ...]
 Name = TypeVar("Name", bound=str)
 
 
@@ -38,52 +35,50 @@ def read_policy(path: str, strategies: Collection[str]) -> Policy:
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
     """The policy in a text, as `read_policy`; `where` is how errors name it."""
-    try:
-        value = read_yaml(text, where)
-    except AliasError as error:  # how YAML reads a bare *
-        raise UsageError(error.message, hint="put patterns in quotes: '*'", code="policy-invalid") from None
-    except DocumentError as error:
-        raise UsageError(error.message, hint=error.hint, code="policy-invalid") from None
-    return _PolicyReader(text, where, strategies).policy(value)
+    reader = _PolicyReader(text, where, strategies)
+    return reader.policy(reader.document())
 
 
-class _PolicyReader:
+def _invalid(problem: str, hint: str | None) -> UsageError:
+    return UsageError(problem, hint=hint, code="policy-invalid")
+
+
+class _PolicyReader(StrictReader):
     """One reading of a policy; each method takes a value with its path, and returns what it says."""
 
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        self._text = text
-        self._where = where
+        super().__init__(text, where, _invalid, _EXAMPLE, RENAMED)
         self._strategies = strategies
 
     def policy(self, value: object) -> Policy:
-        document = self._mapping(value, (), ("rules", "waivers"), ("rules",))
+        document = self.mapping(value, (), ("rules", "waivers"), ("rules",))
         rules = tuple(
-            self._rule(item, ("rules", i)) for i, item in enumerate(self._list(document["rules"], ("rules",)))
+            self._rule(item, ("rules", i)) for i, item in enumerate(self.items(document["rules"], ("rules",)))
         )
         names: set[str] = set()
         for index, rule in enumerate(rules):
             if rule.name in names:
-                self._refuse(("rules", index, "name"), f"two rules are called {rule.name}")
+                self.refuse(("rules", index, "name"), f"two rules are called {rule.name}")
             names.add(rule.name)
-        items = enumerate(self._list(document["waivers"], ("waivers",), least=0) if "waivers" in document else ())
+        items = enumerate(self.items(document["waivers"], ("waivers",), least=0) if "waivers" in document else ())
         waivers = tuple(self._waiver(item, ("waivers", i), {rule.name: rule for rule in rules}) for i, item in items)
-        return Policy(self._where, rules, waivers)
+        return Policy(self.where, rules, waivers)
 
     def _rule(self, value: object, path: Path) -> Rule:
-        found = self._mapping(value, path, _RULE_KEYS, ("name", "limits"))
+        found = self.mapping(value, path, _RULE_KEYS, ("name", "limits"))
         if ("groups" in found) == ("topics" in found):
-            self._refuse(path, "a rule is about groups or about topics", "name one of them: groups: ['*']")
+            self.refuse(path, "a rule is about groups or about topics", "name one of them: groups: ['*']")
         about, key = (GROUP, "groups") if "groups" in found else (TOPIC, "topics")
         if "assume" in found and about == TOPIC:
-            self._refuse((*path, "assume"), "a rule about topics assumes no strategy")
+            self.refuse((*path, "assume"), "a rule about topics assumes no strategy")
         severity = self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities")
         assume = found.get("assume")
         return Rule(
-            name=self._name(found["name"], (*path, "name")),
+            name=self.name(found["name"], (*path, "name")),
             about=about,
-            patterns=self._texts(found[key], (*path, key)),
+            patterns=self.texts(found[key], (*path, key)),
             limits=self._limits(found["limits"], (*path, "limits"), about),
-            exclude=self._texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
+            exclude=self.texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
             severity=severity,
             assume=None if assume is None else self._strategy(assume, (*path, "assume")),
         )
@@ -94,26 +89,26 @@ class _PolicyReader:
             for name in value:
                 if name in LIMITS and name not in known:
                     here = f"limits of {about}s are {', '.join(known)}"
-                    self._refuse((*path, name), f"{name} is no limit of {about}s", here)
-        found = self._mapping(value, path, known, ())
+                    self.refuse((*path, name), f"{name} is no limit of {about}s", here)
+        found = self.mapping(value, path, known, ())
         if not found:
-            self._refuse(path, "a rule needs a limit", f"there are {', '.join(known)}")
+            self.refuse(path, "a rule needs a limit", f"there are {', '.join(known)}")
         return tuple(Limit(name, self._bound(bound, (*path, name))) for name, bound in found.items())
 
     def _bound(self, value: object, path: Path) -> Bound:
         name = str(path[-1])
         unit = LIMITS[name].unit
         if unit == "names":
-            return tuple(self._allowed(text, path) for text in self._texts(value, path))
+            return tuple(self._allowed(text, path) for text in self.texts(value, path))
         if unit == "share":
             return self._share(value, path)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self._refuse(path, f"{_shown(value)} is not a number")
+            self.refuse(path, f"{shown(value)} is not a number")
         if unit != "ratio" and not isinstance(value, int):
-            self._refuse(path, f"{_shown(value)} is not a whole number")
+            self.refuse(path, f"{shown(value)} is not a whole number")
         least = 0 if unit == "count" else 1
         if not least <= value <= _MOST:
-            self._refuse(path, f"{_shown(value)} is {f'less than {least}' if value < least else f'more than {_MOST}'}")
+            self.refuse(path, f"{shown(value)} is {f'less than {least}' if value < least else f'more than {_MOST}'}")
         return value
 
     def _share(self, value: object, path: Path) -> float:
@@ -123,26 +118,26 @@ class _PolicyReader:
         except InvalidOperation:
             share = Decimal(2)
         if not 0 <= share <= 1:
-            self._refuse(path, f"{_shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
+            self.refuse(path, f"{shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
         return float(share)
 
     def _waiver(self, value: object, path: Path, rules: Mapping[str, Rule]) -> Waiver:
-        found = self._mapping(value, path, _WAIVER_KEYS, ("reason", "until"))
+        found = self.mapping(value, path, _WAIVER_KEYS, ("reason", "until"))
         if not found.keys() & {"rule", "group", "topic"}:
-            self._refuse(path, "a waiver names a rule, a group or a topic")
+            self.refuse(path, "a waiver names a rule, a group or a topic")
         if {"group", "topic"} <= found.keys():
-            self._refuse((*path, "topic"), "a waiver names a group or a topic, not both", "write two waivers")
+            self.refuse((*path, "topic"), "a waiver names a group or a topic, not both", "write two waivers")
         rule = self._one_of(found["rule"], (*path, "rule"), rules, "rules") if "rule" in found else None
         limit = None
         if "limit" in found:
             limits = LIMITS if rule is None else [each.name for each in rules[rule].limits]
             limit = self._one_of(found["limit"], (*path, "limit"), limits, "limits")
         return Waiver(
-            reason=self._name(found["reason"], (*path, "reason")),
+            reason=self.name(found["reason"], (*path, "reason")),
             until=self._date(found["until"], (*path, "until")),
             rule=rule,
-            group=self._name(found["group"], (*path, "group")) if "group" in found else None,
-            topic=self._name(found["topic"], (*path, "topic")) if "topic" in found else None,
+            group=self.name(found["group"], (*path, "group")) if "group" in found else None,
+            topic=self.name(found["topic"], (*path, "topic")) if "topic" in found else None,
             limit=limit,
         )
 
@@ -151,10 +146,10 @@ class _PolicyReader:
         try:
             return date.fromisoformat(str(value) if is_like_one else "")
         except ValueError:
-            self._refuse(path, f"{_shown(value)} is not a date", "write YYYY-MM-DD, the last day on which it counts")
+            self.refuse(path, f"{shown(value)} is not a date", "write YYYY-MM-DD, the last day on which it counts")
 
     def _strategy(self, value: object, path: Path) -> str:
-        return self._one_of(self._name(value, path).upper(), path, self._strategies, "strategies")
+        return self._one_of(self.name(value, path).upper(), path, self._strategies, "strategies")
 
     def _allowed(self, text: str, path: Path) -> str:
         """A strategy's name, or the class name of one that is not RocketMQ's own."""
@@ -162,64 +157,12 @@ class _PolicyReader:
         return text if is_class else self._strategy(text, path)
 
     def _one_of(self, value: object, path: Path, known: Collection[Name], kind: str) -> Name:
-        name = self._name(value, path)
+        name = self.name(value, path)
         found = next((each for each in known if each == name), None)
         if found is None:
-            self._refuse(path, f"there is no {_singular(kind)} {name}", _hint(kind, name, known))
+            self.refuse(path, f"there is no {_singular(kind)} {name}", self.hint(kind, name, known))
         return found
-
-    def _texts(self, value: object, path: Path) -> tuple[str, ...]:
-        if isinstance(value, str):
-            return (self._name(value, path),)
-        return tuple(self._name(item, (*path, i)) for i, item in enumerate(self._list(value, path)))
-
-    def _name(self, value: object, path: Path) -> str:
-        if not isinstance(value, str):
-            self._refuse(path, f"{_shown(value)} is not a text", "put it in quotes")
-        if not value.strip() or len(value) > _LONGEST_NAME:
-            self._refuse(path, "it is empty" if not value.strip() else f"longer than {_LONGEST_NAME} characters")
-        return value
-
-    def _list(self, value: object, path: Path, least: int = 1) -> list[Any]:
-        if not isinstance(value, list):
-            self._refuse(path, f"{_shown(value)} is not a list")
-        if len(value) < least:
-            self._refuse(path, "the list is empty", _EXAMPLE if path == ("rules",) else None)
-        return value
-
-    def _mapping(self, value: object, path: Path, known: Collection[str], needed: Collection[str]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            self._refuse(path, f"{_shown(value)} is not a mapping", None if path else _EXAMPLE)
-        for key in value:
-            if key not in known:
-                self._refuse((*path, str(key)), f"there is no key {_shown(key)} here", _hint("keys", str(key), known))
-        for key in needed:
-            if key not in value:
-                self._refuse(path, f"the key {key} is missing", None if path else _EXAMPLE)
-        return value
-
-    def _refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
-        lines = lines_of(self._text)
-        line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
-        place = f"{_path_text(path)}: " if path else ""
-        raise UsageError(f"{self._where}, line {line}: {place}{problem}", hint=hint, code="policy-invalid")
-
-
-def _path_text(path: Path) -> str:
-    parts = (f"[{step}]" if isinstance(step, int) else f".{str(step)[:80]}" for step in path)
-    return "".join(parts).removeprefix(".")
-
-
-def _hint(kind: str, name: str, known: Collection[str]) -> str:
-    new = RENAMED.get(name)
-    return f"it is called {new} now" if new in known else suggestion(kind, name, known)
 
 
 def _singular(kind: str) -> str:
     return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return "nothing" if value is None else repr(value)[:80]
