@@ -145,7 +145,7 @@ _rmqlb_at_diff() {
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
-        --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
+        --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
         -*) _rmqlb_words --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --fail-on --help ;;

@@ -111,8 +111,8 @@ class QueueDiff(Struct, frozen=True, rename="camel"):
         predicted_before: the predicted owners; null when the queue did not exist, or nothing could be predicted.
         predicted_after: likewise.
         how: predicted (the causes give the owners that it has now), converged (they are those predicted before: the
-            group had not converged then), pending (the causes give others, it still has the former owners), or
-            unexplained.
+            group had not converged then), pending (the causes give others, and it is on its way: it has the former
+            ones, some of both, or none), or unexplained.
         causes: the fewest changes that give those owners, applied to the first snapshot; empty without any.
         lag_before: messages not yet read.
         lag_after: likewise.
@@ -131,6 +131,11 @@ class QueueDiff(Struct, frozen=True, rename="camel"):
     causes: tuple[Cause, ...]
     lag_before: int | None
     lag_after: int | None
+
+    @property
+    def got_duplicate_owners(self) -> bool:
+        """It has several owners and had one or none."""
+        return len(self.owners_after or ()) > 1 >= len(self.owners_before or ())
 
 
 class Explained(Struct, frozen=True):
@@ -269,9 +274,10 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
         moved: queues that go from one owner to another.
         newly_assigned: queues that had no owner and have one.
         newly_unassigned: queues that had an owner and have none.
+        newly_duplicate_owners: queues that have several owners and had one or none.
         queues_added: queues that are new to a group.
         queues_removed: queues that a group no longer has.
-        pending: queues that other consumers should own by now.
+        pending: queues that are on their way to the owners that the changes give them.
         unexplained: queues whose new owners no change explains.
         lag_growth: messages by which the lag grew in the groups in which it grew; null when it is known of none.
         offsets_back: queues whose consumer offset is lower than before.
@@ -289,6 +295,7 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
     moved: int
     newly_assigned: int
     newly_unassigned: int
+    newly_duplicate_owners: int
     queues_added: int
     queues_removed: int
     pending: int

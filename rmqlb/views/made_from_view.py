@@ -43,7 +43,7 @@ def against_line(against: Against) -> str:
     topics = {topic.topic: topic for topic in against.topics}
     group, changes, caused = against.group, [], False
     if group is not None:
-        changes = [f"{what}: {effect}" for _, what, effect in group_rows(group, topics)]
+        changes = [f"{what}: {effect}" for _, _, what, effect in group_rows(group, topics)]
         caused = any("routes" in explained.causes for explained in group.explanations)
     if not caused:
         changes += [f"{topic.topic}: {route_text(topic)}" for topic in against.topics]

@@ -112,6 +112,7 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
         moved=sum(group.count("moved") for group in changed),
         newly_assigned=sum(group.count("assigned") for group in changed),
         newly_unassigned=sum(group.count("unassigned") for group in changed),
+        newly_duplicate_owners=sum(queue.got_duplicate_owners for group in changed for queue in group.queues),
         queues_added=sum(group.count("added") for group in changed),
         queues_removed=sum(group.count("removed") for group in changed),
         pending=_explained(changed, {"pending"}),

@@ -127,7 +127,7 @@ def _queue_diff(
     )
     if was == becomes and predicted[0] == predicted[1]:
         return None
-    how, causes = _explained(queue, was, becomes, prediction, predicted[1])
+    how, causes = _explained(queue, was, becomes, prediction, predicted)
     return QueueDiff(
         topic=queue.topic,
         broker_name=queue.broker_name,
@@ -146,14 +146,20 @@ def _queue_diff(
 
 
 def _explained(
-    queue: MessageQueue, was: _QueueOwners, becomes: _QueueOwners, prediction: Prediction, last: _QueueOwners
+    queue: MessageQueue,
+    was: _QueueOwners,
+    becomes: _QueueOwners,
+    prediction: Prediction,
+    predicted: tuple[_QueueOwners, _QueueOwners],
 ) -> tuple[How, Causes]:
     if prediction.problem is not None:
         return "unexplained", ()
     causes = prediction.causes_of(queue, becomes)
     if causes is not None and (causes or was != becomes):
         return ("predicted" if causes else "converged"), causes
-    if becomes == (was or ()) and last != becomes:
+    first, last = predicted
+    # On its way a queue has its former owner, the new one, both or none.
+    if first != last and set(becomes or ()) <= {*(was or ()), *(last or ())}:
         return "pending", prediction.causes_of(queue, last) or ()
     return "unexplained", ()
 

@@ -61,6 +61,6 @@ def _unexplained(group: GroupDiff, number: int) -> Finding:
 
 
 def _pending(group: GroupDiff, number: int) -> Finding:
-    has = "has" if number == 1 else "have"
-    text = f"{counted(number, 'queue')} of group {group.group} {has} not moved yet: the group had not converged"
+    are = "is" if number == 1 else "are"
+    text = f"{counted(number, 'queue')} of group {group.group} {are} not yet with the predicted owners: not converged"
     return Finding("not-moved-yet", text, group.group)

@@ -19,6 +19,7 @@ _VALUES: dict[str, Callable[[DiffSummary], float | None]] = {
     "moved": lambda s: s.moved,
     "newly-assigned": lambda s: s.newly_assigned,
     "newly-unassigned": lambda s: s.newly_unassigned,
+    "newly-duplicate-owners": lambda s: s.newly_duplicate_owners,
     "queues-added": lambda s: s.queues_added,
     "queues-removed": lambda s: s.queues_removed,
     "pending": lambda s: s.pending,

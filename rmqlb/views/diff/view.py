@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from rmqlb.model.diff import GroupDiff, QueueDiff, SnapshotDiff, SnapshotSide, TopicDiff
+from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.words import counted
 from rmqlb.views.diff.words import (
     cause_text,
@@ -15,6 +16,7 @@ from rmqlb.views.diff.words import (
     changes_text,
     effect_text,
     listed,
+    queues_of,
     route_text,
     strategies_text,
 )
@@ -33,7 +35,7 @@ from rmqlb.views.report import (
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
-_WHAT = (Column("what changed", "what"), Column("effect", "effect"))
+_WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
 _LAG = (
     Column("group", "group"),
     Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
@@ -49,15 +51,16 @@ def diff_report(diff: SnapshotDiff) -> Report:
     topics = {topic.topic: topic for topic in diff.topics}
     by_group = [row for group in _by_weight(diff.groups) for row in group_rows(group, topics)]
     by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
-    odd = [(group, queue) for group, queue in _queues(diff) if queue.how in ("pending", "unexplained")]
-    groups = Section("groups", "groups", (Column("group", "group"), *_WHAT), tuple(by_group), heads=1)
+    odd = [(group, queue) for group, queue in _queues(diff) if queue.how == "unexplained"]
+    columns = (Column("", "severity", "sign"), Column("group", "group"), *_WHAT)
+    groups = Section("groups", "groups", columns, tuple(by_group))
     sections = (
         _unless_empty(groups),
-        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), tuple(by_topic), heads=1)),
+        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), tuple(by_topic))),
         _unless_empty(
             Section(
                 "unexplained",
-                "queues unexplained or not moved yet",
+                "queues whose owners no change explains",
                 *_queue_table(odd),
                 heads=4,
                 brief=tuple(range(_MOST_ROWS)) if len(odd) > _MOST_ROWS else None,
@@ -68,7 +71,30 @@ def diff_report(diff: SnapshotDiff) -> Report:
         Section("queues", "queues whose owners differ", *_queue_table(list(_queues(diff))), heads=4, named_only=True),
     )
     rows = Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in _queues(diff)])
-    return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, {}, rows, tables=(groups, *sections[1:]))
+    return Report(
+        schema="rmqlb/diff",
+        data=diff,
+        facts=tuple(_facts(diff)),
+        sections=sections,
+        rows=rows,
+        tables=(groups, *sections[1:]),
+        grave=_grave(diff),
+        more=_more(diff),
+    )
+
+
+def _grave(diff: SnapshotDiff) -> str:
+    s = diff.summary
+    if s.newly_unassigned or s.newly_duplicate_owners:
+        return ERROR
+    if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
+        return WARNING
+    return "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
+
+
+def _more(diff: SnapshotDiff) -> str:
+    number = sum(len(group.queues) for group in diff.groups)
+    return f"--section queues lists {counted(number, 'queue')} whose owners differ" if number else ""
 
 
 def _lag(groups: Sequence[GroupDiff]) -> Section:
@@ -100,6 +126,9 @@ def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
     if s.groups_removed or s.groups_added:
         counts = ((s.groups_removed, "removed"), (s.groups_added, "added"))
         yield ", ".join(f"{counted(number, 'group')} {what}" for number, what in counts if number)
+    if s.newly_duplicate_owners:
+        has = "has" if s.newly_duplicate_owners == 1 else "have"
+        yield f"{counted(s.newly_duplicate_owners, 'queue')} {has} duplicate owners now"
     changed = s.moved + s.newly_assigned
     others = s.groups_changed - s.groups_added - s.groups_removed
     explained = "" if s.unexplained else ", all explained"
@@ -111,7 +140,7 @@ def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
     if s.unexplained:
         yield f"{counted(s.unexplained, 'queue')} unexplained"
     if s.pending:
-        yield f"{counted(s.pending, 'queue')} not moved yet"
+        yield f"{counted(s.pending, 'queue')} not yet with the predicted owners"
     if s.topics_changed and not s.groups_changed:
         yield f"{counted(s.topics_changed, 'topic')} differ{'s' if s.topics_changed == 1 else ''}"
     yield from _lag_verdict(diff)
@@ -151,24 +180,31 @@ def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
 
 
 def group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
-    """Of a group: its name, what changed, and what came of it."""
+    """Of a group: how grave it is, its name, what changed, and what came of it."""
     if group.change in ("added", "removed"):
         there = group.after or group.before
         consumers = None if there is None else there.consumers
         number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
-        yield group.group, f"group {group.change}", f"{number}, strategy {_of(group)}"
+        yield WARNING if group.after is None else INFO, group.group, f"group {group.change}", f"{number}, {_of(group)}"
         return
     for explained in group.explanations:
         what = "; ".join(cause_text(cause, group, topics) for cause in explained.causes)
-        yield group.group, what or "nothing that decides owners", effect_text(explained, group)
+        severity = _severity(queues_of(explained, group))
+        yield severity, group.group, what or "nothing that decides owners", effect_text(explained, group)
     for cause in causes_without_effect(group):
-        yield group.group, cause_text(cause, group, topics), changes_text(())
+        yield INFO, group.group, cause_text(cause, group, topics), changes_text(())
     for setting in group.settings:
-        yield group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
+        yield INFO, group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
 
 
 def _of(group: GroupDiff) -> str:
-    return strategies_text(group, "before" if group.after is None else "after")
+    return f"strategy {strategies_text(group, 'before' if group.after is None else 'after')}"
+
+
+def _severity(queues: Sequence[QueueDiff]) -> Severity:
+    if any(queue.change == "unassigned" or queue.got_duplicate_owners for queue in queues):
+        return ERROR
+    return WARNING if any(queue.how in ("pending", "unexplained") for queue in queues) else INFO
 
 
 def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...]:
@@ -207,12 +243,12 @@ def _queue_table(
             "clients",
             shown=any(queue.predicted_after not in (None, queue.owners_after) for queue in found),
         ),
-        Column("change", "change", "change", shown=any(queue.change != "moved" for queue in found)),
+        Column("change", "change", "change", fold=3, shown=any(queue.change != "moved" for queue in found)),
         Column("explained by", "how", of=_explained_by),
         Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
         Column("basis", "basis", quiet=True),
-        Column("lag before", "lagBefore", "number", shown=any(queue.lag_before for queue in found)),
-        Column("lag after", "lagAfter", "number", shown=any(queue.lag_after for queue in found)),
+        Column("lag before", "lagBefore", "number", fold=1, shown=any(queue.lag_before for queue in found)),
+        Column("lag after", "lagAfter", "number", fold=2, shown=any(queue.lag_after for queue in found)),
     )
     rows = tuple((group.group, *row) for (group, _), row in zip(queues, rows_of(columns[1:], found), strict=True))
     return columns, rows
@@ -222,7 +258,7 @@ def _explained_by(queue: QueueDiff) -> str:
     return {
         "predicted": " and ".join(queue.causes),
         "converged": "the prediction before",
-        "pending": f"not moved yet: {' and '.join(queue.causes)}",
+        "pending": f"{' and '.join(queue.causes)}, pending",
     }.get(queue.how, queue.how)
 
 

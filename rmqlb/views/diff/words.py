@@ -68,11 +68,19 @@ def broker_text(broker: BrokerDiff) -> str:
     return f"{broker.broker_name} {', '.join(_of_broker(broker.before, broker.after))}"
 
 
+def queues_of(explained: Explained, group: GroupDiff) -> list[QueueDiff]:
+    """The queues that have this explanation."""
+    return [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
+
+
 def effect_text(explained: Explained, group: GroupDiff) -> str:
     """What came of it, as one explanation says it."""
-    queues = [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
+    queues = queues_of(explained, group)
     if explained.how == "pending":
-        return f"{counted(len(queues), 'queue')} not moved yet, although {strategies_text(group, 'after')} predicts it"
+        unassigned = sum(queue.change == "unassigned" for queue in queues)
+        meanwhile = f"; {unassigned} of them unassigned" if unassigned else ""
+        strategy = strategies_text(group, "after")
+        return f"{counted(len(queues), 'queue')} not yet with the owners that {strategy} predicts{meanwhile}"
     counts = changes_text(queues)
     if explained.how == "converged":
         return f"{counts}, to the owners predicted before: the group had not converged"

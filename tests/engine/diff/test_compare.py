@@ -159,6 +159,21 @@ def test_queues_that_still_have_their_former_owners_are_pending() -> None:
     assert codes(diff) == ["not-moved-yet"]
 
 
+@pytest.mark.parametrize("taken", [(), ("c", "d")])
+def test_queues_that_are_on_their_way_are_pending(taken: tuple[str, ...]) -> None:
+    """Nobody has taken those of c yet, or d has while c is still there."""
+    there = "abd" if not taken else "abcd"
+    before = owners_at_rest([T], Members(("a", "b", "c"), "AVG"))
+    after = dict(owners_at_rest([T], Members(tuple(there), "AVG")))
+    moving = [queue for queue in after if before[queue] == ("c",) and after[queue] == ("d",)]
+    diff = compare_snapshots(ABC, cluster(group(there, [T], owners=after | dict.fromkeys(moving, taken)), routes=[T]))
+    found = {(queue.broker_name, queue.queue_id): queue for queue in only(diff).queues}
+    assert {found[queue.broker_name, queue.queue_id].how for queue in moving} == {"pending"}
+    assert diff.summary.newly_duplicate_owners == (len(moving) if taken else 0)
+    assert diff.summary.newly_unassigned == (0 if taken else len(moving))
+    assert diff.summary.unexplained == 0
+
+
 def test_a_group_without_consumers_leaves_its_queues_unassigned() -> None:
     gone = replace(group("", [T], owners=dict.fromkeys(T.subscribe_queues(), ())), views=(), topics=None, reports={})
     diff = compare_snapshots(ABC, cluster(gone, routes=[T]))
