@@ -74,8 +74,8 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "route": "route of topic {name}",
     "group": "group {name}",
     "groups": "groups of broker {name}",
-    "members": "members of group {name} at broker {detail}",
-    "member": "member of group {name} {detail}",
+    "members": "consumers of group {name} at broker {detail}",
+    "member": "consumer {detail} of group {name}",
     "offsets": "offsets of group {name} at {detail}",
     "stored-offsets": "stored offsets of group {name} at {detail}",
     "name-server": "NameServer {name}",
@@ -100,7 +100,7 @@ class Unread(Struct, frozen=True):
         """The part, in words for people.
 
         >>> Unread("members", "g", "timed out", "b").what
-        'members of group g at broker b'
+        'consumers of group g at broker b'
         """
         return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
 

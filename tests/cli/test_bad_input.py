@@ -165,7 +165,7 @@ NAMES = [
     Bad(
         f"{PLAN} -s SKEWED --topic Skewed",
         DATA,
-        "the source tells no group's members",
+        "the source holds no group's consumers",
         "name them with --consumers ID,ID,… or @FILE, or a number",
     ),
     Bad(

@@ -179,7 +179,7 @@ def test_groups_say_why_their_queues_are_not_theirs_to_allocate() -> None:
         ("all", 1, "group all is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
         ("good", 2, None),
         ("none", 0, None),
-        ("unseen", None, "the members of group unseen are not in a test"),
+        ("unseen", None, "the consumers of group unseen are not in a test"),
     ]
 
 

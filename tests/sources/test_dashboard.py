@@ -165,7 +165,7 @@ def test_what_members_report_goes_before_what_the_dashboard_says() -> None:
 def test_a_member_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
     with dashboard() as replay:
         snapshot = fetch(replay, ORDER_SVC)
-    assert [part.what for part in snapshot.unread] == [f"member of group order-svc {i}" for i in IDS[1:]]
+    assert [part.what for part in snapshot.unread] == [f"consumer {i} of group order-svc" for i in IDS[1:]]
     assert {part.reason for part in snapshot.unread} == {"CODE: 206  DESC: no such thing was captured"}
     group = snapshot.group("order-svc")
     assert list(group.reports) == [IDS[0]]
@@ -188,7 +188,7 @@ def test_no_broker_that_answers_is_an_error() -> None:
     with dashboard(replay):
         error = error_of(replay.url, G)
     assert isinstance(error, EndpointError)
-    assert error.message == f"{replay.url}: no broker tells the members of group g: connect to B failed"
+    assert error.message == f"{replay.url}: no broker tells the consumers of group g: connect to B failed"
 
 
 def test_a_cluster_without_brokers_is_an_error() -> None:

@@ -86,8 +86,8 @@ def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[R
     assert (held.owners, held.broker_offset, held.lag) == (frozenset({"192.0.2.2@inst0"}), 31, 0)
     assert group.queues[MessageQueue("OrderEvents", "broker-b", 7)].owners is None
     assert {part.what for part in snapshot.unread} == {
-        "member of group order-svc 192.0.2.2@inst1",
-        "member of group order-svc 192.0.2.2@inst2",
+        "consumer 192.0.2.2@inst1 of group order-svc",
+        "consumer 192.0.2.2@inst2 of group order-svc",
     }
 
 
@@ -173,7 +173,7 @@ def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest(brokers: tup
     brokers[1].faults[MEMBERS] = silent
     snapshot = fetch(ORDER_SVC, *brokers, timeout=0.3)
     assert snapshot.group("order-svc").client_ids == ("192.0.2.2@inst0", "192.0.2.2@inst1", "192.0.2.2@inst2")
-    assert "members of group order-svc at broker broker-b" in {part.what for part in snapshot.unread}
+    assert "consumers of group order-svc at broker broker-b" in {part.what for part in snapshot.unread}
 
 
 def test_an_unknown_topic_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:

@@ -179,7 +179,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         placeholders = client_ids if invented else ()
     elif seen is None:
         raise DataError(
-            "the source tells no group's members",
+            "the source holds no group's consumers",
             hint="name them with --consumers ID,ID,… or @FILE, or a number",
             code="members-unknown",
         )
@@ -188,7 +188,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         findings += list(member_findings(seen))
     if placeholders:
         findings.append(
-            Finding("placeholder-ids", "the members are placeholders: real ones have other IDs, and sort by them")
+            Finding("placeholder-ids", "the consumers are placeholders: real ones have other IDs, and sort by them")
         )
     sightings = (snapshot.routes[route.topic] for route in routes)
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))

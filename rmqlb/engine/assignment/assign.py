@@ -22,7 +22,7 @@ from rmqlb.model.route import TopicRouteData
 
 _EVERYBODY = "BROADCASTING: every consumer reads every queue"
 _DOES_NOT_READ = "this consumer does not subscribe to the topic"
-_NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so nobody reads what falls to it"
+_NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so that its share stays unassigned"
 
 
 class Members(Struct, frozen=True):

@@ -27,14 +27,14 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
     ids = group.client_ids
     if ids is None:
         raise DataError(
-            f"the members of group {group.group} are not in {group.seen.where}",
+            f"the consumers of group {group.group} are not in {group.seen.where}",
             hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders",
             group=group.group,
             code="members-unknown",
         )
     if ids and all(is_grpc(client_id) for client_id in ids):
         raise DataError(
-            f"the members of group {group.group} look like gRPC clients ({ids[0]}): the proxy hands them messages, "
+            f"the consumers of group {group.group} look like gRPC clients ({ids[0]}): the Proxy gives them messages, "
             "no client owns a queue",
             hint="if they are not, name them: --consumers ID,ID,…",
             group=group.group,
@@ -74,7 +74,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
         )
         yield Finding(
             "split-view",
-            f"brokers list different members of group {group.group} ({views}); all of them are counted",
+            f"brokers list different consumers of group {group.group} ({views}); all of them are counted",
             group.group,
             consumers=tuple(
                 i for i in dict.fromkeys(ids) if not all(i in view.client_ids for view in group.views or ())
@@ -84,21 +84,21 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     if grpc:
         yield Finding(
             "grpc-members",
-            "some members look like gRPC clients, which own no queue; the others count them all the same, "
-            "and what falls to them no client pulls",
+            "some consumers look like gRPC clients, which own no queue; the others count them all the same, "
+            "and their shares stay unassigned",
             consumers=grpc,
         )
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(
             "pull-consumers",
-            f"group {group.group} pulls: members that assign queues to themselves take no part in this",
+            f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance",
             group.group,
             INFO,
         )
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
             "broker-rebalance",
-            "members let the broker assign their queues (clientRebalance=false); "
+            "consumers let the broker assign their queues (clientRebalance=false); "
             "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode",
             severity=INFO,
         )
@@ -111,8 +111,8 @@ def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
         if processes > 1:
             yield Finding(
                 "duplicate-client-id",
-                f"{processes} processes share the client id {client_id}: each reads the same queues, and under AVG and "
-                "AVG_BY_CIRCLE the other shares are read by nobody; give each its own instanceName",
+                f"{processes} processes share the client ID {client_id}: each reads the same queues, and under AVG and "
+                "AVG_BY_CIRCLE the other shares stay unassigned; give each process its own instanceName",
                 severity=ERROR,
                 consumers=(client_id,),
             )
@@ -144,8 +144,8 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
         more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
         yield Finding(
             "mixed-subscriptions",
-            f"members of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
-            f"what falls to a member that does not subscribe is read by nobody{more}",
+            f"consumers of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
+            f"the share of one that does not subscribe to a topic stays unassigned{more}",
             group.group,
             consumers=other_subscriptions(group),
         )

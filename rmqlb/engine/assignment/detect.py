@@ -22,7 +22,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.words import counted
 
 DEFAULT = "AVG"
-_OVERLAP = "queues can have no owner or two"
+_OVERLAP = "queues can be unassigned or have duplicate owners"
 
 
 class Detected(Struct, frozen=True):
@@ -54,14 +54,14 @@ def detect_strategy(
     unknown = sorted(name for name in names if name not in NAMES)
     if unknown:
         raise DataError(
-            f"members run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
+            f"consumers run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
             hint="say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION",
             code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
     if len(names) == 1:
         return Detected(usual, "reported")
-    text = f"members run different strategies: {_told(names)}; {_OVERLAP}"
+    text = f"consumers run different strategies: {_told(names)}; {_OVERLAP}"
     finding = Finding("mixed-strategies", text, severity=ERROR, consumers=_others(reported))
     return Detected(usual, "reported", reported, (finding,))
 
@@ -74,13 +74,13 @@ def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Findi
     if len(names) > 1:
         yield Finding(
             "mixed-strategies",
-            f"members run different strategies: {_told(names)}; {_OVERLAP}, which plan-rebalance shows: "
-            "here each strategy is dealt out as if all of them ran it",
+            f"consumers run different strategies: {_told(names)}; {_OVERLAP}, which plan-rebalance shows: "
+            "here each strategy is shown as if all of them ran it",
             severity=ERROR,
             consumers=_others(reported),
         )
     elif names and not shown.intersection(names):
-        yield Finding("strategy-differs", f"members report {next(iter(names))}, which is none of those shown")
+        yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")
 
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
@@ -91,8 +91,8 @@ def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
             continue
         name, options = missing
         raise DataError(
-            f"members run {name}, whose settings are not known ({options} says them)",
-            hint="members do not report them: look how the application makes its strategy, or name another one to "
+            f"consumers run {name}, whose settings are not known ({options} says them)",
+            hint="consumers do not report them: look how the application makes its strategy, or name another one to "
             "predict with, --strategy NAME",
             code="settings-unknown",
         )
@@ -129,7 +129,7 @@ def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Itera
     # A function stands in for a class of the application's own, whatever that is called.
     others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
     if others and base not in PINNED:
-        yield Finding("strategy-differs", f"the plan uses {given}, but members report {', '.join(others)}")
+        yield Finding("strategy-differs", f"the plan uses {given}, but consumers report {', '.join(others)}")
 
 
 def _outer(strategy: str) -> str:
@@ -153,7 +153,9 @@ def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], 
     if fits:
         return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
     known = (
-        "its members do not report their strategy" if group and group.client_ids else "the members are not real ones"
+        "its consumers do not report their strategy"
+        if group and group.client_ids
+        else "the consumers are not real ones"
     )
     return Detected(
         DEFAULT,

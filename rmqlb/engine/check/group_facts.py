@@ -29,7 +29,7 @@ class Gaps(Struct, frozen=True):
 
     topics: Mapping[str, str]  # topic → why its route was not read
     groups: Mapping[str, str]  # group → why it was not read
-    members: Mapping[str, str]  # group → which broker did not tell its members, and why
+    members: Mapping[str, str]  # group → which broker did not report its consumers, and why
     unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
 
 
@@ -45,7 +45,7 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
         elif part.kind == "group":
             groups[part.name] = part.reason
         elif part.kind == "members":
-            members[part.name] = f"broker {part.detail} did not tell its members: {part.reason}"
+            members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
         elif part.kind == "groups":
             unlisted = f"broker {part.name} did not list its groups: {part.reason}"
     return Gaps(topics, groups, members, unlisted)
@@ -105,7 +105,7 @@ class GroupFacts(Struct, dict=True, eq=False):
             return error.message
         ids = self.group.client_ids
         if ids and all(map(is_grpc, ids)):
-            return "its members look like gRPC clients: the proxy hands them messages, no client owns a queue"
+            return "its consumers look like gRPC clients: the Proxy gives them messages, no client owns a queue"
         try:
             must_be_listed(self.group)
         except DataError as error:
@@ -117,13 +117,13 @@ class GroupFacts(Struct, dict=True, eq=False):
         """The ids of the members that some broker told, duplicates kept (raises DataError)."""
         ids = self.group.client_ids
         if ids is None:
-            raise DataError("its members were not seen")
+            raise DataError("its consumers are unknown")
         must_be_listed(self.group)
         return ids
 
     @cached_property
     def untold(self) -> str | None:
-        """A broker that did not tell its members, or None when all of them did."""
+        """A broker that did not report its consumers, or None when all of them did."""
         return self.gaps.members.get(self.name)
 
     @cached_property
@@ -132,7 +132,7 @@ class GroupFacts(Struct, dict=True, eq=False):
         if self.untold is not None:
             raise DataError(self.untold)
         if not self.seen_ids:
-            raise DataError("no member is online")
+            raise DataError("no consumer is online")
         return self.seen_ids
 
     @cached_property
@@ -140,7 +140,7 @@ class GroupFacts(Struct, dict=True, eq=False):
         """The routes of all topics that it pulls, but the one for retries (raises DataError)."""
         if self.group.topics is None:
             is_empty = self.group.views is not None and not self.group.client_ids
-            raise DataError("no member is online to tell its topics" if is_empty else "its topics were not seen")
+            raise DataError("no consumer is online to report its topics" if is_empty else "its topics are unknown")
         popped = popped_topics(self.group)
         topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX) and topic not in popped]
         for topic in topics:
@@ -187,20 +187,20 @@ class GroupFacts(Struct, dict=True, eq=False):
         """The members with their strategies, and how those are known (raises DataError)."""
         group, ids = self.group, self.client_ids
         if any(map(is_grpc, ids)):
-            raise DataError("some members look like gRPC clients, which take no part in the others' allocation")
+            raise DataError("some consumers look like gRPC clients, which take no part in the others' allocation")
         found, subscribed = self.detected, self.subscribed
         if found.origin == "assumed":
             if self.assume is None:
-                raise DataError("the strategy of its members is not known (`assume` in the rule names one)")
+                raise DataError("the strategy of its consumers is not known (`assume` in the rule names one)")
             must_be_set((self.assume,), self.settings)
             return Members(ids, self.assume, self.settings, subscribed=subscribed), "assumed"
         if group.consume_type == CONSUME_ACTIVELY and self.assume is None:
             raise DataError(
-                "its members pull: whether they deal out queues is not known (`assume` in the rule says so)"
+                "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
             )
         by_broker = any(report.client_rebalance is False for report in group.reports.values())
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
-            raise DataError("its members let the broker assign their queues")
+            raise DataError("its consumers let the broker assign their queues")
         must_be_set(found.run_by_members, self.settings)
         own = Members(ids, found.strategy, self.settings, found.strategy_of, subscribed)
         return own, "predicted"

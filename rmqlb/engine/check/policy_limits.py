@@ -207,7 +207,7 @@ def _strategies(facts: GroupFacts) -> Measured:
         missing = None if fits == names else f"{named(silent)} did not report a strategy"
         return Measured(names, missing=missing, why=why if fits else "", basis="observed")
     if not fits:
-        return Measured(missing=f"its members report no strategy, and {unfit}")
+        return Measured(missing=f"its consumers report no strategy, and {unfit}")
     return Measured(fits, why=why, basis="observed", one_of=True)
 
 

@@ -26,7 +26,7 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
     if len({consumer_profile_of(version).name for version in versions}) > 1:
         text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
-        finding = Finding("mixed-versions", f"members report the versions {text}: all are simulated as {usual}")
+        finding = Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}")
         findings = (*findings, finding)
     return usual, findings
 
@@ -35,7 +35,7 @@ def _languages(connections: list[Connection]) -> tuple[Finding, ...]:
     others = sorted({c.language for c in connections if c.language not in (None, "JAVA")})
     if not others:
         return ()
-    return (Finding("other-language", f"members report {', '.join(others)}: they are simulated as Java clients are"),)
+    return (Finding("other-language", f"consumers report {', '.join(others)}: they are simulated as Java clients are"),)
 
 
 def _is_version(text: str) -> bool:

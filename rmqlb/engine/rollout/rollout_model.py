@@ -142,7 +142,7 @@ def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:
     for client_id in chosen:
         if processes[client_id] > 1:
             raise DataError(
-                f"{processes[client_id]} processes share the client id {client_id}: "
+                f"{processes[client_id]} processes share the client ID {client_id}: "
                 "the restart of one cannot be told from that of another",
                 hint="give each its own instanceName first, or restart only the other members",
             )

@@ -186,7 +186,7 @@ def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
     assert why_idle("b", assignments[1:2]) == too_few
     assert why_idle("b", assignments) == (
         f"U: the topic has no readable queue; T, V: {too_few}; "
-        "W: this consumer does not subscribe to the topic, so nobody reads what falls to it"
+        "W: this consumer does not subscribe to the topic, so that its share stays unassigned"
     )
     owners = owners_by_strategy(None, routes[:2], members, ["AVG"])
     reasons = {each.client_id: each.idle_reason for each in owners.strategies[0].consumers}

@@ -34,7 +34,7 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
         (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
         (group("a", consume_type="CONSUME_POP"), "consumes by POP"),
         (group("host@123@0@abc12z host@124@1@abc12z"), "look like gRPC clients"),
-        (ConsumerGroup("g", HERE), "the members of group g are not in a test"),
+        (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
     ],
 )
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
@@ -68,7 +68,7 @@ def test_what_is_odd_about_members_is_said() -> None:
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
     assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
     (found,) = member_findings(replace(group("a b"), reports=mixed))
-    assert found.message.startswith("members of group g subscribe to different topics (a and b): ")
+    assert found.message.startswith("consumers of group g subscribe to different topics (a and b): ")
     (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
     unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
     assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
@@ -123,7 +123,7 @@ def test_only_what_cannot_be_true_of_the_members_is_a_contradiction(
     members = Members(("a", "b"), given)
     detected = detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
     assert [finding.message for finding in detected.findings] == (
-        [f"the plan uses {members.group_strategy}, but members report {others}"] if others else []
+        [f"the plan uses {members.group_strategy}, but consumers report {others}"] if others else []
     )
 
 
@@ -178,7 +178,7 @@ def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> N
     assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
     assert list(not_shown(circle, shown)) == []
     assert [finding.message for finding in not_shown(nearby, shown)] == [
-        "members report MACHINE_ROOM_NEARBY, which is none of those shown"
+        "consumers report MACHINE_ROOM_NEARBY, which is not among those shown"
     ]
     assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
     assert list(not_shown(group("a b"), shown)) == []

@@ -212,10 +212,10 @@ STATIC = TopicRouteData(
     (BrokerData("c", "a", {0: "a:1"}),),
     topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {})},
 )
-NO_STRATEGY = "the strategy of its members is not known (`assume` in the rule names one)"
+NO_STRATEGY = "the strategy of its consumers is not known (`assume` in the rule names one)"
 INCOMPLETE = [
     *(
-        Case(UNSEEN, limit, 1, "incomplete", None, "its members were not seen")
+        Case(UNSEEN, limit, 1, "incomplete", None, "its consumers are unknown")
         for limit in (
             "minConsumers",
             "idle",
@@ -225,9 +225,11 @@ INCOMPLETE = [
             "mixedSubscriptions",
         )
     ),
-    Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no member is online"),
-    Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no member is online to tell its topics"),
-    Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics were not seen"),
+    Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no consumer is online"),
+    Case(
+        cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is online to report its topics"
+    ),
+    Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics are unknown"),
     Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),
     Case(NO_ROUTE, "idle", 2, "incomplete", None, "the route of topic U is not known"),
     Case(NO_ROUTE, "unassigned", 0, "violated", 1, "a:1 of T"),
@@ -235,10 +237,10 @@ INCOMPLETE = [
     Case(SPLIT_ROUTE, "idle", 2, "incomplete", None, "NameServers give different routes of topic T"),
     Case(SPLIT_ROUTE, "minBrokers", 2, "incomplete", None, "NameServers give different routes of it"),
     Case(SPLIT_ROUTE, "missingMasters", 0, "holds", 0),
-    Case(UNTOLD, "idle", 2, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "idle", 2, "incomplete", None, "broker b did not report its consumers: timeout"),
     Case(UNTOLD, "minConsumers", 2, "holds", 2),
-    Case(UNTOLD, "minConsumers", 3, "incomplete", None, "broker b did not tell its members: timeout"),
-    Case(UNTOLD, "duplicateClientIds", 0, "incomplete", None, "broker b did not tell its members: timeout"),
+    Case(UNTOLD, "minConsumers", 3, "incomplete", None, "broker b did not report its consumers: timeout"),
+    Case(UNTOLD, "duplicateClientIds", 0, "incomplete", None, "broker b did not report its consumers: timeout"),
     Case(SILENT, "idle", 2, "incomplete", None, NO_STRATEGY),
     Case(SILENT, "movedOnConsumerLoss", 1.0, "incomplete", None, NO_STRATEGY),
     Case(
@@ -247,7 +249,7 @@ INCOMPLETE = [
         ("AVG",),
         "incomplete",
         None,
-        "its members report no strategy, and no queue's owner is known",
+        "its consumers report no strategy, and no queue's owner is known",
     ),
     Case(
         cluster(members("x y", strategy=None, topics="T U", owners="x x y y")),
@@ -255,7 +257,7 @@ INCOMPLETE = [
         ("AVG",),
         "incomplete",
         None,
-        "its members report no strategy, and the route of topic U is not known",
+        "its consumers report no strategy, and the route of topic U is not known",
     ),
     Case(
         cluster(members("x y", strategy=None, owners="x x x y")),
@@ -263,7 +265,7 @@ INCOMPLETE = [
         ("AVG",),
         "incomplete",
         None,
-        "its members report no strategy, and none that needs no settings gives the owners seen",
+        "its consumers report no strategy, and none that needs no settings gives the owners seen",
     ),
     Case(SILENT, "mixedSubscriptions", 0, "incomplete", None, "x, y did not tell what they subscribe to"),
     Case(cluster(members("x y z", subscribed={"x": "T", "y": "U"})), "mixedSubscriptions", 0, "violated", 1),
@@ -293,7 +295,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "members run the strategy class OurOwn, which is not one of RocketMQ's own",
+        "consumers run the strategy class OurOwn, which is not one of RocketMQ's own",
     ),
     Case(cluster(members("x y", owners="x ? y y", strategy=None)), "duplicateOwners", 0, "holds", 0),
     Case(cluster(members("x", lag={0: 5})), "lag", 4, "violated", 5),
@@ -314,7 +316,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "some members look like gRPC clients, which take no part in the others' allocation",
+        "some consumers look like gRPC clients, which take no part in the others' allocation",
     ),
     Case(
         cluster(members("x y", consume_type="CONSUME_ACTIVELY")),
@@ -322,7 +324,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "its members pull: whether they deal out queues is not known (`assume` in the rule says so)",
+        "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)",
     ),
     Case(cluster(members("x y", owners="- - - -")), "imbalance", 2, "incomplete", None, "no queue has an owner"),
     Case(
@@ -339,7 +341,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "members run MACHINE_ROOM, whose settings are not known (--idc says them)",
+        "consumers run MACHINE_ROOM, whose settings are not known (--idc says them)",
     ),
 ]
 
@@ -376,7 +378,7 @@ DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerL
             cluster(replace(members(""), polling_num=2)),
             "brokers list no consumer of group g, but 2 receive requests of it wait there",
         ),
-        (cluster(members(GRPC)), "its members look like gRPC clients: the proxy hands them messages"),
+        (cluster(members(GRPC)), "its consumers look like gRPC clients: the Proxy gives them messages"),
     ],
 )
 def test_a_group_that_deals_out_no_queues_is_apart(snapshot: ClusterSnapshot, why: str, limit: str) -> None:
@@ -419,7 +421,7 @@ def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
     reports = {name: replace(report, client_rebalance=by_client) for name, report in seen.reports.items()}
     judgement = one(cluster(replace(seen, reports=reports)), "idle", 2)
     assert judgement.basis == basis
-    assert judgement.why == ("" if basis else "its members let the broker assign their queues")
+    assert judgement.why == ("" if basis else "its consumers let the broker assign their queues")
 
 
 def test_what_is_assumed_yields_to_what_members_report() -> None:
@@ -444,4 +446,4 @@ def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> N
     given = Settings(inner=inner, hosts=frozenset({"x"}))
     (judgement,) = check_policy(SILENT, policy({"unassigned": 0}, assume="PIN"), DAY, settings=given).judgements
     assert judgement.verdict == "incomplete"
-    assert judgement.why == "members run CONFIG, whose settings are not known (--config says them)"
+    assert judgement.why == "consumers run CONFIG, whose settings are not known (--config says them)"

@@ -391,7 +391,7 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
     ("asked", "error"),
     [
         ({"client_ids": ""}, "the group has no members: there is nothing to restart"),
-        ({"client_ids": "a a b"}, "2 processes share the client id a: the restart of one cannot be told from that of another"),
+        ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one cannot be told from that of another"),
         ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
         ({"restart": ["d"]}, "d is not in the group"),
         ({"restart": ["a", "a"]}, "a is to restart twice"),
