@@ -27,6 +27,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 
 GROUP = "g"
 COMMANDS = {
+    "show-groups": "show-groups -s {} -o json",
+    "show-consumers": "show-consumers -s {} --group g -o json",
     "show-owners": "show-owners -s {} --group g -o json",
     "plan-rebalance": "plan-rebalance -s {} --group g --add 1 -o json",
     "simulate-rebalance": "simulate-rebalance -s {} --group g --event 'join 1.0.0.1@new@10s' -o json",

@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.owners import owners_by_strategy
+from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
+from rmqlb.engine.overview.consumers import consumers_of
+from rmqlb.engine.overview.groups import facts_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -97,6 +101,12 @@ def planned(size: Size) -> int:
     return bytecodes(plan)
 
 
+def at_a_glance(size: Size) -> int:
+    snapshot = cluster(size)
+    facts = facts_of(snapshot, gaps(snapshot), GROUP, Settings())
+    return bytecodes(lambda: consumers_of(facts, ()))
+
+
 def simulated(size: Size) -> int:
     side = side_of(size)
     scenario = GroupScenario((Event("join", SECOND_US, "1.0.0.1@new"),), until_us=33 * SECOND_US)
@@ -104,7 +114,7 @@ def simulated(size: Size) -> int:
 
 
 @pytest.mark.parametrize("dimension", SIDES)
-@pytest.mark.parametrize("work", [shown, planned, simulated])
+@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated])
 def test_twice_as_much_takes_twice_the_instructions(work: Callable[[Size], int], dimension: str) -> None:
     assert grows_in_proportion(work, SIDES[dimension], dimension)
 

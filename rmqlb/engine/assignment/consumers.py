@@ -69,16 +69,15 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     ids = group.client_ids or ()
     yield from shared_id_findings(ids)
     if group.has_split_view:
+        listed = [Counter(connection.client_id for connection in view.connections) for view in group.views or ()]
         views = "; ".join(
-            f"{view.broker_addr or view.seen.where}: {len(view.client_ids)}" for view in group.views or ()
+            f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in group.views or ()
         )
         yield Finding(
             "split-view",
             f"brokers list different consumers of group {group.group} ({views}); all of them are counted",
             group.group,
-            consumers=tuple(
-                i for i in dict.fromkeys(ids) if not all(i in view.client_ids for view in group.views or ())
-            ),
+            consumers=tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1),
         )
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
     if grpc:

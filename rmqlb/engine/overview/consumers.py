@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -18,6 +19,8 @@ from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState, ProcessAd
 from rmqlb.model.snapshot import Unread
 from rmqlb.model.times import utc_text
 
+_Seen = tuple[str | None, Connection]  # a broker's address, and a connection there
+
 
 def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> tuple[Consumers, tuple[Finding, ...]]:
     """The group's consumers, and what is odd about the group.
@@ -33,15 +36,22 @@ def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> tuple[Consumers
 
 def _rows(facts: GroupFacts, findings: Sequence[Finding]) -> Iterator[ConsumerProcess]:
     group, views = facts.group, facts.group.views or ()
-    listed = group.client_ids or ()
-    ids = tuple(dict.fromkeys(listed))
+    processes = Counter(group.client_ids or ())
+    ids = tuple(processes)
+    listed = [_by_id(view) for view in views]
+    own = topics_of(group)
+    pops = group.consume_type == CONSUME_POP or bool(own and popped_topics(group).issuperset(own))
+    codes: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        for client_id in finding.consumers:
+            codes.setdefault(client_id, {})[finding.code] = None
     observed, predicted, lags = _observed(facts, ids), _predicted(facts, ids), _lags(facts, ids)
     strategies, topics = reported_strategies(group), subscriptions(group)
     for client_id in ids:
         of_id = ConsumerProcess(
             client_id=client_id,
-            processes=listed.count(client_id),
-            consume_type=_consume_type(group, client_id),
+            processes=processes[client_id],
+            consume_type=_consume_type(group, client_id, pops=pops),
             strategy=strategies.get(client_id),
             topics=tuple(sorted(topics[client_id])) if client_id in topics else None,
             queues_observed=observed.get(client_id),
@@ -49,27 +59,41 @@ def _rows(facts: GroupFacts, findings: Sequence[Finding]) -> Iterator[ConsumerPr
             lag=lags.get(client_id),
             started_at=_started_at(group, client_id),
             not_listed_by=tuple(
-                view.broker_addr or view.seen.where for view in views if client_id not in view.client_ids
+                view.broker_addr or view.seen.where
+                for view, its in zip(views, listed, strict=True)
+                if client_id not in its
             ),
-            findings=tuple(dict.fromkeys(finding.code for finding in findings if client_id in finding.consumers)),
+            findings=tuple(codes.get(client_id, ())),
         )
-        yield from _processes(views, of_id)
+        yield from _processes([its.get(client_id, []) for its in listed], of_id)
 
 
-def _processes(views: Sequence[MemberView], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
+def _by_id(view: MemberView) -> dict[str, list[_Seen]]:
+    """Client ID → its connections at the broker, with the broker's address."""
+    found: dict[str, list[_Seen]] = {}
+    for connection in view.connections:
+        found.setdefault(connection.client_id, []).append((view.broker_addr, connection))
+    return found
+
+
+def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
     """A row for each process that carries the client ID, as the broker lists them that lists most of them.
 
     A process is connected to each broker from another port. Which of several is which at another broker only its host
     tells, where no other of them is there.
     """
-    listed = [[(view.broker_addr, c) for c in view.connections if c.client_id == of_id.client_id] for view in views]
     first, *others = sorted(listed, key=len, reverse=True)
-    hosts = [_host(connection) for _, connection in first]
+    hosts = Counter(_host(connection) for _, connection in first)
+    by_host: list[dict[str, list[_Seen]]] = []
+    for pairs in others:
+        by_host.append({})
+        for pair in pairs:
+            # A process that is alone with its ID may reach brokers from several hosts.
+            by_host[-1].setdefault(next(iter(hosts)) if len(first) == 1 else _host(pair[1]), []).append(pair)
     for broker, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
         same, host = [(broker, connection)], _host(connection)
-        if hosts.count(host) == 1:
-            alike = ([pair for pair in pairs if len(first) == 1 or _host(pair[1]) == host] for pairs in others)
-            same += [pairs[0] for pairs in alike if len(pairs) == 1]
+        if hosts[host] == 1:
+            same += [pairs[0] for its in by_host if len(pairs := its.get(host, [])) == 1]
         yield replace(
             of_id,
             addresses=tuple(ProcessAddress(at, each.client_addr) for at, each in same if each.client_addr is not None),
@@ -121,15 +145,13 @@ def _lags(facts: GroupFacts, ids: Sequence[str]) -> dict[str, int]:
     return {client_id: lag for client_id, lag in lags.items() if client_id not in unknown}
 
 
-def _consume_type(group: ConsumerGroup, client_id: str) -> str | None:
+def _consume_type(group: ConsumerGroup, client_id: str, *, pops: bool) -> str | None:
     """What the consumer reports; else what its group's heartbeats said, as far as that decides."""
     if is_grpc(client_id):
         return "grpc"
-    report = group.reports.get(client_id)
-    topics = topics_of(group)
-    popped = popped_topics(group)
-    if group.consume_type == CONSUME_POP or (topics and popped.issuperset(topics)):
+    if pops:
         return "pop"
+    report = group.reports.get(client_id)
     if report is not None and report.consumer_type is not None:
         return report.consumer_type
     return "push" if group.consume_type == CONSUME_PASSIVELY else None
