@@ -82,7 +82,7 @@ def test_a_group_that_does_not_rebalance_has_nothing_to_plan() -> None:
     for group, error in (
         ({"messageModel": "BROADCASTING"}, "is BROADCASTING"),
         ({"clientIds": []}, "no consumer online"),
-        ({"clientIds": ["a", "a"]}, "share the client id a"),
+        ({"clientIds": ["a", "a"]}, "share the client ID a"),
     ):
         ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(**group))
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")

@@ -211,7 +211,7 @@ def test_consumers_that_a_broker_did_not_report_have_not_left() -> None:
     partial = replace(cluster(group("ab", [T]), routes=[T]), unread=(Unread("members", "g", "timed out", "broker-a"),))
     found = only(compare_snapshots(ABC, partial))
     assert (found.joined, found.left) == ((), ())
-    assert found.not_predicted == "broker broker-a did not tell its members: timed out"
+    assert found.not_predicted == "broker broker-a did not report its consumers: timed out"
     assert {queue.how for queue in found.queues} == {"unexplained"}
 
 
