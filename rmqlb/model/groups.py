@@ -26,7 +26,7 @@ class GroupState(Struct, frozen=True, rename="camel"):
         topics: to which it subscribes, the one for retries left out; null when they are not known.
         message_model: CLUSTERING or BROADCASTING; null when it is not known.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
-        consumers: distinct client IDs; null when they are not known.
+        consumers: distinct client IDs that brokers list; null when they are not known.
         processes: running clients, of which several may share a client ID; null likewise.
         queues: readable queues of its topics; null when a route is not known.
         lag: messages not yet read; null when they are not known of every queue.

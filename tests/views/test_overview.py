@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.overview.consumers import consumers_of
 from rmqlb.engine.overview.groups import all_groups, facts_of, overview
 from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.snapshot import Unread
 from rmqlb.views.overview.consumers import consumers_report
 from rmqlb.views.overview.groups import groups_report
 from rmqlb.views.report import Report
@@ -89,6 +91,17 @@ def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
 )
 def test_the_verdict_on_one_group(group: ConsumerGroup, text: str) -> None:
     assert verdict(group) == text
+
+
+def test_many_findings_are_a_few_words() -> None:
+    ids = " ".join(f"{name} {name}" for name in "abcde")
+    twice = groups_report(overview(cluster(members(ids)), ["g"], Settings())).sections[0].rows[0]
+    assert twice[-1] == "duplicate-client-id: a, b, c and 2 more; 2 of 4 queues unassigned"
+    unread = tuple(Unread("member", "g", f"late {number}", name) for number, name in enumerate("xy"))
+    parts = (*unread, Unread("offsets", "g", "timed out", "b"), Unread("stored-offsets", "g", "timed out", "b"))
+    snapshot = replace(cluster(members("x y", owners="x x y y")), unread=parts)
+    row = groups_report(overview(snapshot, ["g"], Settings())).sections[0].rows[0]
+    assert row[-1] == "unread: not read: consumer x of group g and 1 more: late 0; and 2 more findings"
 
 
 def test_hostile_names_are_made_visible() -> None:

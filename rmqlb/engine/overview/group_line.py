@@ -54,7 +54,7 @@ def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
     found = sorted(_findings(facts, owned, unread), key=lambda finding: SEVERITIES.index(finding.severity))
     findings = tuple(dict.fromkeys(found))
     strategies, origin = _strategies(facts)
-    ids = group.client_ids
+    ids = group.client_ids if group.client_ids or facts.untold is None else None  # none so far is not none
     processes = Counter(ids or ())
     return GroupLine(
         group=facts.name,
@@ -182,9 +182,9 @@ def _status(findings: Sequence[Finding], group: ConsumerGroup, owned: Ownership 
         return "error"
     if worst == WARNING:
         return "warning"
-    if owned is None or owned.basis == "assumed":
-        return "unknown"
-    return "inOrder" if group.client_ids else "offline"
+    if group.client_ids == () and refusal(group) is None:
+        return "offline"
+    return "unknown" if owned is None or owned.basis == "assumed" else "inOrder"
 
 
 # -- findings ---------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unrea
     yield from (replace(finding, group=name) for finding in unread_findings(unread))
     if (error := refusal(group)) is not None:
         yield _told(error, INFO)
-    elif group.client_ids == ():
+    elif group.client_ids == () and facts.untold is None:
         yield _offline(facts)
     elif group.message_model == BROADCASTING:
         yield broadcasting_finding(title, name)

@@ -59,9 +59,9 @@ def _more(lines: tuple[GroupLine, ...]) -> str:
 
 
 def _figure(title: str, key: str, lines: tuple[GroupLine, ...], fold: int) -> Column:
-    """A figure that people see where it is not 0 everywhere."""
+    """A figure that people see where it is known and not 0."""
     column = Column(title, key, "number", fold=fold)
-    return replace(column, shown=any(cell != 0 for (cell,) in rows_of((column,), lines)))
+    return replace(column, shown=any(cell for (cell,) in rows_of((column,), lines)))
 
 
 def _groups(lines: tuple[GroupLine, ...]) -> Section:

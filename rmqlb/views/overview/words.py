@@ -14,6 +14,7 @@ _COUNTED = {
     "mismatch": ("mismatches", "with other owners than predicted"),
 }
 """Finding → the count that says all of it, and what is counted: queues."""
+_OF_CONSUMERS = ("duplicate-client-id", "idle-consumers")
 _MOST_IDS = 3
 _MOST_OF_IT = 0.5
 
@@ -32,30 +33,36 @@ def lag_text(state: GroupState) -> str:
 
 
 def worst_text(state: GroupState, findings: Sequence[Finding]) -> str:
-    """The worst finding by its code and what it is about, and the others that are as grave."""
+    """The worst finding by its code and what it is about, and the others that are as grave, in a few words."""
     if not findings:
         return ""
-    first, *others = (one for one in findings if one.severity == findings[0].severity)
-    texts = dict.fromkeys(f"{_brief(one, state)}{_what(one)}" for one in others)
-    return "; ".join((f"{first.code}: {_brief(first, state)}", *texts))
+    grave: dict[str, list[Finding]] = {}
+    for one in findings:
+        if one.severity == findings[0].severity:
+            grave.setdefault(one.code, []).append(one)
+    first, *others = grave.values()
+    texts = [f"{first[0].code}: {_brief(first, state) or first[0].message}"]
+    left = 0 if _brief(first, state) else len(first) - 1
+    for some_of in others:
+        text = _brief(some_of, state)
+        left += 0 if text else len(some_of)
+        texts += [text + _what(some_of[0])] if text else []
+    return "; ".join([*texts, *([f"and {counted(left, 'more finding')}"] if left else [])])
 
 
 def _what(finding: Finding) -> str:
     return f" {_COUNTED[finding.code][1]}" if finding.code in _COUNTED else ""
 
 
-def _brief(finding: Finding, state: GroupState) -> str:
-    """A finding in a few words, where figures or client IDs say it."""
-    if finding.code in _COUNTED:
-        number, queues = getattr(state, _COUNTED[finding.code][0]), state.queues
+def _brief(findings: Sequence[Finding], state: GroupState) -> str:
+    """Findings of one code in a few words; empty where figures or client IDs do not say it."""
+    code = findings[0].code
+    if code in _COUNTED:
+        number, queues = getattr(state, _COUNTED[code][0]), state.queues
         return counted(number, "queue") if queues is None else f"{number} of {counted(queues, 'queue')}"
-    if finding.code == "duplicate-client-id":
-        return some(finding.consumers)
-    if finding.code == "mixed-strategies":
-        return ", ".join(state.strategies)
-    if finding.code == "idle-consumers":
-        return some(finding.consumers)
-    return finding.message
+    if code in _OF_CONSUMERS:
+        return some([client_id for one in findings for client_id in one.consumers])
+    return ", ".join(state.strategies) if code == "mixed-strategies" else ""
 
 
 def some(ids: Sequence[str]) -> str:
@@ -104,7 +111,8 @@ def _verdicts(state: GroupState, findings: Sequence[Finding]) -> Iterator[str]:
     if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):
         yield "no consumer is online" + (f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else "")
     elif state.status == "warning" and not bad:
-        yield worst_text(state, findings)
+        left = len(findings) - 1
+        yield findings[0].message + (f"; and {counted(left, 'more finding')}" if left else "")
     elif state.status == "unknown":
         yield findings[0].message if findings else "who owns its queues is not known"
     elif state.status == "inOrder":

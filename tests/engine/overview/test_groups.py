@@ -139,6 +139,16 @@ def test_a_broker_that_did_not_list_consumers_leaves_owners_unknown() -> None:
     assert [finding.consumers for finding in found.findings] == [(), ("x",)]
 
 
+def test_no_consumer_so_far_is_not_no_consumer() -> None:
+    found = line(members(""), unread=(Unread("members", "g", "timed out", "b"),))
+    assert (found.status, codes(found), found.consumers, found.processes) == ("warning", ["unread"], None, None)
+
+
+def test_nobody_online_of_whom_nothing_is_known_is_offline() -> None:
+    found = line(members("", topics=None))
+    assert (found.status, found.queues, found.unassigned, found.consumers) == ("offline", None, None, 0)
+
+
 def test_what_is_observed_and_bad_is_certain_where_other_owners_are_not_known() -> None:
     found = line(members("x y", strategy=None, consume_type="CONSUME_ACTIVELY", owners="x+y ? - ?"))
     assert (found.unassigned, found.duplicate_owners, found.basis, found.idle) == (1, 1, "observed", None)
