@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb import Failure, Moment, MQFaultStrategy, UsageError
 from rmqlb.engine.send.fault import _wall_clock
-from tests.engine.send.scenarios import ERROR, TWO, played
+from tests.engine.send.scenarios import ERROR, REFUSED, TWO, played
 from tests.support.builders import route
 
 
@@ -18,6 +18,12 @@ def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
     failing = Failure("a", ERROR, end=Moment(us=500_000))
     run = played(TWO, failing, messages=8, rate=Fraction(1), latency_fault=True, detector=detector)
     assert run.strategy.items["a"].reachable is detector
+
+
+def test_a_broker_that_answers_again_just_before_three_seconds_is_found_then_and_not_three_seconds_later() -> None:
+    failing = Failure("a", REFUSED, end=Moment(us=2_999_500))
+    run = played(TWO, failing, messages=5, rate=Fraction(1), latency_fault=True, detector=True)
+    assert run.strategy.items["a"].reachable
 
 
 @pytest.mark.parametrize(("messages", "found"), [(12, False), (13, True)])
