@@ -166,3 +166,15 @@ def test_a_thread_that_has_handed_over_its_request_says_that_the_broker_is_reach
     scenario = SendScenario(version, mode="async", messages=2, rate=Fraction(1), latency_fault=True, start_at=0)
     report = simulate_send(TWO, replace(scenario, failures=(Failure("a", TIMEOUT),), retries=0))
     assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "a"]
+
+
+@pytest.mark.parametrize("version", ["4.9.3", "5.3.1"])
+@pytest.mark.parametrize(("refused_ms", "second"), [(300, "SEND_OK"), (301, "RemotingTooMuchRequestException")])
+def test_a_retry_is_sent_with_no_time_left_and_refused_a_millisecond_later(
+    version: str, refused_ms: int, second: str
+) -> None:
+    """`NettyRemotingClient.invokeAsync` asks `timeoutMillis < costTime`."""
+    failing = Failure("a", Reaction("refused", "refused", 0, 1000 * refused_ms))
+    scenario = SendScenario(version, mode="async", start_at=0, rate=Fraction(1), messages=1, timeout_ms=300)
+    report = simulate_send(TWO, replace(scenario, failures=(failing,)))
+    assert [attempt.outcome for attempt in report.attempts or ()][1] == second
