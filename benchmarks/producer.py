@@ -220,13 +220,13 @@ def totals(turns: int, sizes: Sequence[int] = SIZES) -> Section:
             taken: dict[int, list[float]] = {size: [] for size in sizes if kind == WINDOWS_OF_MESSAGES or size < 10**9}
             began = perf_counter()
             for _ in range(turns):
-                for size in taken:
-                    taken[size].append(least(_sends(kind, size, latency_fault=fault == ON)))
+                for size, times in taken.items():
+                    times.append(least(_sends(kind, size, latency_fault=fault == ON)))
                 if perf_counter() - began > LONG:
                     break
-            for size in taken:
-                grows = ratio(taken[size], taken[sizes[0]])
-                section.rows.append((kind, fault, _power(size), f"{min(taken[size]):.2g}", grows))
+            for size, times in taken.items():
+                grows = ratio(times, taken[sizes[0]])
+                section.rows.append((kind, fault, _power(size), f"{min(times):.2g}", grows))
                 section.ratios["totals", kind, fault] = grows
     return section
 
