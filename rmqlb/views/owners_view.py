@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -66,9 +67,22 @@ def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[Owne
         observed_unassigned=sum(not queue.owners_observed for queue in observed),
         observed_duplicate_owners=sum(map(_has_duplicate_owners, observed)),
     )
-    bad = "; ".join(_bad(summary.observed_unassigned, summary.observed_duplicate_owners))
+    bad = _bad(summary.observed_unassigned, summary.observed_duplicate_owners)
+    verdict = "; ".join((*bad, *_compared(reports)))
     headline = f"{counted(summary.groups, 'group')}, {counted(summary.queues, 'queue')}"
-    return of_groups(parts, f"{headline}{': ' if bad else ''}{bad}", OwnersOfGroups(tuple(reports), summary))
+    return of_groups(parts, f"{headline}{': ' if verdict else ''}{verdict}", OwnersOfGroups(tuple(reports), summary))
+
+
+def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
+    """What each of two or more strategies would make of all groups."""
+    imbalance: dict[str, float] = {}
+    idle: Counter[str] = Counter()
+    for each in (each for report in reports for each in report.strategies):
+        imbalance[each.strategy] = max(imbalance.get(each.strategy, 0), each.imbalance or 0)
+        idle[each.strategy] += each.idle
+    if len(imbalance) > 1:
+        yield "largest imbalance " + ", ".join(f"{value:.2f} under {name}" for name, value in imbalance.items())
+        yield from (f"{counted(number, 'idle consumer')} under {name}" for name, number in idle.items() if number)
 
 
 def _observed(report: OwnersReport) -> list[QueueOwners]:

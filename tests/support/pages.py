@@ -39,10 +39,16 @@ def languages(page: Path) -> set[str]:
     return {named for named, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
 
 
+def transcripts(page: Path) -> Iterator[tuple[str, str]]:
+    """What its console blocks say is typed, with what they show below it."""
+    for block in blocks(page, "console"):
+        _, *parts = _COMMAND.split(block)
+        yield from ((command.removesuffix("\n"), shown) for command, shown in zip(parts[::2], parts[1::2], strict=True))
+
+
 def commands(page: Path) -> Iterator[str]:
     """What its console blocks say is typed."""
-    for block in blocks(page, "console"):
-        yield from (found.removesuffix("\n") for found in _COMMAND.findall(block))
+    yield from (command for command, _ in transcripts(page))
 
 
 class Terminal:
