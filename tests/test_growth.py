@@ -19,6 +19,7 @@ from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
+from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.overview.consumers import consumers_of
 from rmqlb.engine.overview.groups import facts_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
@@ -113,8 +114,13 @@ def simulated(size: Size) -> int:
     return bytecodes(GroupSimulation(GROUP, side.members, side.routes, scenario).run)
 
 
+def compared(size: Size) -> int:
+    before, more = cluster(size), cluster(Size(size.topics, size.consumers + 1, size.brokers, size.queues))
+    return bytecodes(lambda: compare_snapshots(before, more))
+
+
 @pytest.mark.parametrize("dimension", SIDES)
-@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated])
+@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated, compared])
 def test_twice_as_much_takes_twice_the_instructions(work: Callable[[Size], int], dimension: str) -> None:
     assert grows_in_proportion(work, SIDES[dimension], dimension)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from msgspec import Struct, ValidationError
 
 from rmqlb.decoding import convert
@@ -12,7 +10,6 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.views.made_from_view import dated
 from rmqlb.views.report import Report
 
@@ -32,6 +29,10 @@ def earlier_results(path: str | None, source: str | None) -> EarlierResults | No
         return None
     if path == source == "-":
         raise UsageError("-s - and --against - both read stdin")
+    import json
+
+    from rmqlb.sources.user_files.send_inputs import read_text
+
     text = read_text(path, "--against", MOST_BYTES, "it has at most 256 MB")
     where = "stdin" if path == "-" else path
     try:

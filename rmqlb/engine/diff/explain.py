@@ -140,8 +140,8 @@ def _queue_diff(
         predicted_after=predicted[1],
         how=how,
         causes=causes,
-        lag_before=before.states.get(queue, QueueState()).lag,
-        lag_after=after.states.get(queue, QueueState()).lag,
+        lag_before=before.group.queues.get(queue, QueueState()).lag,
+        lag_after=after.group.queues.get(queue, QueueState()).lag,
     )
 
 
