@@ -28,6 +28,7 @@ _OFTEN = {
     "show-consumers": 2,
     "show-route": 2,
     "fetch-routes": 2,
+    "diff": 2,
     "plan-rollout": 1,
 }
 """Command → how often; the others once."""
@@ -126,7 +127,8 @@ def _needed(at: Setting, command: CommandPage) -> Iterator[Piece]:
     """What makes the line mean something."""
     names = {option.names[-1]: option for option in command.options}
     for option in (*command.arguments, *command.options):
-        often = 1.0 if option.required else 0.97 if option.names[-1:] == ("--source",) else 0.0
+        is_needed = option.required or (option.names[-1:] == ("--topic",) and "--fail" in names)
+        often = 1.0 if is_needed else 0.97 if option.names[-1:] == ("--source",) else 0.0
         if (not option.names and at.dice.random() < 0.9) or at.dice.random() < often:
             if option.names[-1:] == ("--topic",) and at.topic:
                 yield "--topic", at.topic

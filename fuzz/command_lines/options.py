@@ -227,6 +227,18 @@ def _source(at: Setting) -> str:
     return at.mostly((known,), at.one("nowhere.json", "http://127.0.0.1:1", "rocketmq://127.0.0.1:1", "odd://x"))
 
 
+_KEPT = (
+    "",
+    "odd: 1",
+    "fail-on: 'moved>0'",
+    "seed: 7",
+    "seed: x",
+    "trials: 2",
+    "add: 1",
+    "event: join 1@5s",
+    "topic: []",
+)
+"""What the file of a scenario says for its command, right or wrong."""
 BY_NAME: Mapping[str, Maker] = {
     "--source": _source,
     "--remove-broker": _broker,
@@ -253,6 +265,8 @@ BY_NAME: Mapping[str, Maker] = {
     "--trials": lambda at: at.one("2", "3", "5"),
     "--trial": lambda at: at.one("0", "1", "4"),
     "--messages": lambda at: at.seldom("0", "1", "10", "50", "200"),
+    "--against": lambda at: at.one(at.made.cluster, at.file("earlier.json", "{}"), "none.json"),
+    "--scenario": lambda at: at.file("scenario.yaml", f"{at.command}: {{{at.one(*_KEPT)}}}"),
     "--rounds": lambda at: at.one("1", "2"),
     "--watch": lambda _: "100ms",
     "--down": lambda at: at.one("5s", "15s"),
@@ -269,6 +283,8 @@ BY_NAME: Mapping[str, Maker] = {
 }
 """Of options whose name says more than their metavar."""
 BY_METAVAR: Mapping[str, Maker] = {
+    "A": lambda at: at.mostly((at.made.cluster, at.made.cluster, "-"), "none.json"),
+    "B": lambda at: at.mostly((at.made.cluster,), "none.json"),
     "N": lambda at: at.one("1", "2", "3"),
     "K": lambda at: at.one("0", "1"),
     "TIME": lambda at: at.seldom(at.one("0s", "soon", "250us"), *_TIMES),

@@ -48,7 +48,8 @@ RUNS = [(kind, arguments) for kind, names in SNAPSHOTS.items() for arguments in 
 
 
 def ran(kind: str, arguments: tuple[str, ...]) -> Ran:
-    done = run(*arguments, "-s", "-", stdin=as_text(snapshot(SNAPSHOTS[kind])))
+    source = () if arguments[0] in walk.ON_TWO_SNAPSHOTS else ("-s", "-")
+    done = run(*arguments, *source, stdin=as_text(snapshot(SNAPSHOTS[kind])))
     assert done.code == walk.CODES.get(arguments[0], 0), done.stderr[:500]
     return done
 

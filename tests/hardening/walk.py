@@ -34,13 +34,15 @@ ON_A_SNAPSHOT = {
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
 """Commands that take a snapshot as it is."""
+ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
+"""Commands that take no `-s` but two snapshots, the hostile one from stdin."""
 WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "explain"})
 """Commands that read no snapshot, or have their own tests: `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     "check": (*FORMATS, "junit", "sarif"),
     **dict.fromkeys(
-        ("show-groups", "show-consumers", "show-route", "show-owners", "plan-rebalance", "simulate-send"),
+        ("show-groups", "show-consumers", "show-route", "show-owners", "diff", "plan-rebalance", "simulate-send"),
         (*FORMATS, "jsonl"),
     ),
 }
@@ -63,7 +65,7 @@ def runs(topic: str) -> Iterator[tuple[str, ...]]:
     Args:
         topic: the one for commands on one topic.
     """
-    for name, more in READING.items():
+    for name, more in {**READING, **ON_TWO_SNAPSHOTS}.items():
         of = ("--topic", topic) if name in ON_A_TOPIC else ()
         for output in OWN_FORMATS.get(name, FORMATS):
             yield (name, *of, *more, "-o", output)
