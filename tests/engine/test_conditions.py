@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import UsageError
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
@@ -11,6 +12,7 @@ from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.group import QueueState
+from rmqlb.model.plan import ObservedOwners, QueuesPerConsumer, Spread, Summary
 from tests.support.builders import queues, route, side
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
@@ -54,6 +56,84 @@ def test_a_limit_does_not_hold_that_some_order_of_unknown_ids_breaks(text: str, 
         before, after = side("a c", route(x=6)), side(f"a c {joiner}", route(x=6))
         plan, places = over_places(plan_rebalance("g", before, after), before, after, [joiner])
         tried = try_on_plan(parse_condition(text, PLAN_FIGURES), plan.summary, places)
+        assert (tried.value, tried.met) == (value, met)
+
+
+EACH_OTHER = Summary(
+    moved=11,
+    minimum_moves=4,
+    newly_assigned=12,
+    newly_unassigned=13,
+    added=14,
+    removed=20,
+    lag_moved=15,
+    writable_queues_before=16,
+    writable_queues_after=17,
+    idle=21,
+    unassigned=22,
+    duplicate_owners=23,
+    imbalance=2.5,
+    before=Spread(130, 31, 32, 33, 34, QueuesPerConsumer(35, 36.0, 37), 3.5, 38),
+    after=Spread(200, 21, 22, 23, 24, QueuesPerConsumer(25, 26.0, 27), 2.5, 70),
+    lag_unassigned=18,
+    lag_removed=19,
+    observed=ObservedOwners(queues=50, unassigned=6, duplicate_owners=8, mismatches=9, moved=10),
+)
+"""Figures of which no two are alike; they are of no group."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "share"),
+    [
+        ("moved", 11, 10),  # of the 110 queues that are there before and afterwards
+        ("newly-assigned", 12, 6),  # of the 200 afterwards
+        ("newly-unassigned", 13, 6.5),
+        ("added", 14, None),
+        ("removed", 20, None),
+        ("idle", 21, 30),  # of 70 consumers
+        ("unassigned", 22, 11),
+        ("duplicate-owners", 23, 11.5),
+        ("queues-of-duplicate-client-ids", 24, 12),
+        ("max-queues-per-consumer", 27, None),
+        ("min-queues-per-consumer", 25, None),
+        ("imbalance", 2.5, None),
+        ("lag-moved", 15, None),
+        ("excess-moves", 7, None),
+        ("lag-unassigned", 18, None),
+        ("lag-removed", 19, None),
+        ("mismatches", 9, 18),  # of the 50 whose owners were seen
+        ("observed-unassigned", 6, 12),
+        ("observed-duplicate-owners", 8, 16),
+    ],
+)
+def test_each_figure_of_a_plan_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
+    assert try_on_plan(parse_condition(f"{name}>=0", PLAN_FIGURES), EACH_OTHER).value == value
+    if share is None:
+        with pytest.raises(UsageError, match=f"{name} is not a share of anything"):
+            parse_condition(f"{name}>=0%", PLAN_FIGURES)
+        return
+    assert try_on_plan(parse_condition(f"{name}>=0%", PLAN_FIGURES), EACH_OTHER).value == share
+
+
+def test_figures_of_a_group_without_consumers_are_unknown() -> None:
+    summary = plan_rebalance("g", side("a b", route(x=4)), side("", route(x=4))).summary
+    for name in ("min-queues-per-consumer", "max-queues-per-consumer", "imbalance", "excess-moves", "mismatches"):
+        assert try_on_plan(parse_condition(f"{name}>=0", PLAN_FIGURES), summary).met is None
+    for name in ("idle", "mismatches"):  # of no consumer, and of no queue that was seen
+        tried = try_on_plan(parse_condition(f"{name}>=0%", PLAN_FIGURES), summary)
+        assert (tried.value, tried.met) == (None, None)
+
+
+def test_a_condition_of_which_nothing_is_known_at_one_place_is_unknown_unless_another_meets_it() -> None:
+    known = replace(EACH_OTHER, lag_moved=3)
+    unknown = replace(EACH_OTHER, lag_moved=None)
+    for text, places, value, met in (
+        ("lag-moved>2", (unknown,), 3, True),
+        ("lag-moved>2", (unknown, EACH_OTHER), 15, True),
+        ("lag-moved>3", (unknown,), None, None),
+        ("lag-moved>15", (EACH_OTHER,), 15, False),
+    ):
+        tried = try_on_plan(parse_condition(text, PLAN_FIGURES), known, places)
         assert (tried.value, tried.met) == (value, met)
 
 

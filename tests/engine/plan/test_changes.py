@@ -29,8 +29,14 @@ def test_members_are_replaced_removed_and_added() -> None:
     assert change_members(["c", "b", "a"], changes) == ("c", "placeholder-01", "y", "z")
 
 
+def test_a_change_of_brokers_leaves_the_members() -> None:
+    assert change_members(["a"], Changes(add_brokers=(NewBroker("x"),), remove_brokers=("y",))) == ("a",)
+
+
 def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
     assert change_members(["9", "10", "8", "7"], Changes(remove=(1,))) == ("10", "7", "8")
+    assert change_members(["b", "a"], Changes(remove=(2,))) == ()
+    assert change_members(["d", "c", "b", "a"], Changes(remove=(1, "a", 1))) == ("b",)
 
 
 def test_placeholder_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
@@ -41,6 +47,7 @@ def test_placeholder_ids_avoid_those_that_are_there_and_sort_in_their_order() ->
 
 def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
     assert change_members(["a", "a"], Changes(remove=("a",))) == ("a",)
+    assert change_members(["a", "b", "a"], Changes(remove=("a", "a"))) == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,7 @@ def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
         (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), "c is named twice, in --add: the changes contradict each other"),
         (Changes(replace=(("a", "c"),), remove=("a",)), "a is named twice, in --remove and --replace: the changes contradict each other"),
         (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), "broker x is added or removed twice: the changes contradict each other"),
+        (Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y")), "broker y is added or removed twice: the changes contradict each other"),
     ],
 )  # fmt: skip
 def test_changes_that_make_no_sense_are_refused(changes: Changes, problem: str) -> None:
@@ -100,9 +108,11 @@ def test_a_misspelt_member_is_suggested() -> None:
 
 def test_an_added_broker_has_as_many_queues_as_most_others_and_serves_producers() -> None:
     changed = change_route(
-        route(a=4, b=4, c=8), Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3)))
+        route(c=8, a=4, b=4),
+        Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0))),
     )
-    assert counts(changed) == {"a": (4, 4), "b": (4, 4), "c": (8, 8), "d": (4, 4), "e": (2, 1), "f": (3, 3)}
+    added = {"d": (4, 4), "e": (2, 1), "f": (3, 3), "g": (4, 0)}
+    assert counts(changed) == {"c": (8, 8), "a": (4, 4), "b": (4, 4), **added}
     assert MessageQueue("T", "d", 3) in changed.publish_queues()
 
 

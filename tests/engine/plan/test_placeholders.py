@@ -6,11 +6,14 @@ from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.model.group import QueueState
 from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
-from tests.support.builders import route, side
+from tests.support.builders import queues, route, side
 
 
 def placed(before: Side, after: Side, *placeholders: str) -> tuple[RebalancePlan, tuple[Summary, ...]]:
@@ -43,6 +46,15 @@ def test_the_range_is_that_of_all_real_places(members: int, joiners: int, queues
     assert found == MovedRange(min(p.summary.moved for p in moved), max(p.summary.moved for p in moved))
 
 
+def test_each_place_has_the_lag_that_moves_there() -> None:
+    """Of the first three queues, a's, and the others, c's, a joiner takes the first two, the middle or the last two."""
+    states = {queue: QueueState(None, 2**queue.queue_id, 0) for queue in queues(6, "x")}
+    before, after = side("a c", route(x=6)), side("a c j", route(x=6))
+    _, places = over_places(plan_rebalance(None, before, after, states=states), before, after, ["j"], states)
+    moved = [(each.moved, each.lag_moved) for each in places]
+    assert moved == [(3, 1 + 2 + 8), (2, 4 + 8), (3, 4 + 16 + 32)]
+
+
 def test_where_ids_themselves_decide_there_is_no_range() -> None:
     for before, after in (("CONSISTENT_HASH", "CONSISTENT_HASH"), ("AVG", "CONSISTENT_HASH")):
         first, then = side("a", route(x=4), strategy=before), side("a j", route(x=4), strategy=after)
@@ -61,13 +73,11 @@ def test_of_a_large_group_some_places_are_tried_and_that_is_told() -> None:
     assert (found.fewest <= found.most, found.complete) == (True, False)
 
 
-def test_all_ways_to_sort_two_joiners_are_tried_up_to_a_bound() -> None:
-    """Among 99 members there are 5,050 ways; with ten queues each that is more than 50,000 queues."""
-    ids = [f"c{index:02d}" for index in range(99)]
-    before, after = side(" ".join(ids), route(x=10)), side(" ".join([*ids, "y", "z"]), route(x=10))
-    found = moved_range(before, after, "y", "z")
-    assert found is not None
-    assert not found.complete
+def test_all_ways_to_sort_some_joiners_are_tried_up_to_a_bound() -> None:
+    """Among 66 members three joiners have 52,394 places, which are too many even with one queue."""
+    ids, new = [f"c{index:02d}" for index in range(66)], ["x", "y", "z"]
+    found = moved_range(side(" ".join(ids), route(x=1)), side(" ".join([*ids, *new]), route(x=1)), *new)
+    assert found == MovedRange(0, 1, complete=False)
 
 
 def test_of_many_ways_to_sort_those_are_tried_that_keep_joiners_together() -> None:
@@ -93,9 +103,10 @@ def test_of_very_many_queues_the_first_the_middle_and_the_last_place_are_tried()
 
 
 def test_of_one_member_ten_joiners_have_eleven_places() -> None:
-    after = side("m z0 z1 z2 z3 z4 z5 z6 z7 z8 z9", route(x=176))
-    found = moved_range(side("m", route(x=176)), after, *after.members.client_ids[1:])
-    assert found == MovedRange(160, 160)  # the member keeps 16 of 176 wherever it sorts
+    """Eleven places of 770 queues can all be tried; of twelve or more joiners' places it would be too many."""
+    after = side("m z0 z1 z2 z3 z4 z5 z6 z7 z8 z9", route(x=770))
+    found = moved_range(side("m", route(x=770)), after, *after.members.client_ids[1:])
+    assert found == MovedRange(700, 700)  # the member keeps 70 of 770 wherever it sorts
 
 
 def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
@@ -106,3 +117,14 @@ def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
     assert ranges[0] == MovedRange(2, 3)
     assert ranges[1] is not None
     assert ranges[2] is None
+
+
+def test_a_comparison_under_the_plans_own_strategy_keeps_those_that_members_run_instead() -> None:
+    """Six queues: a joiner moves 4 under AVG_BY_CIRCLE wherever it sorts, 2 or 3 under AVG or when a runs that."""
+    for strategy_of, own in (({}, MovedRange(4, 4)), ({"a": "AVG"}, MovedRange(2, 3))):
+        before = Side(Members(("a", "c"), "AVG_BY_CIRCLE", strategy_of=strategy_of), (route(x=6),))
+        after = replace(before, members=replace(before.members, client_ids=("a", "c", "j")))
+        plan = compare(plan_rebalance(None, before, after), before, after, ["AVG"])
+        plan, _ = over_places(plan, before, after, ["j"])
+        assert [each.summary.moved_range for each in plan.comparison] == [own, MovedRange(2, 3)]
+        assert plan.summary.moved_range == own

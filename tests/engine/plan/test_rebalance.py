@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.balance import minimum_moves, spread
-from rmqlb.engine.plan.rebalance import compare, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import QueuesPerConsumer, RebalancePlan
+from rmqlb.model.plan import (
+    ConsumerPlan,
+    MovedRange,
+    ObservedOwners,
+    QueuesPerConsumer,
+    RebalancePlan,
+    Spread,
+    Summary,
+)
 from tests.support.builders import queues, route, side
 
 members = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
@@ -21,8 +31,10 @@ def changes(plan: RebalancePlan) -> str:
     return " ".join(move.change for move in plan.moves)
 
 
-def test_a_joiner_under_avg_moves_the_blocks_behind_it() -> None:
-    plan = plan_rebalance("g", side("a b", route(x=6)), side("a b c", route(x=6)))
+@pytest.mark.parametrize("strategy", ["AVG", "PIN"])  # names that sort before BROADCASTING and behind it
+def test_a_joiner_under_avg_moves_the_blocks_behind_it(strategy: str) -> None:
+    before, after = (side(ids, route(x=6), strategy=strategy, hosts=frozenset("abc")) for ids in ("a b", "a b c"))
+    plan = plan_rebalance("g", before, after)
     assert changes(plan) == "same same moved same moved moved"
     assert plan.summary.moved == 3
     assert plan.summary.minimum_moves == 2
@@ -33,6 +45,117 @@ def test_each_kind_of_change_has_a_name() -> None:
     assert changes(grown) == "same assigned same added"
     shrunk = plan_rebalance(None, side("a b", route(x=4)), side("a a b", route(x=3)))
     assert changes(shrunk) == "same unassigned same removed"
+
+
+def observed(**owners: str) -> dict[MessageQueue, QueueState]:
+    """Queues of broker x by number, `x0="a b"`, whose lags are 1, 2, 4, …: each sum of them is another."""
+    seen = {int(name[1:]): frozenset(ids.split()) for name, ids in owners.items()}
+    return {queue: QueueState(seen.get(queue.queue_id), 2**queue.queue_id, 0) for queue in queues(7, "x")}
+
+
+def test_a_plan_has_each_of_its_figures() -> None:
+    """Before, a owns queues 0 to 3 and b the others; afterwards a 0 to 2, b 3 and 4, j the last two."""
+    states = observed(x0="b", x1="", x2="a", x3="a b", x4="b", x5="j")
+    plan = plan_rebalance(
+        "g", side("b a", route(x=7)), side("b a j", route(x=7)), states=states, changes=["add j"], placeholders=["j"]
+    )
+    assert plan.consumers == (
+        ConsumerPlan("a", 4, 3, 0, 1, 0, 8, 0, 0, 1, 1, queues_observed=2),
+        ConsumerPlan("b", 3, 2, 1, 2, 8, 96, 1, 1, 1, 1, queues_observed=3),
+        ConsumerPlan("j", 0, 2, 2, 0, 96, 0, None, 2, 0, 1, placeholder=True, queues_observed=1),
+    )
+    assert plan.summary == Summary(
+        moved=3,
+        minimum_moves=2,
+        newly_assigned=0,
+        newly_unassigned=0,
+        added=0,
+        removed=0,
+        lag_moved=8 + 32 + 64,
+        writable_queues_before=7,
+        writable_queues_after=7,
+        idle=0,
+        unassigned=0,
+        duplicate_owners=0,
+        imbalance=9 / 7,
+        before=Spread(7, 0, 0, 0, 0, QueuesPerConsumer(3, 3.5, 4), 8 / 7, 2),
+        after=Spread(7, 0, 0, 0, 0, QueuesPerConsumer(2, 7 / 3, 3), 9 / 7, 3),
+        moved_range=MovedRange(3, 3),
+        lag_unassigned=0,
+        lag_removed=0,
+        observed=ObservedOwners(queues=6, unassigned=1, duplicate_owners=1, mismatches=4, moved=2),
+    )
+    assert plan.changes == ("add j",)
+    assert (plan.sorted_consumers_before, plan.sorted_consumers_after) == (("a", "b"), ("a", "b", "j"))
+    seen = [("b",), (), ("a",), ("a", "b"), ("b",), ("j",), None]
+    assert [(move.owners_observed, move.lag) for move in plan.moves] == [
+        (owners, 2**number) for number, owners in enumerate(seen)
+    ]
+
+
+def test_where_nobody_saw_owners_no_number_of_them_is_known() -> None:
+    plan = plan_rebalance("g", side("a b", route(x=2)), side("a", route(x=2)))
+    assert [each.queues_observed for each in plan.consumers] == [None, None]
+    assert plan.summary.observed is None
+    idle = plan_rebalance("g", side("a b", route(x=2)), side("a", route(x=2)), states=observed(x0="a", x1=""))
+    assert [each.queues_observed for each in idle.consumers] == [1, 0]
+
+
+def test_owners_seen_of_a_queue_that_is_only_there_afterwards_do_not_count() -> None:
+    plan = plan_rebalance("g", side("a", route(x=1)), side("a", route(x=2)), states=observed(x0="a", x1=""))
+    assert plan.summary.observed == ObservedOwners(queues=1, unassigned=0, duplicate_owners=0, mismatches=0, moved=0)
+
+
+def everybody(ids: str, **brokers: int) -> Side:
+    return Side(Members(tuple(ids.split()), "AVG", broadcasting=True), (route(**brokers),))
+
+
+def test_in_a_broadcasting_group_no_queue_moves_and_no_owner_is_one_too_many() -> None:
+    states = observed(x0="a b", x1="")
+    plan = plan_rebalance("g", everybody("a a b", x=2), everybody("a a b c", x=2), states=states)
+    assert changes(plan) == "same same"
+    assert plan.summary == Summary(
+        moved=0,
+        minimum_moves=0,
+        newly_assigned=0,
+        newly_unassigned=0,
+        added=0,
+        removed=0,
+        lag_moved=0,
+        writable_queues_before=2,
+        writable_queues_after=2,
+        idle=0,
+        unassigned=0,
+        duplicate_owners=0,
+        imbalance=1.0,
+        before=Spread(2, 0, 0, 0, 0, QueuesPerConsumer(2, 2.0, 2), 1.0, 2),
+        after=Spread(2, 0, 0, 0, 0, QueuesPerConsumer(2, 2.0, 2), 1.0, 3),
+        moved_range=MovedRange(0, 0),
+        lag_unassigned=0,
+        lag_removed=0,
+        observed=ObservedOwners(queues=2, unassigned=1, duplicate_owners=0, mismatches=1, moved=0),
+    )
+
+
+def test_in_a_broadcasting_group_queues_get_a_first_consumer_and_lose_the_last() -> None:
+    first = plan_rebalance("g", everybody("", x=2), everybody("a", x=2))
+    assert (changes(first), first.summary.minimum_moves) == ("assigned assigned", 0)
+    last = plan_rebalance("g", everybody("a", x=2), everybody("", x=2))
+    assert (changes(last), last.summary.minimum_moves) == ("unassigned unassigned", 0)
+
+
+def test_the_fewest_moves_are_those_of_each_topic_together() -> None:
+    """Of four queues c takes one at the least, whatever it has of other topics already."""
+    routes = route("T", x=4), route("U", x=4)
+    plan = plan_rebalance("g", side("a b", *routes), side("a b c", *routes))
+    assert plan.summary.minimum_moves == 2
+    nobody = plan_rebalance("g", side("a b", *routes), side("", *routes))
+    assert nobody.summary.minimum_moves is None
+
+
+def test_a_plan_of_no_topic_says_nothing_of_its_members() -> None:
+    plan = plan_rebalance("g", side("a"), side("a b"))
+    assert (plan.consumers, plan.topics, plan.summary.minimum_moves, plan.summary.after.consumers) == ((), (), 0, 0)
 
 
 def test_consumers_gain_and_lose_queues_with_their_lag() -> None:
@@ -152,6 +275,12 @@ def test_least_moves_is_the_least_over_all_even_plans(owned: list[str], ids: set
     ]
     fewest = min(sum(old != new for old, new in zip(owned, plan, strict=True)) for plan in even)
     assert minimum_moves(before, all_queues, ids) == fewest
+
+
+def test_a_queue_with_duplicate_owners_moves_and_one_without_owner_or_without_a_past_does_not() -> None:
+    q = queues(4)
+    assert minimum_moves({q[0]: ("a", "b"), q[1]: (), q[2]: ("b",)}, q, ["a", "b"]) == 1
+    assert minimum_moves({q[0]: ("gone",), q[1]: ("a",)}, q, ["a", "b"]) == 1
 
 
 def test_without_members_no_plan_is_even() -> None:
