@@ -124,6 +124,13 @@ def test_figures_of_a_group_without_consumers_are_unknown() -> None:
         assert (tried.value, tried.met) == (None, None)
 
 
+def test_of_small_percentages_that_meet_a_condition_it_is_the_largest() -> None:
+    none, one = replace(EACH_OTHER, moved=0), replace(EACH_OTHER, moved=1)
+    for summary, place in ((none, one), (one, none)):
+        tried = try_on_plan(parse_condition("moved<50%", PLAN_FIGURES), summary, (place,))
+        assert tried.value == pytest.approx(100 / 110)
+
+
 def test_a_condition_of_which_nothing_is_known_at_one_place_is_unknown_unless_another_meets_it() -> None:
     known = replace(EACH_OTHER, lag_moved=3)
     unknown = replace(EACH_OTHER, lag_moved=None)

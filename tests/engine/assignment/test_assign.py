@@ -9,6 +9,9 @@ from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign, why_idle
 from rmqlb.engine.assignment.owners import owners_by_strategy
+from rmqlb.model.group import QueueState
+from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.plan import QueuesPerConsumer
 from tests.support.builders import route
 
 
@@ -35,9 +38,23 @@ def test_a_member_whose_client_throws_is_told_apart_from_one_that_gets_nothing()
     assert assignment.idle.keys() == {"far"}
 
 
+def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
+    """Both brokers are in zone z; only x is there, and CONFIG, which has no list, throws for it."""
+    settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"x": "z", "y": "y", "z": "w"})
+    assignment = assign(route(a=1), Members(("x", "y", "z"), "MACHINE_ROOM_NEARBY", settings), explain=True)
+    assert (set(assignment.failures), set(assignment.idle)) == ({"x"}, {"y", "z"})
+    mixed = Members(("x", "y", "z"), "AVG", settings, strategy_of={"x": "MACHINE_ROOM_NEARBY"})
+    assignment = assign(route(a=3), mixed, explain=True)
+    assert [assignment.owners[queue] for queue in assignment.queues] == [(), ("y",), ("z",)]
+    assert assignment.failures.keys() == {"x"}
+    assert assignment.reasons[assignment.queues[0]] == "queue 0 is in block 0..0 of consumer 0"
+
+
 def test_when_every_client_throws_there_is_no_assignment() -> None:
     with pytest.raises(AllocationError, match=r"topic T: Machine room is null for mq MessageQueue \[topic=T") as raised:
         assign(route(a=1), Members(("x",), "MACHINE_ROOM_NEARBY", Settings(broker_zones={})))
+    with pytest.raises(AllocationError, match="topic T: "):  # two processes that share an id are one client id
+        assign(route(a=1), Members(("x", "x"), "MACHINE_ROOM_NEARBY", Settings(broker_zones={})))
     options = "--broker-zone and --client-zone"
     assert raised.value.hint == f"say with {options} what the application constructs MACHINE_ROOM_NEARBY with"
 
@@ -80,6 +97,53 @@ def test_queues_that_only_a_config_list_names_come_last() -> None:
     config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
     assignment = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
     assert assignment.queues == (MessageQueue("T", "a", 0), ghost)
+
+
+def test_owners_by_strategy_are_told_queue_by_queue_and_strategy_by_strategy() -> None:
+    """Nobody has seen who owns queue 3, and queue 9, which only CONFIG's list names, is none of the topic's."""
+    q = [MessageQueue("T", "a", number) for number in (0, 1, 2, 3, 9)]
+    config = {"x": [q[3], q[4]]}
+    members = Members(("y", "x", "x"), "AVG_BY_CIRCLE", Settings(config=config))
+    seen = {q[0]: "x", q[1]: "", q[2]: "z", q[4]: "x"}
+    states = {queue: QueueState(frozenset(ids.split()), 9, queue.queue_id) for queue, ids in seen.items()}
+    report = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], states=states)
+    no_reasons = {"AVG": None, "CONFIG": None}
+    assert report == OwnersReport(
+        "g",
+        ("T",),
+        ("x", "x", "y"),
+        (
+            QueueOwners("T", "a", 0, ("x",), 9, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
+            QueueOwners("T", "a", 1, (), 8, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
+            QueueOwners("T", "a", 2, ("z",), 7, {"AVG": (), "CONFIG": ()}, no_reasons),
+            QueueOwners("T", "a", 3, None, None, {"AVG": ("y",), "CONFIG": ("x",)}, no_reasons),
+            QueueOwners("T", "a", 9, None, None, {"AVG": (), "CONFIG": ("x",)}, no_reasons),
+        ),
+        (
+            StrategyOwners(
+                *(4, 0, 1, 0, 2, QueuesPerConsumer(1, 1.5, 2), 4 / 3),
+                strategy="AVG",
+                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 1, None)),
+                mismatches=2,
+            ),
+            StrategyOwners(
+                *(5, 1, 3, 0, 2, QueuesPerConsumer(0, 1.0, 2), 2.0),
+                strategy="CONFIG",
+                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 0, "no queue is configured for it")),
+                mismatches=2,
+            ),
+        ),
+    )
+    explained = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], explain=True)
+    assert [each.mismatches for each in explained.strategies] == [None, None]
+    assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
+
+
+def test_in_a_broadcasting_group_it_is_as_it_should_be_that_each_process_owns_each_queue() -> None:
+    members = Members(("x", "y", "y"), "AVG", broadcasting=True)
+    (shown,) = owners_by_strategy("g", [route(a=2)], members, ["AVG"]).strategies
+    assert (shown.strategy, shown.duplicate_owners, shown.queues_of_duplicate_client_ids) == ("BROADCASTING", 0, 0)
+    assert shown.consumers == (ConsumerQueues("x", 2, None), ConsumerQueues("y", 2, None))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,13 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.consumers import is_grpc, member_findings, rebalanced_members, sort_findings
+from rmqlb.engine.assignment.consumers import (
+    is_grpc,
+    member_findings,
+    must_rebalance,
+    rebalanced_members,
+    sort_findings,
+)
 from rmqlb.engine.assignment.detect import (
     detect_strategy,
     fitting_strategies,
@@ -26,6 +32,7 @@ def codes(seen: ConsumerGroup) -> list[str]:
 
 def test_members_are_sorted_and_keep_their_duplicates() -> None:
     assert rebalanced_members(group("b a a")) == ("a", "a", "b")
+    assert rebalanced_members(group("h@1@0@zz a")) == ("a", "h@1@0@zz")  # one is no gRPC client
 
 
 @pytest.mark.parametrize(
@@ -33,13 +40,21 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
     [
         (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
         (group("a", consume_type="CONSUME_POP"), "consumes by POP"),
-        (group("host@123@0@abc12z host@124@1@abc12z"), "look like gRPC clients"),
+        (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
         (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
     ],
 )
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
         rebalanced_members(seen)
+
+
+def test_only_where_it_is_asked_for_may_a_group_be_broadcasting() -> None:
+    everybody = group("b a", message_model="BROADCASTING")
+    assert rebalanced_members(everybody, broadcasting_too=True) == ("a", "b")
+    must_rebalance(everybody, broadcasting_too=True)
+    with pytest.raises(DataError, match="group g is BROADCASTING"):
+        must_rebalance(everybody)
 
 
 def test_a_group_known_to_be_empty_has_no_members() -> None:
@@ -56,6 +71,12 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
     assert codes(seen) == ["duplicate-client-id", "split-view"]
     split = list(member_findings(seen))[1]
     assert split.message.count(": 2") == 2  # each broker, and how many it lists
+    first, second = seen.views or ()
+    named = replace(seen, views=(replace(first, broker_addr="127.0.0.1:10911"), second))
+    split = list(member_findings(named))[1]
+    assert split.message == (
+        "brokers list different consumers of group g (127.0.0.1:10911: 2; broker 1: 2); all of them are counted"
+    )
 
 
 def test_what_is_odd_about_members_is_said() -> None:
@@ -65,6 +86,8 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert "the others count them all the same" in found.message  # as the tables do, which give them a share
     broker_side = {"a": MemberReport("a", client_rebalance=False)}
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
+    for own in (True, None):
+        assert codes(replace(group("a"), reports={"a": MemberReport("a", client_rebalance=own)})) == []
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
     assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
     (found,) = member_findings(replace(group("a b"), reports=mixed))
@@ -74,12 +97,26 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
 
 
+def test_the_first_two_members_whose_topics_differ_are_named() -> None:
+    topics = {"a": "T", "b": "T", "c": "U", "d": "V"}
+    reports = {each: MemberReport(each, frozenset({topic})) for each, topic in topics.items()}
+    seen = replace(group("a b c d"), reports=reports, topics=("T", "U", "V"))
+    (found,) = member_findings(seen)
+    assert found.message == (
+        "consumers of group g subscribe to different topics (a and c): "
+        "the share of one that does not subscribe to a topic stays unassigned"
+    )
+    alike = {each: MemberReport(each, frozenset({"T", f"%RETRY%{each}"})) for each in "ab"}
+    assert codes(replace(group("a b c"), reports={**alike, "c": MemberReport("c")})) == []
+
+
 def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
     findings = list(sort_findings(["10.0.0.9@1", "10.0.0.10@1", "10.0.0.100@1"], "client ids"))
     assert [finding.message for finding in findings] == [
         "client ids sort by character, not by number: 10.0.0.100@1 stands before 10.0.0.10@1"
     ]
     assert not list(sort_findings(["a-1", "a-2", "b-1"], "broker names"))
+    assert not list(sort_findings(["1", "01", "a", "a1b", "ab"], "broker names"))  # 01 and 1 are one number
 
 
 def test_numbers_of_any_length_are_compared_as_numbers() -> None:
@@ -148,8 +185,9 @@ def test_members_that_report_different_strategies_each_keep_their_own() -> None:
 
 
 def test_a_class_of_the_users_own_is_not_guessed() -> None:
-    with pytest.raises(DataError, match="the strategy class MyStrategy"):
-        detect_strategy(None, group("a", reports={"a": "MyStrategy"}), [], Members(("a",), "AVG"))
+    reports = {"a": "YourStrategy", "b": "MyStrategy", "c": AVG}
+    with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
+        detect_strategy(None, group("a b c", reports=reports), [], Members(("a", "b", "c"), "AVG"))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +206,7 @@ def test_settings_that_only_the_application_knows_are_not_guessed(java_class: st
     must_be_set(detected.run_by_members, known)
     (other,) = {*detected.run_by_members} - {"AVG"}
     with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
-        must_be_set((other,), Settings())
+        must_be_set(("AVG", other), Settings())
 
 
 def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
@@ -199,7 +237,27 @@ def test_else_it_is_what_fits_the_owners_seen() -> None:
 def test_else_the_clients_default_is_assumed_and_labelled() -> None:
     detected = detect_strategy(None, None, [route(x=4)], Members(("a",), "AVG"))
     assert (detected.strategy, detected.origin) == ("AVG", "assumed")
-    assert [finding.code for finding in detected.findings] == ["assumed-strategy"]
+    assert [finding.message for finding in detected.findings] == [
+        "AVG, the client's default, is assumed: the members are not real ones"
+    ]
+    for seen, known in (
+        (group("a"), "its members do not report their strategy"),
+        (group(), "the members are not real ones"),
+    ):
+        (finding,) = detect_strategy(None, seen, [route(x=4)], Members(("a",), "AVG")).findings
+        assert finding.message == f"AVG, the client's default, is assumed: {known}"
+
+
+def test_strategies_are_told_with_how_many_members_run_them_the_most_frequent_first() -> None:
+    seen = group("a b c", reports={"a": CIRCLE, "b": AVG, "c": AVG})
+    told = (
+        "consumers run different strategies: AVG (2), AVG_BY_CIRCLE (1); "
+        "queues can be unassigned or have duplicate owners"
+    )
+    assert [each.message for each in detect_strategy(None, seen, [], Members(("a",), "AVG")).findings] == [told]
+    assert [each.message for each in not_shown(seen, ["AVG"])] == [
+        f"{told}, which plan-rebalance shows: here each strategy is shown as if all of them ran it"
+    ]
 
 
 def test_observed_owners_that_are_not_the_predicted_ones_are_a_mismatch() -> None:

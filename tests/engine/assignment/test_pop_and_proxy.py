@@ -14,6 +14,7 @@ from rmqlb.engine.assignment.pop_and_proxy import (
     must_be_listed,
     nobody_online,
     popped_topics,
+    proxy_findings,
     pulled_routes,
 )
 from rmqlb.errors import DataError
@@ -65,21 +66,29 @@ def test_only_the_topics_that_are_pulled_are_looked_at() -> None:
     must_rebalance(both)
     routes, (finding,) = pulled_routes(both, (route("T", x=1), route("U", x=1)))
     assert [each.topic for each in routes] == ["U"]
-    assert (finding.code, "left out: T," in finding.message) == ("pop-topics", True)
+    assert (finding.code, finding.message) == (
+        "pop-topics",
+        "left out: T, which group g consumes by POP: no consumer owns a queue there",
+    )
     assert pulled_routes(both, (route("U", x=1),)) == ((route("U", x=1),), [])
-    with pytest.raises(DataError, match="group g consumes T by POP") as raised:
-        pulled_routes(both, (route("T", x=1), route("%RETRY%g", x=1)))
-    assert raised.value.code == "pop-consumption"
+    for popped in ((route("T", x=1), route("%RETRY%g", x=1)), (route("T", x=1),)):
+        with pytest.raises(DataError, match="group g consumes T by POP: several consumers") as raised:
+            pulled_routes(both, popped)
+        assert raised.value.code == "pop-consumption"
 
 
 def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
-    for popped in (
-        group("a", consume_type="CONSUME_POP"),
-        replace(group("a"), topics=("T", "%RETRY%g"), reports=reports(a=(False, "T"))),
+    rest = "by POP: several consumers may take messages from one queue, none owns it"
+    for popped, start in (
+        (group("a", consume_type="CONSUME_POP"), "group g consumes "),
+        (replace(group("a"), topics=("T", "%RETRY%g"), reports=reports(a=(False, "T"))), "group g consumes T "),
+        (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), "group g consumes T, U "),
     ):
         with pytest.raises(DataError) as raised:
             must_rebalance(popped)
-        assert raised.value.code == "pop-consumption"
+        assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
+    must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
+    must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
@@ -97,7 +106,10 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
         (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
         (unlisted(3.2), "it has read a message that was stored 3 s before"),
         (unlisted(-2), "it has read a message that was stored 0 s before"),
-        (unlisted(61), None),
+        (unlisted(30.48), "it has read a message that was stored 30 s before"),
+        (unlisted(30.52), "it has read a message that was stored 31 s before"),
+        (unlisted(60), "it has read a message that was stored 60 s before"),
+        (unlisted(60.001), None),
         (unlisted(3600, consume_tps=0.0, polling_num=0), None),
         (unlisted(), None),
         (replace(unlisted(3), seen=Seen("a test")), None),
@@ -109,13 +121,29 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
     assert behind_proxy(seen) == evidence
     if evidence is None:
         must_be_listed(seen)
+        assert proxy_findings(seen) == []
         return
     with pytest.raises(DataError) as raised:
         must_be_listed(seen)
     assert raised.value.code == "behind-proxy"
     assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
     assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
+    assert raised.value.hint == (
+        "a Proxy is not modelled yet"
+        if seen.polling_num
+        else "a Proxy is not modelled yet; or the consumers have left within the last minute"
+    )
     must_be_listed(seen, assumed=True)
+    (finding,) = proxy_findings(seen)
+    connected, _, _ = raised.value.message.partition("; which of them")
+    assert (finding.code, finding.message) == ("proxy-consumers", f"{connected}; they are not counted")
+
+
+def test_of_several_queues_the_last_message_read_is_what_counts() -> None:
+    ages = (90, 2, None, 70)
+    states = [next(iter(unlisted(age).queues.values())) for age in ages]
+    seen = replace(unlisted(), queues={MessageQueue("T", "x", i): state for i, state in enumerate(states)})
+    assert behind_proxy(seen) == "it has read a message that was stored 2 s before"
 
 
 def test_nobody_is_online_only_as_far_as_brokers_tell() -> None:
@@ -127,3 +155,6 @@ def test_nobody_is_online_only_as_far_as_brokers_tell() -> None:
     old = nobody_online("g", unlisted(), "try this")
     assert old.message == "group g has no consumer online"
     assert old.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"
+    nobody = nobody_online(None, None, "try this", " on the broker")
+    assert nobody.message == "the group has no consumer online on the broker"
+    assert nobody.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"

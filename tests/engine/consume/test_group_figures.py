@@ -164,4 +164,6 @@ def test_a_rollout_is_judged_by_its_best_choice() -> None:
     assert tried("takes-ms>100", 90) == (90, False)
     assert tried("takes-ms>100", None) == (None, True)
     assert tried("longest-gap-ms>1500", 1) == (2000, True)
+    assert tried("unread-ms>0", 90) == (0, False)
+    assert tried("convergence-ms>0", None) == (None, None)
     assert tried("longest-gap-ms[p50]>1500", 1) == (1000, False)

@@ -106,13 +106,14 @@ def test_owners_seen_of_a_queue_that_is_only_there_afterwards_do_not_count() -> 
     assert plan.summary.observed == ObservedOwners(queues=1, unassigned=0, duplicate_owners=0, mismatches=0, moved=0)
 
 
-def everybody(ids: str, **brokers: int) -> Side:
-    return Side(Members(tuple(ids.split()), "AVG", broadcasting=True), (route(**brokers),))
+def everybody(ids: str) -> Side:
+    """A broadcasting group's members on two queues."""
+    return Side(Members(tuple(ids.split()), "AVG", broadcasting=True), (route(x=2),))
 
 
 def test_in_a_broadcasting_group_no_queue_moves_and_no_owner_is_one_too_many() -> None:
     states = observed(x0="a b", x1="")
-    plan = plan_rebalance("g", everybody("a a b", x=2), everybody("a a b c", x=2), states=states)
+    plan = plan_rebalance("g", everybody("a a b"), everybody("a a b c"), states=states)
     assert changes(plan) == "same same"
     assert plan.summary == Summary(
         moved=0,
@@ -138,9 +139,9 @@ def test_in_a_broadcasting_group_no_queue_moves_and_no_owner_is_one_too_many() -
 
 
 def test_in_a_broadcasting_group_queues_get_a_first_consumer_and_lose_the_last() -> None:
-    first = plan_rebalance("g", everybody("", x=2), everybody("a", x=2))
+    first = plan_rebalance("g", everybody(""), everybody("a"))
     assert (changes(first), first.summary.minimum_moves) == ("assigned assigned", 0)
-    last = plan_rebalance("g", everybody("a", x=2), everybody("", x=2))
+    last = plan_rebalance("g", everybody("a"), everybody(""))
     assert (changes(last), last.summary.minimum_moves) == ("unassigned unassigned", 0)
 
 
