@@ -154,6 +154,17 @@ def test_queues_that_nobody_restarted_gains_or_loses_count_in_each_stage_but_are
     assert (total_overlap(stages), added_overlap(known, stages)) == (1, 0)
 
 
+def test_the_bound_counts_what_is_so_anyway_in_each_stage_and_each_handover_once() -> None:
+    """The same owners under PIN, of which a's second process leaves a block to nobody: in both of three's stages."""
+    members = Members(tuple("aabcd"), "AVG", Settings(hosts=frozenset("abcd")))
+    known = overlaps(rollout_model(members, ["b", "c", "d"], "PIN", None), [route(a=5)], orderly=False)
+    assert (known.anyway, known.bound) == (1, 2)
+    config = {"b": [MessageQueue("T", "a", 2)], "c": [MessageQueue("T", "a", 1)]}
+    swap = rollout_model(Members(("a", "b", "c"), "AVG", Settings(config=config)), ["b", "c"], "CONFIG", None)
+    assert [overlaps(swap, [route(a=3)], orderly=orderly).bound for orderly in (False, True)] == [2, 0]
+    assert overlaps(rollout_model(members, ["b"], "PIN", {"b": "x"}), [route(a=5)], orderly=False).bound == 0
+
+
 def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> None:
     ids = " ".join(f"c{i:02}" for i in range(30))
     known = overlaps(*circle(ids, a=90), orderly=False)

@@ -12,13 +12,15 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.rollout.candidates import check_candidates
 from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
+from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps
 from rmqlb.engine.rollout.plan import plan_rollout
-from rmqlb.engine.rollout.rollout_model import RolloutRequest, events_of, rollout_model
+from rmqlb.engine.rollout.rollout_model import RolloutRequest, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rollout import PlannedRollout, RolloutChoice
+from rmqlb.model.rollout import MixedStage, PlannedRollout, RolloutChoice
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
@@ -131,6 +133,29 @@ def test_a_restarted_member_keeps_its_own_strategy_and_topics_under_its_new_id()
     assert rollout.members.strategy_of["x"] == "AVG_BY_CIRCLE"
     assert rollout.members.subscribed["x"] == {"T"}
     assert rollout.members.client_ids == ("a", "b")
+
+
+@pytest.mark.parametrize(("orderly", "badly"), [(False, 2), (True, 1)])
+def test_what_a_new_id_does_to_a_queue_is_not_so_anyway(orderly: bool, badly: int) -> None:
+    """Queue 0 loses its owner with the id, 1 gets one, 2 has two of them, 3 has none, as before."""
+    a0, a1, a2 = (MessageQueue("T", "a", number) for number in range(3))
+    config = {"a": [a0, a2], "x": [a1, a2], "b": [a2]}
+    rollout = rollout_model(Members(("a", "b"), "CONFIG", Settings(config=config)), None, None, {"a": "x"})
+    assert badly_owned(rollout, [route(a=4)], orderly=orderly) == badly
+
+
+def test_a_new_id_of_who_does_not_restart_changes_nothing() -> None:
+    members = Members(("a", "b", "c"), "AVG", strategy_of={"b": "PIN"})
+    rollout = rollout_model(members, ["b", "a"], None, {"a": "x", "b": "b", "c": "y"})
+    assert (rollout.client_ids, rollout.becomes, rollout.members) == (("a", "b"), {"a": "x"}, members)
+
+
+def test_twelve_combinations_are_tried_and_no_time_away_is_a_time() -> None:
+    rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, None, None)
+    for pauses_us, at_once in (([*range(1, 13), 12], [1, 1]), ([1, 2, 3, 4], [1, 2, 3])):
+        check_candidates(
+            rollout, RolloutRequest(down_us=0, pauses_us=pauses_us, at_once=at_once, order=["c", "a", "b"])
+        )
 
 
 def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
@@ -342,10 +367,22 @@ def test_progress_counts_the_simulations_of_all_choices() -> None:
 
 
 def choice(
-    name: str, *, none: int = 0, several: int = 0, longest: int = 0, takes: int | None = 0, settled: int = 10
+    name: str,
+    *,
+    none: int = 0,
+    several: int = 0,
+    longest: int = 0,
+    overlap: int = 0,
+    takes: int | None = 0,
+    settled: int = 10,
 ) -> RolloutChoice:
     """A choice whose figures are the same in each of ten trials."""
-    figures = {"total_gap_ms": none, "total_overlap_ms": several, "longest_gap_ms": longest}
+    figures = {
+        "total_gap_ms": none,
+        "total_overlap_ms": several,
+        "longest_gap_ms": longest,
+        "longest_overlap_ms": overlap,
+    }
     tried = trials(10, settled, **{field: (value, value, value) for field, value in figures.items()})
     return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 
@@ -356,6 +393,10 @@ def choice(
         ([choice("a", none=200), choice("b", none=100)], "b a"),
         ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
         ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
+        ([choice("a", none=100, longest=7, overlap=9), choice("b", none=100, longest=8, overlap=5)], "b a"),
+        ([choice("a", takes=105), choice("b", takes=100)], "b a"),
+        ([choice("a", takes=111), choice("b", longest=1, takes=100)], "b a"),
+        ([choice("a", takes=109), choice("b", longest=1, takes=100)], "a b"),
         ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
         ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
         ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
@@ -384,6 +425,85 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
     )
 
 
+def said(
+    *choices: RolloutChoice, known: Overlaps, least: LeastOverlap | None = None, orderly: bool = False
+) -> dict[str, str]:
+    """Code → message of a change of a, b and c to AVG_BY_CIRCLE, d staying; each stage has three queues badly owned."""
+    members = Members(("a", "b", "c", "d", "d"), "AVG")
+    rollout = rollout_model(members, ["a", "b", "c"], "AVG_BY_CIRCLE", None)
+    stages = (MixedStage(1, "b", 2, 1), MixedStage(2, "c", 0, 3))
+    plan = PlannedRollout(
+        "g", "AVG", "AVG_BY_CIRCLE", ("a", "b", "c"), choices, stages, 6, misassigned_is_minimum=False
+    )
+    findings = rollout_findings(plan, rollout, GroupScenario(orderly=orderly), known, least, 7)
+    return {finding.code: finding.message for finding in findings}
+
+
+def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Overlaps:
+    """What is known of a, b and c; at the end so many queues have duplicate owners and none."""
+
+    def counts(changed: int) -> Counts:
+        return Counts(*(end if changed == 0b111 else (9, 9)))
+
+    return Overlaps(("a", "b", "c"), counts, None, 1, anyway, bound)
+
+
+ONE_AT_A_TIME = "no order with 1 member at a time, each back before the next goes down, avoids it: "
+IN_PAIRS = "no order with 2 members at a time, each back before the next goes down, avoids it: "
+
+
+@pytest.mark.parametrize(
+    ("at_once", "bound", "least", "proven", "claim"),
+    [
+        (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
+        (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
+        (1, 2, None, "", "another order may have fewer"),
+        (2, 5, None, "", "another order may have fewer"),
+        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
+        (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
+        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
+        (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
+    ],
+)
+def test_of_the_least_overlap_only_what_is_proven_is_said(
+    at_once: int, bound: int, least: LeastOverlap | None, proven: str, claim: str
+) -> None:
+    """One queue is badly owned anyway, in each of two stages: two of six, and of every total."""
+    best, known = replace(choice("a"), at_once=at_once), overlapping(anyway=1, bound=bound)
+    mixed = "while some members run AVG and others AVG_BY_CIRCLE, queues are unassigned"
+    rest = f"; the best choice has 4 over its 2 mixed stages at rest, {claim}"
+    found = said(best, known=known, least=least)
+    assert found["mixed-strategies"] == f"{proven}{mixed} or have duplicate owners{rest}"
+    assert "all-at-once" not in found
+    assert said(best, known=known, least=least, orderly=True)["mixed-strategies"] == f"{proven}{mixed}{rest}"
+    assert found["badly-owned-anyway"] == (
+        "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
+    )
+
+
+def test_stages_in_which_all_is_badly_owned_anyway_are_not_blamed() -> None:
+    known = overlapping(anyway=3, bound=6, end=(2, 1))
+    assert said(choice("a"), known=known).keys() == {"badly-owned-anyway", "shared-client-id"}
+    assert "3 queues are" in said(choice("a"), known=known)["badly-owned-anyway"]
+
+
+def test_what_a_group_that_stays_mixed_ends_with_is_counted() -> None:
+    known = overlapping(anyway=0, bound=0, end=(2, 1))
+    assert said(choice("a"), known=known)["stays-mixed"] == (
+        "members that keep their strategy: 1; the group stays mixed, 2 queues with duplicate owners, 1 queue unassigned"
+    )
+    assert "stays-mixed" not in said(choice("a"), known=overlapping(anyway=0, bound=0))
+
+
+def test_all_at_once_is_compared_with_the_best_in_seconds() -> None:
+    best = choice("a", none=60_000, several=39_900, longest=9000)
+    together = replace(choice("b", none=199_400, several=200, longest=24_560), at_once=3)
+    assert said(best, together, known=overlapping(anyway=0, bound=0))["all-at-once"] == (
+        "a restart of all 3 at once has no mixed stage: queues then have a gap of 24.6s; "
+        "gaps and overlaps summed over the queues: 200s, against 99.9s of the best choice"
+    )
+
+
 # --- what cannot be planned ----------------------------------------------------------------------
 
 
@@ -394,18 +514,23 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
         ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one cannot be told from that of another"),
         ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
         ({"restart": ["d"]}, "d is not in the group"),
-        ({"restart": ["a", "a"]}, "a is to restart twice"),
+        ({"restart": ["b", "a", "a"]}, "a is to restart twice"),
         ({"restart": []}, "no member is to restart"),
         ({"to": "AVG"}, "a runs AVG already"),
+        ({"to": "AVG", "restart": ["c", "b"]}, "c runs AVG already"),
+        ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
         ({"to": "AVGG"}, "unknown strategy AVGG"),
         ({"pauses": []}, "a pause has to be longer than none"),
         ({"pauses": [0]}, "a pause has to be longer than none"),
         ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
+        ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
         ({"at_once": [0]}, "at least one member goes down at once"),
         ({"at_once": []}, "at least one member goes down at once"),
         ({"down": -1}, "a member cannot be away for less than no time"),
         ({"order": ["a", "b"]}, "the order lacks c"),
+        ({"order": ["b"]}, "the order lacks a"),
         ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
+        ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
         ({"order": ["a", "b", "c", "a"]}, "the order names a member twice"),
         ({"becomes": {"d": "e"}}, "d is not in the group"),
         ({"becomes": {"a": "b"}}, "a cannot come back as b: another member has that id"),
