@@ -135,14 +135,16 @@ class TrialsReport(SendTrials, frozen=True, kw_only=True):
         topic: to which topic.
         scenario: what was simulated.
         profile: the client's rules by name.
-        attempts_at: broker name → requests of a trial to it.
-        failed_at: broker name → of these, failed.
+        picks: broker name → how often the producer chose it in a trial.
+        attempts_at: broker name → of these, those that led to a request.
+        failed_at: broker name → of these requests, failed.
         failures: how each failure was taken, in the scenario's order.
     """
 
     topic: str
     scenario: SendScenario
     profile: str
+    picks: Mapping[str, Estimate]
     attempts_at: Mapping[str, Estimate]
     failed_at: Mapping[str, Estimate]
     failures: tuple[FailureTrials, ...]

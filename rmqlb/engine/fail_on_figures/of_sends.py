@@ -57,7 +57,7 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
             share = trials.shares.get(broker)
             value = None if share is None else 100 * share.mean
             return condition.try_on(value if not condition.percent or value is None else value / 100, 1)
-        of_brokers = {"isolations": trials.isolations, "picks": trials.attempts_at, "failed": trials.failed_at}
+        of_brokers = {"isolations": trials.isolations, "picks": trials.picks, "failed": trials.failed_at}
         times = of_brokers.get(name, {}).get(broker)
         return condition.try_on(times.mean if times else None, attempts)
     longest = trials.longest_send_ms

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqlb.engine.send.counters import FAILED, STORED, Total
+from rmqlb.engine.send.counters import FAILED, PICKS, STORED, Total
 from rmqlb.engine.send.encode_scenario import lanes_of
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.simulate import check_brokers, no_queues, play, rules
@@ -41,6 +41,7 @@ class TrialCounts(NamedTuple):
     longest: int
     stored_by_broker: Sequence[int]
     failed_by_broker: Sequence[int]
+    picks_by_broker: Sequence[int]
     isolations: Sequence[int]
     began: Sequence[int]
     isolated_at: Sequence[int]
@@ -117,15 +118,17 @@ class TrialRunner:
         simulation = SendSimulation(self._route, self.scenario, self.profile, trial)
         play(simulation, skip=True)
         counters, counts = simulation.recorder.counters, simulation.recorder.counts
-        stored, failed = dict.fromkeys(self.broker_names, 0), dict.fromkeys(self.broker_names, 0)
+        stored, failed, picks = (dict.fromkeys(self.broker_names, 0) for _ in range(3))
         for queue, row in counters.row_of.items():
             stored[queue.broker_name] += counts.rows[row + STORED]
             failed[queue.broker_name] += counts.rows[row + FAILED]
+            picks[queue.broker_name] += counts.rows[row + PICKS]
         totals = {total.name.lower(): counts.totals[total] for total in Total}
         return TrialCounts(
             longest=counters.longest,
             stored_by_broker=list(stored.values()),
             failed_by_broker=list(failed.values()),
+            picks_by_broker=list(picks.values()),
             isolations=[counts.isolations.get(name, 0) for name in self.broker_names],
             began=[-1 if at is None else at for at in simulation.cluster.began],
             isolated_at=[-1 if at is None else at for at in simulation.recorder.failures.isolated_at],

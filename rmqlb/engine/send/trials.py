@@ -98,7 +98,7 @@ class _Summary:
         self._failing, self._longest, self._attempts, self._lost_messages = Mean(), Mean(), Mean(), Mean()
         self._lost = Mean(high=1.0)
         self._shares = [Mean(high=1.0) for _ in names]
-        self._isolations, self._attempts_at, self._failed_at = ([Mean() for _ in names] for _ in range(3))
+        self._isolations, self._picks, self._attempts_at, self._failed_at = ([Mean() for _ in names] for _ in range(4))
         self._longest_counts: Counter[int] = Counter()
         self._began = [0] * len(failures)
         self._until: list[Counter[int]] = [Counter() for _ in failures]
@@ -128,6 +128,7 @@ class _Summary:
             failed = [trial.failed_by_broker[broker] for trial in counts]
             self._failed_at[broker].add(failed)
             self._attempts_at[broker].add([f + t.stored_by_broker[broker] for f, t in zip(failed, counts, strict=True)])
+            self._picks[broker].add([trial.picks_by_broker[broker] for trial in counts])
             self._isolations[broker].add([trial.isolations[broker] for trial in counts])
         for failure, until in enumerate(self._until):
             self._began[failure] += sum(trial.began[failure] >= 0 for trial in counts)
@@ -168,6 +169,7 @@ class _Summary:
             failing_ms=self._failing.estimate(),
             longest_send_ms=self._longest_send(),
             isolations=self._by_broker(self._isolations),
+            picks=self._by_broker(self._picks),
             attempts_at=self._by_broker(self._attempts_at),
             failed_at=self._by_broker(self._failed_at),
             failures=tuple(

@@ -369,8 +369,8 @@ def test_progress_counts_the_simulations_of_all_choices() -> None:
 def choice(
     name: str,
     *,
-    none: int = 0,
-    several: int = 0,
+    none: float = 0,
+    several: float = 0,
     longest: int = 0,
     overlap: int = 0,
     takes: int | None = 0,
@@ -412,6 +412,11 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
     assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
+
+
+def test_what_a_choice_hurts_is_told_to_the_microsecond() -> None:
+    assert hurt_ms(choice("a", none=0.1, several=0.2)) == 0.3
+    assert hurt_ms(choice("a", none=1.001, several=2.005)) == 3.006
 
 
 @pytest.mark.parametrize(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])

@@ -32,6 +32,7 @@ SAMPLES = from_samples([500, 1000, 4000], "samples")
 TOGETHER = {
     "healthy": SendScenario(messages=30, latency=SAMPLES),
     "refused": SendScenario(messages=30, latency_fault=True, failures=(Failure("a", REFUSED, Moment(us=9000)),)),
+    "late": SendScenario(messages=20, failures=(Failure("a", TIMEOUT), Failure("b", TIMEOUT))),
     "lost": SendScenario(messages=20, retries=0, failures=(Failure("b", TIMEOUT),), threads=2),
     "not reached": SendScenario(messages=5, failures=(Failure("b", REFUSED, Moment(us=10**9)),)),
     "some flagged": SendScenario(

@@ -27,6 +27,7 @@ class SendCounts:
     stored: Ints
     stored_by_broker: Ints
     failed_by_broker: Ints
+    picks_by_broker: Ints
     attempts: Ints
     messages: Ints
     not_store_ok: Ints
@@ -46,7 +47,8 @@ class SendCounts:
     def none(cls, plan: SendPlan, trials: int) -> SendCounts:
         rows, brokers, failures = len(plan.row_brokers), plan.brokers, len(plan.failures)
         width = {"picks": rows, "failed": rows, "stored": rows, "lost": plan.reasons, "began": failures}
-        width |= dict.fromkeys(("stored_by_broker", "failed_by_broker", "isolations", "isolated_ticks"), brokers)
+        by_broker = ("stored_by_broker", "failed_by_broker", "picks_by_broker", "isolations", "isolated_ticks")
+        width |= dict.fromkeys(by_broker, brokers)
         width["isolated_at"] = failures
         arrays = {
             field.name: np.zeros((trials, width[field.name]) if field.name in width else trials, np.int64)
@@ -130,11 +132,13 @@ class LaneCounters(PerLane):
         counts = self.counts
         attempts = self._attempts.reshape(-1, 2, self.lanes)[:, :, lanes]
         counts.stored[ids], counts.failed[ids] = attempts[:, 0].T, attempts[:, 1].T
-        counts.picks[ids] = self._empty.reshape(-1, self.lanes)[:, lanes].T + attempts.sum(axis=1).T
+        picks = self._empty.reshape(-1, self.lanes)[:, lanes] + attempts.sum(axis=1)
+        counts.picks[ids] = picks.T
         for broker in range(self._tables.plan.brokers):
             rows = self._tables.row_brokers == broker
             counts.stored_by_broker[ids, broker] = attempts[rows, 0].sum(axis=0)
             counts.failed_by_broker[ids, broker] = attempts[rows, 1].sum(axis=0)
+            counts.picks_by_broker[ids, broker] = picks[rows].sum(axis=0)
         counts.attempts[ids] = attempts.sum(axis=(0, 1))
 
     def _count(self) -> None:
