@@ -95,11 +95,16 @@ def test_of_many_ways_to_sort_those_are_tried_that_keep_joiners_together() -> No
 def test_of_very_many_queues_the_first_the_middle_and_the_last_place_are_tried() -> None:
     """Ten places of 5,100 queues are more than 50,000; the fifth, which is not tried, would move fewer."""
     ids = [f"m{index}" for index in range(9)]
-    before = side(" ".join(ids), route(x=5100))
-    tried = ("a", "m4z", "m8z")
-    moved = [plan_rebalance(None, before, side(" ".join([*ids, new]), route(x=5100))).summary.moved for new in tried]
-    found = moved_range(before, side(" ".join([*ids, "z"]), route(x=5100)), "z")
-    assert found == MovedRange(min(moved), max(moved), complete=False)
+    before, after = side(" ".join(ids), route(x=5100)), side(" ".join([*ids, "z"]), route(x=5100))
+    states = {queue: QueueState(None, queue.queue_id, 0) for queue in queues(5100, "x")}
+    tried = [
+        plan_rebalance(None, before, side(" ".join([*ids, new]), route(x=5100)), states=states).summary
+        for new in ("a", "m4z", "m8z")
+    ]
+    plan, places = over_places(plan_rebalance(None, before, after), before, after, ["z"], states)
+    assert places == tuple(tried)
+    moved = [each.moved for each in tried]
+    assert plan.summary.moved_range == MovedRange(min(moved), max(moved), complete=False)
 
 
 def test_of_one_member_ten_joiners_have_eleven_places() -> None:
