@@ -238,11 +238,11 @@ def test_else_the_clients_default_is_assumed_and_labelled() -> None:
     detected = detect_strategy(None, None, [route(x=4)], Members(("a",), "AVG"))
     assert (detected.strategy, detected.origin) == ("AVG", "assumed")
     assert [finding.message for finding in detected.findings] == [
-        "AVG, the client's default, is assumed: the members are not real ones"
+        "AVG, the client's default, is assumed: the consumers are not real ones"
     ]
     for seen, known in (
-        (group("a"), "its members do not report their strategy"),
-        (group(), "the members are not real ones"),
+        (group("a"), "its consumers do not report their strategy"),
+        (group(), "the consumers are not real ones"),
     ):
         (finding,) = detect_strategy(None, seen, [route(x=4)], Members(("a",), "AVG")).findings
         assert finding.message == f"AVG, the client's default, is assumed: {known}"

@@ -488,7 +488,7 @@ def test_of_the_least_overlap_only_what_is_proven_is_said(
 
 def test_stages_in_which_all_is_badly_owned_anyway_are_not_blamed() -> None:
     known = overlapping(anyway=3, bound=6, end=(2, 1))
-    assert said(choice("a"), known=known).keys() == {"badly-owned-anyway", "shared-client-id"}
+    assert said(choice("a"), known=known).keys() == {"badly-owned-anyway", "duplicate-client-id"}
     assert "3 queues are" in said(choice("a"), known=known)["badly-owned-anyway"]
 
 
