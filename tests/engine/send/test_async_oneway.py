@@ -178,3 +178,12 @@ def test_a_retry_is_sent_with_no_time_left_and_refused_a_millisecond_later(
     scenario = SendScenario(version, mode="async", start_at=0, rate=Fraction(1), messages=1, timeout_ms=300)
     report = simulate_send(TWO, replace(scenario, failures=(failing,)))
     assert [attempt.outcome for attempt in report.attempts or ()][1] == second
+
+
+def test_a_retry_without_time_says_nothing_against_the_brokers_reachability() -> None:
+    """5.3.1 does not connect before it hands over: `invokeAsync` refuses by itself, and the broker was not asked."""
+    failing = Failure("a", Reaction("refused", "refused", 0, 301_000))
+    asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "timeout_ms": 300}
+    run = played(TWO, failing, mode="async", rate=Fraction(1), **asked)
+    assert run.recorder.counts.lost_by == {"RemotingTooMuchRequestException": 1}
+    assert (run.recorder.counts.isolations["b"], run.strategy.items["b"].reachable) == (1, True)

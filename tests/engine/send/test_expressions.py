@@ -30,6 +30,7 @@ def index(text: str, key: object, key_type: str = "int", of: list[MessageQueue] 
         ("-7 // 2 + 5", 0, "int", 2),
         ("floorMod(arg, n)", -1, "int", 6),
         ("abs(arg) % n", -12, "long", 5),
+        ("abs(arg) % n", -(2**33) - 5, "long", 6),  # 2^33 is 8^11, a seven times something and 1; 32 bits would leave 5
         ("(arg * 3 + 1 - n) % n", 4, "int", 6),
         ("arg & 3", 6, "int", 2),
         ("+arg", 3, "int", 3),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.send.counters import Counts
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.publish_info import MASK
 from rmqlb.engine.send.simulate import play, rules, simulate_send
@@ -61,6 +62,15 @@ def test_nothing_is_counted_beyond_the_end(topic: TopicRouteData, scenario: Send
         for failure in report.failures:
             times = (failure.began_ms, failure.ended_ms, failure.isolated_ms, failure.used_again_ms)
             assert all(at is None or at <= end for at in times)
+
+
+def test_what_is_counted_for_the_first_time_within_a_period_is_repeated_whole() -> None:
+    """A retry keeps its queue id: a broker's queue that the route does not have gets its row when it is tried."""
+    since = Counts([1], [0] * 10, [], {"x": 2}, {}, {}, {})
+    until = Counts([3, 5], [0] * 10, [], {"x": 3, "y": 4}, {}, {}, {})
+    now = until.copy()
+    now.repeat(since, until, 3)
+    assert (now.rows, now.lost_by) == ([3 + 3 * 2, 5 + 3 * 5], {"x": 3 + 3 * 1, "y": 4 + 3 * 4})
 
 
 def test_a_jump_does_not_go_on_to_the_arrival_of_a_message_that_is_not_sent() -> None:

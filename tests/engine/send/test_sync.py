@@ -252,6 +252,10 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     new = sent(failed, latency_fault=True, retries=0, **settings)
     old = sent(failed, latency_fault=True, retries=0, client_version="5.1.3", **settings)
     assert (new.brokers[0].isolations, old.brokers[0].isolations) == (3, 1)
+    # The refusal isolates for ten minutes; then there is no address, which isolates for ten minutes more.
+    longer = sent(failed, latency_fault=True, retries=0, client_version="5.1.3", **settings | {"messages": 700})
+    assert longer.brokers[0].isolations == 2
+    assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
 
 
 def test_messages_can_number_the_moments() -> None:
@@ -471,3 +475,12 @@ def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, time
 def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
     report = simulate_send(TWO, SendScenario(messages=messages))
     assert ((report.attempts is not None), (report.lost_messages is not None)) == (kept, kept)
+
+
+def test_a_queues_share_is_its_part_of_what_was_stored() -> None:
+    failing = Failure("a", REFUSED, Moment(message=5), notices_us=None)
+    report = simulate_send(route(a=1, b=2, c=3), SendScenario(messages=30, start_at=0, failures=(failing,)))
+    stored = [tally.stored for tally in report.queues]
+    assert len(set(stored)) > 2
+    assert [tally.share for tally in report.queues] == [number / sum(stored) for number in stored]
+    assert sum(stored) == 30
