@@ -18,6 +18,7 @@ from rmqlb.views.formats.text import visible
 from rmqlb.views.group.picture import html_page, svg_picture
 from rmqlb.views.group.strips import even_edges, strips
 from rmqlb.views.group.svg import runs, story
+from rmqlb.views.group.view import group_report
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 
@@ -238,7 +239,7 @@ def test_nothing_is_fetched_or_run() -> None:
 
 def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     report = simulated(TWO, steps=[Step(3_000_000, "b", "take", "takes one", ())], findings=[Finding("code", "beware")])
-    page = Page(html_page(report, trials=trials(convergence_ms=(1000, 2000, 3000))))
+    page = Page(html_page(report, group_report(report, trials=trials(convergence_ms=(1000, 2000, 3000)))))
     titles = [title.partition(":")[0] for title in page.texts["h2"]]
     assert titles == [
         "gaps, overlaps", "events", "consumers, and how many queues they own before and after",

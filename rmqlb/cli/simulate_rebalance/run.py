@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from rmqlb.cli.common.against import compared, earlier_results, with_origin
+from rmqlb.cli.common.against import compared, earlier_results
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, TrialOptions
@@ -17,6 +18,8 @@ from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_gro
 from rmqlb.errors import UsageError
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.views.group.view import group_report
+from rmqlb.views.made_from_view import dated
+from rmqlb.views.report import Report
 
 
 def run(
@@ -45,17 +48,21 @@ def run(
         for condition in asked
     ]
     require_known(tried, RATE_HINT)
-    _, moved_on = compared(found.used, earlier, found.members.settings)
+    against, moved_on = compared(found.used, earlier, found.members.settings)
+
+    def shown(explain: bool) -> Report:
+        made = group_report(report, trials=spread, explain=explain, conditions=tried)
+        return dated(made, found.used, against)
+
     findings = tuple(dict.fromkeys((*moved_on, *found.findings, *report.findings)))
-    _draw(report, spread, what, terminal)
+    _draw(report, shown, what, terminal)
     if "-" in (what.svg, what.html):
         terminal.warn(findings)
     else:
         with terminal.progress(verb="drawing") as progress:
             progress("the timeline", 0, 0)
-            shown = group_report(report, trials=spread, explain=explain, conditions=tried)
-            shown, _ = with_origin(shown, found.used, earlier, found.members.settings)
-        terminal.show(shown, found.snapshot, findings)
+            drawn = shown(explain)
+        terminal.show(drawn, found.snapshot, findings)
     judge(tried, terminal)
 
 
@@ -75,7 +82,7 @@ def _simulated(
         return report, simulate_group_trials(*asked, trials, states=states, progress=count)
 
 
-def _draw(report: GroupReport, spread: GroupTrials | None, what: ShowOptions, terminal: Terminal) -> None:
+def _draw(report: GroupReport, shown: Callable[[bool], Report], what: ShowOptions, terminal: Terminal) -> None:
     if what.svg is None and what.html is None:
         return
     from rmqlb.cli.common.output_files import write_whole
@@ -86,7 +93,7 @@ def _draw(report: GroupReport, spread: GroupTrials | None, what: ShowOptions, te
             continue
         with terminal.progress(verb="drawing") as progress:
             progress("the picture", 0, 0)
-            picture = svg_picture(report) if option == "--svg" else html_page(report, trials=spread)
+            picture = svg_picture(report) if option == "--svg" else html_page(report, shown(bool(report.steps)))
         if path == "-":
             terminal.write(picture)
         else:

@@ -66,7 +66,7 @@ def _comparable(
     missing: tuple[Gaps, Gaps],
     not_compared: list[NotCompared],
 ) -> Iterator[str]:
-    """The names that both snapshots could read; the others, with the reason, are told as not compared."""
+    """The names that both snapshots could read; the others, with the reason, are listed as not compared."""
     for name in sorted(names):
         reason = None
         for there, gap in zip(known, missing, strict=True):

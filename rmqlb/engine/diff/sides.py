@@ -26,7 +26,7 @@ class GroupSide(Struct, frozen=True):
         client_ids: duplicates kept; None when not all of them are reported.
         members: who decides; None when `problem` says why nothing can be predicted.
         strategy_known: it is reported, or follows from the owners observed; otherwise it is the default.
-        topics: those whose queues the group deals out among its consumers; None when not known.
+        topics: those whose queues its consumers share; None when not known.
         routes: of all topics of the snapshot.
         observed: queue → its owners, where they are reported.
     """

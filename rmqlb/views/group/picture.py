@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import GroupReport, GroupTrials
+from rmqlb.model.group_report import GroupReport
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.svg import drawn
@@ -53,9 +53,9 @@ def svg_picture(report: GroupReport) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(drawn(report, headed=True), encoding="unicode")}\n'
 
 
-def html_page(report: GroupReport, *, trials: GroupTrials | None = None) -> str:
-    """The picture, the facts and the tables as an HTML file; the steps are there if the report has them."""
-    shown = group_report(report, trials=trials, explain=bool(report.steps))
+def html_page(report: GroupReport, shown: Report | None = None) -> str:
+    """The picture, the facts and the tables as an HTML file; `shown` is more of it than the report alone."""
+    shown = shown or group_report(report, explain=bool(report.steps))
     return _page(shown, drawn(report, headed=False), report.findings)
 
 
@@ -79,6 +79,8 @@ def _page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> s
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN:
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
+    for line in report.closing:
+        _add(body, "p", line, {"class": "quiet"})
     for element in (*head, *body):
         element.tail = "\n"
     return f"<!DOCTYPE html>\n{ET.tostring(root, encoding='unicode', method='html')}\n"
