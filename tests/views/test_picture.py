@@ -239,7 +239,8 @@ def test_nothing_is_fetched_or_run() -> None:
 
 def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     report = simulated(TWO, steps=[Step(3_000_000, "b", "take", "takes one", ())], findings=[Finding("code", "beware")])
-    page = Page(html_page(report, group_report(report, trials=trials(convergence_ms=(1000, 2000, 3000)))))
+    shown = group_report(report, trials=trials(convergence_ms=(1000, 2000, 3000)), explain=True)
+    page = Page(html_page(report, shown))
     titles = [title.partition(":")[0] for title in page.texts["h2"]]
     assert titles == [
         "gaps, overlaps", "events", "consumers, and how many queues they own before and after",
