@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from rmqlb.engine.fail_on_figures.conditions import Figures
+from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
@@ -15,6 +16,7 @@ from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FI
 Json = Any
 
 FIGURES: Mapping[str, Figures] = {
+    "show-groups": GROUPS_FIGURES,
     "plan-rebalance": PLAN_FIGURES,
     "simulate-rebalance": GROUP_FIGURES,
     "plan-rollout": ROLLOUT_FIGURES,
@@ -37,6 +39,8 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
     """
     if command == "plan-rebalance":
         yield from _of_plan(data["summary"])
+    elif command == "show-groups":
+        yield from _of_groups(data)
     elif command == "simulate-rebalance":
         yield from _of_group(data)
     elif command == "plan-rollout":
@@ -59,6 +63,16 @@ def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
             yield name, None if observed is None else observed[key]
         else:
             yield name, (summary["after"] if key in summary["after"] else summary)[key]
+
+
+def _of_groups(data: Json) -> Iterator[tuple[str, float | None]]:
+    """A group that is offline has no unassigned queues for this: nobody is there to own them."""
+    for name in ("groups-with-errors", "groups-with-warnings", "groups-unknown", "groups-offline"):
+        yield name, data["summary"][_camel(name.removeprefix("groups-"))]
+    for line in data["groups"]:
+        for name in GROUPS_FIGURES.of_subject if "]" not in line["group"] else ():
+            value = 0 if name == "unassigned" and line["status"] == "offline" else line[_camel(name)]
+            yield f"{name}[{line['group']}]", value
 
 
 def _of_group(data: Json) -> Iterator[tuple[str, float | None]]:

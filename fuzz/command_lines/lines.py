@@ -91,7 +91,11 @@ class Case(Struct, frozen=True):
         """What stdout is in."""
         if self.has("--watch"):
             return "jsonl"
-        return self.value("--output") or ("json" if self.command in ("fetch-routes", "schema") else "plain")
+        # Without a name there is a list of schemas, and no schema.
+        is_json = self.command == "fetch-routes" or (
+            self.command == "schema" and any(not piece[0].startswith("-") for piece in self.pieces)
+        )
+        return self.value("--output") or ("json" if is_json else "plain")
 
 
 def make_case(seed: int, number: int) -> Case:

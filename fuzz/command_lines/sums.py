@@ -25,6 +25,15 @@ MOVES = {
 }
 """Figure of a plan → what it counts."""
 
+STATUSES = {
+    "withErrors": "error",
+    "withWarnings": "warning",
+    "unknown": "unknown",
+    "offline": "offline",
+    "inOrder": "inOrder",
+}
+"""Figure of an overview → the status that it counts."""
+
 
 def differ(what: str, told: object, added: object) -> Iterator[str]:
     """A sentence if two figures differ; floats may do so in their last digits."""
@@ -242,6 +251,35 @@ def check_adds_up(data: Json) -> Iterator[str]:
         yield from differ(listed, summary[verdict], len(data[listed]))
 
 
+def groups_add_up(data: Json) -> Iterator[str]:
+    """Each group's status is that of its worst finding; the summary counts the groups, where all are shown."""
+    lines, summary = data["groups"], data["summary"]
+    for line in lines:
+        severities = {finding["severity"] for finding in line["findings"]}
+        worst = next((each for each in ("error", "warning") if each in severities), None)
+        yield from differ(f"status of {line['group']}", line["status"] in ("error", "warning"), worst is not None)
+        if worst is not None:
+            yield from differ(f"status of {line['group']}", line["status"], worst)
+    if len(lines) != summary["groups"]:
+        return
+    statuses = Counter(line["status"] for line in lines)
+    for key, status in STATUSES.items():
+        yield from differ(key, summary[key], statuses[status])
+    for key in ("queues", "duplicateOwners", "idle", "duplicateClientIds", "mismatches"):
+        yield from differ(key, summary[key], sum(line[key] or 0 for line in lines))
+
+
+def consumers_add_up(data: Json) -> Iterator[str]:
+    """A row for each process."""
+    state, rows = data["overview"], data["consumers"]
+    if state["processes"] is not None:
+        yield from differ("processes", state["processes"], len(rows))
+        yield from differ("consumers", state["consumers"], len({row["clientId"] for row in rows}))
+        shared = Counter(row["clientId"] for row in rows)
+        for row in rows:
+            yield from differ(f"processes of {row['clientId']}", row["processes"], shared[row["clientId"]])
+
+
 def route_adds_up(data: Json) -> Iterator[str]:
     """Readable queues are those of brokers that can be read; of static topics the queues are another matter."""
     for topic in data["topics"]:
@@ -265,6 +303,8 @@ def adds_up(command: str, data: Json) -> Iterator[str]:
 
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
+    "show-groups": groups_add_up,
+    "show-consumers": consumers_add_up,
     "show-owners": owners_add_up,
     "simulate-rebalance": rebalance_adds_up,
     "plan-rollout": rollout_adds_up,

@@ -72,15 +72,15 @@ def _address(one: ConsumerProcess) -> Cell:
 
 
 def _topics(one: ConsumerProcess) -> Cell:
-    return None if one.topics is None else ", ".join(one.topics)
+    return None if one.topics is None else " ".join(one.topics)
 
 
 def _not_listed_by(one: ConsumerProcess) -> Cell:
-    return ", ".join(one.not_listed_by)
+    return " ".join(one.not_listed_by)
 
 
 def _codes(one: ConsumerProcess) -> Cell:
-    return ", ".join(one.findings)
+    return " ".join(one.findings)
 
 
 def _rows(processes: Sequence[ConsumerProcess]) -> Rows:
