@@ -29,7 +29,8 @@ def test_no_command_is_left_out() -> None:
     assert {typed.split()[1] for typed, _, _ in covered_options()} == {*walk.commands()} - ASIDE
 
 
-LINES = {
+LINES: dict[str, tuple[str, ...]] = {
+    "show-groups": (),
     "plan-rebalance": ("-g", "order-svc", "--add", "1"),
     "simulate-rebalance": ("-g", "order-svc", "--event", "join 1@5s"),
     "plan-rollout": ("-g", "order-svc", "--pause", "30s", "--trials", "2"),
