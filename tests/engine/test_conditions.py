@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from rmqlb import UsageError
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import plan_rebalance
+from rmqlb.model.diff import DiffSummary
 from rmqlb.model.group import QueueState
 from rmqlb.model.plan import ObservedOwners, QueuesPerConsumer, Spread, Summary
 from tests.support.builders import queues, route, side
@@ -113,6 +115,40 @@ def test_each_figure_of_a_plan_is_its_own_and_has_its_whole(name: str, value: fl
             parse_condition(f"{name}>=0%", PLAN_FIGURES)
         return
     assert try_on_plan(parse_condition(f"{name}>=0%", PLAN_FIGURES), EACH_OTHER).value == share
+
+
+DIFFERENCES = DiffSummary(50, 5, 2, 3, 40, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
+"""Figures of which no two are alike, in the order of their fields; they are of no two snapshots."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "share"),
+    [
+        ("groups-changed", 5, 10),
+        ("groups-added", 2, None),
+        ("groups-removed", 3, None),
+        ("topics-changed", 6, 15),
+        ("consumers-joined", 7, None),
+        ("consumers-left", 8, None),
+        ("strategies-changed", 9, None),
+        ("moved", 10, None),
+        ("newly-assigned", 11, None),
+        ("newly-unassigned", 12, None),
+        ("newly-duplicate-owners", 13, None),
+        ("queues-added", 14, None),
+        ("queues-removed", 15, None),
+        ("pending", 16, None),
+        ("unexplained", 17, None),
+        ("lag-growth", 18, None),
+        ("offsets-back", 19, None),
+    ],
+)
+def test_each_figure_of_a_comparison_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
+    tried = try_on_diff(parse_condition(f"{name}>={value}", DIFF_FIGURES), DIFFERENCES)
+    assert (tried.value, tried.met) == (value, True)
+    if share is not None:
+        assert try_on_diff(parse_condition(f"{name}>0%", DIFF_FIGURES), DIFFERENCES).value == share
+    assert (name in DIFF_FIGURES.shares) is (share is not None)
 
 
 def test_figures_of_a_group_without_consumers_are_unknown() -> None:

@@ -9,10 +9,13 @@ from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
+    broadcasting_finding,
     is_grpc,
     member_findings,
     must_rebalance,
+    other_subscriptions,
     rebalanced_members,
+    shared_id_findings,
     sort_findings,
 )
 from rmqlb.engine.assignment.detect import (
@@ -22,6 +25,7 @@ from rmqlb.engine.assignment.detect import (
     must_be_set,
     not_shown,
 )
+from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from tests.support.builders import HERE, group, route
 
@@ -84,6 +88,7 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert codes(group("a h@1@0@zz")) == ["grpc-members"]
     (found,) = member_findings(group("a h@1@0@zz"))
     assert "the others count them all the same" in found.message  # as the tables do, which give them a share
+    assert found.consumers == ("h@1@0@zz",)
     broker_side = {"a": MemberReport("a", client_rebalance=False)}
     assert codes(replace(group("a"), reports=broker_side)) == ["broker-rebalance"]
     for own in (True, None):
@@ -106,8 +111,24 @@ def test_the_first_two_members_whose_topics_differ_are_named() -> None:
         "consumers of group g subscribe to different topics (a and c): "
         "the share of one that does not subscribe to a topic stays unassigned"
     )
+    assert found.consumers == ("c", "d")  # those that subscribe to others than most do
     alike = {each: MemberReport(each, frozenset({"T", f"%RETRY%{each}"})) for each in "ab"}
     assert codes(replace(group("a b c"), reports={**alike, "c": MemberReport("c")})) == []
+
+
+def test_findings_name_the_consumers_that_they_are_about() -> None:
+    """The second process of b is known to the first broker only, c to the second; both list a once."""
+    shared, split = member_findings(group("a b b", "a b c"))
+    assert (shared.consumers, split.consumers) == (("b",), ("b", "c"))
+    assert shared.message.startswith("2 processes share the client ID b: ")
+    assert list(shared_id_findings("ab")) == []
+    assert other_subscriptions(group("a b")) == ()
+    assert broadcasting_finding("group g", "g") == Finding(
+        "broadcasting",
+        "group g is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be",
+        "g",
+        INFO,
+    )
 
 
 def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
@@ -255,6 +276,8 @@ def test_strategies_are_told_with_how_many_members_run_them_the_most_frequent_fi
         "queues can be unassigned or have duplicate owners"
     )
     assert [each.message for each in detect_strategy(None, seen, [], Members(("a",), "AVG")).findings] == [told]
+    for found in (*detect_strategy(None, seen, [], Members(("a",), "AVG")).findings, *not_shown(seen, ["AVG"])):
+        assert found.consumers == ("a",)  # who runs another one than most
     assert [each.message for each in not_shown(seen, ["AVG"])] == [
         f"{told}, which plan-rebalance shows: here each strategy is shown as if all of them ran it"
     ]
@@ -277,6 +300,18 @@ def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_mismatch() -> 
     ]
     owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
     assert not list(mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues))
+
+
+def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
+    """AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too."""
+    predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
+    for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
+        owners = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
+        (found,) = mismatch_findings(predicted, "AVG", group("a b c", owners=owners).queues)
+        assert found.consumers == who
+    assert found.message == (
+        "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
+    )
 
 
 def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:

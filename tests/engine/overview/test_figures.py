@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES, try_on_groups
 from rmqlb.engine.overview.groups import all_groups, overview
 from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.groups import GroupLine
 from tests.engine.check.clusters import cluster, members
 
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
@@ -48,7 +51,81 @@ def test_figures_of_all_and_of_one(text: str, value: float | None, met: bool | N
     assert tried(text, FINE, BAD, POP, GONE) == (value, met)
 
 
+ONE = GroupLine(
+    *("one", "error", ("T",), "CLUSTERING", "CONSUME_PASSIVELY"),
+    *(3, 4, 5, 6, 60, 7, 8, 9, "observed", 10, 11, 1.5, ("AVG",), "reported"),
+)
+TWO = GroupLine(
+    *("two", "warning", ("T",), "CLUSTERING", "CONSUME_PASSIVELY"),
+    *(300, 400, 500, 600, 6000, 700, 800, 900, "observed", 1000, 1100, 1.25, ("AVG",), "reported"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "of_one", "of_both"),
+    [
+        ("consumers", 3, None),
+        ("processes", 4, None),
+        ("queues", 5, None),
+        ("lag", 6, 606),
+        ("unassigned", 7, 707),
+        ("duplicate-owners", 8, 808),
+        ("idle", 9, 909),
+        ("duplicate-client-ids", 10, 1010),
+        ("mismatches", 11, 1111),
+        ("imbalance", 1.5, 1.5),
+    ],
+)
+def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: float | None) -> None:
+    assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (TWO, ONE)).value == of_one
+    if of_both is not None:
+        assert try_on_groups(parse_condition(f"{name}>0", GROUPS_FIGURES), (TWO, ONE)).value == of_both
+
+
+@pytest.mark.parametrize(
+    ("name", "broadcasting", "pop", "proxy", "offline"),
+    [
+        ("lag", 600, 606, 606, 606),
+        ("unassigned", 700, 700, 700, 700),
+        ("duplicate-owners", 800, 800, 800, 808),
+        ("idle", 909, 900, 900, 909),
+        ("duplicate-client-ids", 1010, 1010, 1010, 1010),
+        ("mismatches", 1100, 1100, 1100, 1111),
+        ("imbalance", 1.25, 1.25, 1.25, 1.5),
+    ],
+)
+def test_a_group_adds_only_to_figures_that_it_can_have(
+    name: str, broadcasting: float, pop: float, proxy: float, offline: float
+) -> None:
+    """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
+    ones = (
+        replace(ONE, message_model="BROADCASTING"),
+        replace(ONE, findings=(Finding("pop-consumption", ""),)),
+        replace(ONE, findings=(Finding("split-view", ""), Finding("behind-proxy", ""))),
+        replace(ONE, status="offline"),
+    )
+    condition = parse_condition(f"{name}>0", GROUPS_FIGURES)
+    assert [try_on_groups(condition, (one, TWO)).value for one in ones] == [broadcasting, pop, proxy, offline]
+
+
+def test_queues_that_nobody_reads_are_even_and_those_not_known_are_unknown() -> None:
+    idle, unknown = replace(ONE, imbalance=None), replace(ONE, imbalance=None, basis=None)
+    for text, lines, value, met in (
+        ("imbalance[one]>0", (idle,), 0, False),
+        ("imbalance[one]>0", (unknown,), None, None),
+        ("imbalance>1", (unknown, TWO), 1.25, True),
+        ("imbalance>2", (unknown, TWO), None, None),
+        ("imbalance>=1", (), None, None),
+        ("lag>=0", (), 0, True),
+    ):
+        found = try_on_groups(parse_condition(text, GROUPS_FIGURES), lines)
+        assert (found.value, found.met) == (value, met)
+
+
 def test_what_is_not_known_can_only_add() -> None:
+    assert tried("unassigned>=2", BAD, PULLS) == (2, True)
+    assert tried("unassigned<=1", BAD, PULLS) == (2, False)
+    assert tried("unassigned<=2", BAD, PULLS) == (None, None)
     assert tried("unassigned>1", BAD, PULLS) == (2, True)
     assert tried("unassigned<2", BAD, PULLS) == (2, False)
     assert tried("unassigned>2", BAD, PULLS) == (None, None)
