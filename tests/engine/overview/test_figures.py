@@ -52,12 +52,32 @@ def test_figures_of_all_and_of_one(text: str, value: float | None, met: bool | N
 
 
 ONE = GroupLine(
-    *("one", "error", ("T",), "CLUSTERING", "CONSUME_PASSIVELY"),
-    *(3, 4, 5, 6, 60, 7, 8, 9, "observed", 10, 11, 1.5, ("AVG",), "reported"),
+    "one",
+    "error",
+    consumers=3,
+    processes=4,
+    queues=5,
+    lag=6,
+    lag_at_least=60,
+    unassigned=7,
+    duplicate_owners=8,
+    idle=9,
+    basis="observed",
+    duplicate_client_ids=10,
+    mismatches=11,
+    imbalance=1.5,
 )
 TWO = GroupLine(
-    *("two", "warning", ("T",), "CLUSTERING", "CONSUME_PASSIVELY"),
-    *(300, 400, 500, 600, 6000, 700, 800, 900, "observed", 1000, 1100, 1.25, ("AVG",), "reported"),
+    "two",
+    "warning",
+    lag=600,
+    unassigned=700,
+    duplicate_owners=800,
+    idle=900,
+    basis="observed",
+    duplicate_client_ids=1000,
+    mismatches=1100,
+    imbalance=1.25,
 )
 
 

@@ -13,6 +13,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.rollout.orders import cost_of_each
 from rmqlb.engine.rollout.overlap import (
+    Counts,
     added_overlap,
     least_overlap,
     mixed_stages,
@@ -114,6 +115,19 @@ def test_two_members_that_swap_one_queue_have_one_stage_with_two_owners_and_none
         (1, "x", 1, 1),
     ]
     assert (known.anyway, known.bound) == (0, 2)
+
+
+@pytest.mark.parametrize(("orderly", "several"), [(False, 1), (True, 0)])
+def test_two_members_that_swap_one_queue_do_so_under_a_new_id_too(orderly: bool, several: int) -> None:
+    """With x changed, x has 0 and 2 and y has 2 and 3; with y changed, its new id has 1 and 3 and x 0 and 1."""
+    rollout = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", {"y": "z"})
+    known = overlaps(rollout, [route(a=4)], orderly=orderly)
+    assert [known.counts(changed) for changed in range(4)] == [
+        Counts(0, 0),
+        Counts(several, 1),
+        Counts(several, 1),
+        Counts(0, 0),
+    ]
 
 
 def test_a_queue_that_goes_over_has_two_owners_when_its_new_owner_comes_first_and_none_when_its_old_one_does() -> None:

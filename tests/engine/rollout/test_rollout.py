@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rollout.candidates import check_candidates
+from rmqlb.engine.rollout.candidates import all_candidates, check_candidates, least_overlaps
 from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
-from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps
+from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps, overlaps
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.rollout_model import RolloutRequest, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
@@ -95,6 +95,14 @@ def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> N
         assert choice.takes_us is not None
         back = 2 * choice.pause_us + choice.down_us
         assert back < choice.takes_us < back + 3 * SECOND_US
+
+
+def test_a_restart_takes_until_the_last_member_is_back_also_when_that_has_no_queue() -> None:
+    """Only a owns one; when it is the last, it takes it back some time after it is there again."""
+    fixed = Settings(config={"a": [MessageQueue("T", "a", 0)]})
+    members = Members(("a", "b", "c", "d"), "CONFIG", fixed)
+    takes = {c.order_name: c.takes_ms or 0 for c in rolled("", route(a=1), members=members, trials=1).choices}
+    assert takes["sorted"] == 3 * 60_000 + 15_000 < takes["reversed"]
 
 
 def test_equal_input_gives_an_equal_plan() -> None:
@@ -322,6 +330,16 @@ def test_a_wrapper_is_named_as_rocketmq_does() -> None:
     settings = Settings(broker_zones="(.)", client_zones="(.)")
     plan = rolled("", members=Members(("a", "b"), "AVG", settings), to="MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", trials=1)
     assert plan.strategy_after == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
+
+
+def test_where_no_order_can_be_looked_for_those_of_the_ids_are_tried() -> None:
+    members = Members(tuple(f"c{i:02}" for i in range(15)), "AVG")
+    rollout, routes = rollout_model(members, None, "AVG_BY_CIRCLE", {"c01": "z"}), [route(a=40)]
+    known = overlaps(rollout, routes, orderly=False)
+    request = RolloutRequest(down_us=1, pauses_us=[2])
+    assert least_overlaps(rollout, known, [1]) == {}
+    tried = [(each.name, each.asked) for each in all_candidates(rollout, routes, known, {}, request)]
+    assert tried == [("sorted", True), ("reversed", True), ("all at once", False)]
 
 
 def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
