@@ -44,6 +44,9 @@ def test_a_member_that_is_away_moves_its_queues_and_those_behind_it_there_and_ba
 def test_without_new_ids_every_order_moves_as_many() -> None:
     rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, None, None)
     assert len({moves_of(rollout, [route(a=7)], order, 1) for order in permutations("abc")}) == 1
+    found = fewest_moves(rollout, [route(a=7)], 1)
+    assert found is not None
+    assert found[0] == ("a", "b", "c")  # of equal orders the one that the ids have
 
 
 def test_members_whose_new_ids_stand_elsewhere_make_the_order_matter() -> None:

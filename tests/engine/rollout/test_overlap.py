@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rmqlb import AllocationError, DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.rollout.orders import cost_of_each
+from rmqlb.engine.rollout.orders import PairCosts, cost_of_each
 from rmqlb.engine.rollout.overlap import (
     Counts,
+    Overlaps,
     added_overlap,
     least_overlap,
     mixed_stages,
@@ -178,6 +179,27 @@ def test_the_bound_counts_what_is_so_anyway_in_each_stage_and_each_handover_once
     assert [overlaps(swap, [route(a=3)], orderly=orderly).bound for orderly in (False, True)] == [2, 0]
     unknown = overlaps(rollout_model(members, ["b"], "PIN", {"b": "x"}), [route(a=5)], orderly=False)
     assert (unknown.anyway, unknown.bound) == (0, 0)
+
+
+def test_a_queue_with_an_owner_that_stays_need_not_overlap() -> None:
+    """Queue 0 goes from a to b while c owns it too: b last leaves it to c alone. Nobody ever owns queue 2."""
+    first = [MessageQueue("T", "a", 0)]
+    members = Members(("a", "b", "c"), "AVG", Settings(config={"b": first, "c": first}), strategy_of={"c": "CONFIG"})
+    known = overlaps(rollout_model(members, ["a", "b"], "CONFIG", None), [route(a=3)], orderly=False)
+    assert (known.anyway, known.bound) == (1, 1)
+    least = least_overlap(known, 1)
+    assert least is not None
+    assert (least.order, least.total) == (("a", "b"), 1)
+
+
+@pytest.mark.parametrize(("at_once", "bound", "is_least"), [(1, 18, True), (1, 17, False), (2, 9, False)])
+def test_a_bound_proves_the_least_of_one_member_at_a_time_only(at_once: int, bound: int, is_least: bool) -> None:
+    """Nineteen members, more than all orders are searched for; one queue is badly owned in each stage."""
+    nothing = PairCosts(1, [0] * 19, [[0] * 19] * 19)
+    known = Overlaps(tuple(f"c{i:02}" for i in range(19)), lambda _: Counts(1, 0), nothing, 1, 1, bound)
+    least = least_overlap(known, at_once)
+    assert least is not None
+    assert (least.order, least.total, least.is_least) == (known.client_ids, 18 // at_once, is_least)
 
 
 def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rollout.candidates import all_candidates, check_candidates, least_overlaps
+from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps
 from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
 from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps, overlaps
 from rmqlb.engine.rollout.plan import plan_rollout
@@ -330,6 +330,40 @@ def test_a_wrapper_is_named_as_rocketmq_does() -> None:
     settings = Settings(broker_zones="(.)", client_zones="(.)")
     plan = rolled("", members=Members(("a", "b"), "AVG", settings), to="MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", trials=1)
     assert plan.strategy_after == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
+
+
+def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one() -> None:
+    rollout, routes = rollout_model(Members(("c", "a", "b"), "AVG"), None, None, None), [route(a=3)]
+    request = RolloutRequest(down_us=15, pauses_us=[20, 10, 20], at_once=[5, 1], order=["b", "a", "c"])
+    ids, back, given = ("a", "b", "c"), ("c", "b", "a"), ("b", "a", "c")
+    assert all_candidates(rollout, routes, None, {}, request) == [
+        Candidate(ids, "sorted", 1, 10),
+        Candidate(back, "reversed", 1, 10),
+        Candidate(given, "given", 1, 10),
+        Candidate(ids, "sorted", 1, 20),
+        Candidate(back, "reversed", 1, 20),
+        Candidate(given, "given", 1, 20),
+        Candidate(ids, "all at once", 3, 0),
+    ]
+
+
+@pytest.mark.parametrize(("down_us", "compared"), [(20, True), (21, False)])
+def test_all_at_once_is_tried_beside_a_change_whose_stages_must_overlap(down_us: int, compared: bool) -> None:
+    rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None), [route(a=4)]
+    known = overlaps(rollout, routes, orderly=False)
+    request = RolloutRequest(down_us=down_us, pauses_us=[20], at_once=[1])
+    tried = all_candidates(rollout, routes, known, least_overlaps(rollout, known, [1]), request)
+    assert tried[:2] == [
+        Candidate(("x", "y"), "sorted, least overlap", 1, 20),
+        Candidate(("y", "x"), "reversed, least overlap reversed", 1, 20),
+    ]
+    assert tried[2:] == [Candidate(("x", "y"), "all at once", 2, 0, asked=False)] * compared
+
+
+def test_of_too_many_orders_none_with_fewest_moves_is_looked_for() -> None:
+    rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
+    tried = all_candidates(rollout, [route(a=16)], None, {}, RolloutRequest(down_us=1, pauses_us=[2]))
+    assert [each.name for each in tried] == ["sorted", "reversed"]
 
 
 def test_where_no_order_can_be_looked_for_those_of_the_ids_are_tried() -> None:
