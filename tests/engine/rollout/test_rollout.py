@@ -360,6 +360,18 @@ def test_all_at_once_is_tried_beside_a_change_whose_stages_must_overlap(down_us:
     assert tried[2:] == [Candidate(("x", "y"), "all at once", 2, 0, asked=False)] * compared
 
 
+@pytest.mark.parametrize(
+    ("total", "back"), [(2, "reversed, little overlap reversed"), (3, "reversed"), (1, "reversed")]
+)
+def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(total: int, back: str) -> None:
+    """Each order of x and y has two queues badly owned in its only stage."""
+    rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None), [route(a=4)]
+    known = overlaps(rollout, routes, orderly=False)
+    little = {1: LeastOverlap(("x", "y"), total, is_least=False)}
+    tried = all_candidates(rollout, routes, known, little, RolloutRequest(down_us=1, pauses_us=[2]))
+    assert [each.name for each in tried] == ["sorted, little overlap", back, "all at once"]
+
+
 def test_of_too_many_orders_none_with_fewest_moves_is_looked_for() -> None:
     rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
     tried = all_candidates(rollout, [route(a=16)], None, {}, RolloutRequest(down_us=1, pauses_us=[2]))
