@@ -32,7 +32,7 @@ SHARED = frozenset(
         "custom-answer",
         "given-twice",
         "group-not-found",
-        "members-unknown",
+        "consumers-unknown",
         "mixed-strategies",
         "needs-extra",
         "new-ids",

@@ -186,4 +186,4 @@ def test_a_source_without_a_group() -> None:
     assert (ran.code, error_of(ran.stderr).code) == (4, "topic-not-named")
     routes = run("fetch-routes", "-s", EXAMPLE, "-g", "none*").stdout
     ran = run("show-consumers", "-s", "-", stdin=routes)
-    assert (ran.code, error_of(ran.stderr).code) == (4, "members-unknown")
+    assert (ran.code, error_of(ran.stderr).code) == (4, "consumers-unknown")

@@ -181,7 +181,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         raise DataError(
             "the source holds no group's consumers",
             hint="name them with --consumers ID,ID,… or @FILE, or a number",
-            code="members-unknown",
+            code="consumers-unknown",
         )
     else:
         client_ids, placeholders = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
@@ -278,7 +278,7 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup:
         raise DataError(
             f"no consumer group is in {snapshot.endpoint}",
             hint="fetch-routes writes a snapshot with groups and their consumers",
-            code="members-unknown",
+            code="consumers-unknown",
         )
     return found
 

@@ -30,7 +30,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
             f"the consumers of group {group.group} are not in {group.seen.where}",
             hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders",
             group=group.group,
-            code="members-unknown",
+            code="consumers-unknown",
         )
     if ids and all(is_grpc(client_id) for client_id in ids):
         raise DataError(
@@ -82,7 +82,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
     if grpc:
         yield Finding(
-            "grpc-members",
+            "grpc-consumers",
             "some consumers look like gRPC clients, which own no queue; the others count them all the same, "
             "and their shares stay unassigned",
             consumers=grpc,

@@ -85,7 +85,7 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
 
 def test_what_is_odd_about_members_is_said() -> None:
     assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
-    assert codes(group("a h@1@0@zz")) == ["grpc-members"]
+    assert codes(group("a h@1@0@zz")) == ["grpc-consumers"]
     (found,) = member_findings(group("a h@1@0@zz"))
     assert "the others count them all the same" in found.message  # as the tables do, which give them a share
     assert found.consumers == ("h@1@0@zz",)
