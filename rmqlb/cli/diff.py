@@ -11,7 +11,8 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+    from rmqlb.model.diff import SnapshotDiff
+    from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 
 
 @command(without=("source", "context"))
@@ -43,14 +44,16 @@ def diff(
     Owners are predicted from A, then with changes from B: consumers, strategy, subscriptions, routes. The fewest that
     give a queue its new owner explain its move.
 
+    --fail-on knows groups-changed, groups-added, groups-removed, topics-changed, consumers-joined, consumers-left,
+    strategies-changed, moved, newly-assigned, newly-unassigned, newly-duplicate-owners, queues-added, queues-removed,
+    pending, unexplained, lag-growth, offsets-back.
+
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """
     from msgspec.structs import replace
 
     from rmqlb.cli.common.fail_on import conditions, judge, require_known
     from rmqlb.cli.common.globs import in_vain_of
-    from rmqlb.cli.common.strategies import Strategies
-    from rmqlb.engine.diff.compare import compare_snapshots
     from rmqlb.engine.diff.findings import diff_findings
     from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
     from rmqlb.model.snapshot import Everything, Wanted
@@ -64,15 +67,28 @@ def diff(
     first, then = (_read(text, source, Wanted(everything=wanted), terminal) for text in (before, after))
     names = {*first.groups, *then.groups}
     taken = {name for name in names if wanted.takes_group(name)}
-    in_vain = in_vain_of("group", wanted.groups, names, taken, f"{before} and {after}")
-    with terminal.progress(verb="comparing") as progress:
-        own = settings(strategy_options, [*first.routes, *then.routes], Strategies(strategy_options.inner))
-        found = compare_snapshots(first, then, wanted, settings=own, progress=progress)
+    in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
+    found = _compared(first, then, wanted, strategy_options, terminal)
     tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
     require_known(tried, "leave the condition out to see the differences")
     findings = [*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then)]
     terminal.show(diff_report(replace(found, conditions=tried)), then, dict.fromkeys(findings))
     judge(tried, terminal)
+
+
+def _compared(
+    first: "ClusterSnapshot",
+    then: "ClusterSnapshot",
+    wanted: "Everything",
+    strategy_options: StrategyOptions,
+    terminal: Terminal,
+) -> "SnapshotDiff":
+    from rmqlb.cli.common.strategies import Strategies
+    from rmqlb.engine.diff.compare import compare_snapshots
+
+    with terminal.progress(verb="comparing") as progress:
+        own = settings(strategy_options, [*first.routes, *then.routes], Strategies(strategy_options.inner))
+        return compare_snapshots(first, then, wanted, settings=own, progress=progress)
 
 
 def _read(text: str, options: SourceOptions, wanted: "Wanted", terminal: Terminal) -> "ClusterSnapshot":

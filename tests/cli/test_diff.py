@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk
@@ -96,3 +97,8 @@ def test_hostile_names_are_shown_escaped(tmp_path: Path) -> None:
         ran = run("diff", EXAMPLE, str(tmp_path / "b.json"), "-o", fmt, "--section", "queues")
         assert ran.code == 0
         assert "\x1b[31mx" not in ran.stdout
+
+
+def test_the_help_has_every_figure() -> None:
+    shown = " ".join(run("diff", "--help").stdout.split())
+    assert [name for name in DIFF_FIGURES.names if f"{name}," not in shown and f"{name}." not in shown] == []

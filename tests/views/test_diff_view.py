@@ -49,6 +49,16 @@ def test_unassigned_queues_come_first_in_red() -> None:
     assert report.grave == "error"
 
 
+def test_duplicate_owners_are_told_with_the_queues_that_got_them() -> None:
+    owners = dict(owners_at_rest([T], Members(("a", "b", "c"), "AVG")))
+    owners[T.subscribe_queues()[0]] = ("a", "b")
+    report = shown(cluster(group("abc", [T], owners=owners), routes=[T]))
+    assert report.facts[0] == (
+        "1 of 1 group differs: 1 queue has duplicate owners now; 1 queue changed owner; 1 queue unexplained"
+    )
+    assert groups(report)[0][3] == "1 queue moved, 1 with duplicate owners now, unexplained"
+
+
 def test_what_decides_owners_and_moved_nothing_is_told_too() -> None:
     same = owners_at_rest([T], Members(("a", "b", "c"), "AVG"))
     report = shown(cluster(group("abcc", [T], owners=same), routes=[T]))

@@ -95,12 +95,15 @@ def changes_text(queues: Iterable[QueueDiff]) -> str:
     >>> changes_text([])
     'owners unchanged'
     """
+    queues = list(queues)
     counts = Counter(queue.change for queue in queues)
+    duplicate = sum(queue.got_duplicate_owners for queue in queues)
     parts = [f"{number} {_VERBS[change]}" for change in _VERBS if (number := counts[change])]
     if not parts:
         return f"{counted(counts['same'], 'queue')} had these owners already" if counts["same"] else "owners unchanged"
     first, _, rest = parts[0].partition(" ")
-    return ", ".join([f"{counted(int(first), 'queue')} {rest}", *parts[1:]])
+    got = [f"{duplicate} with duplicate owners now"] if duplicate else []
+    return ", ".join([f"{counted(int(first), 'queue')} {rest}", *parts[1:], *got])
 
 
 def causes_without_effect(group: GroupDiff) -> Iterator[Cause]:
