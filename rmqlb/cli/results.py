@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rmqlb.cli.scenario_shape import scenario_shape
+from msgspec import Struct
+
 from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
@@ -27,6 +28,14 @@ from rmqlb.views.send.result import SendResult
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
+
+
+def _scenario() -> type[Struct]:
+    """Made of all options of four commands, which other schemas do not wait for."""
+    from rmqlb.cli.scenario_shape import scenario_shape
+
+    return scenario_shape()
+
 
 RESULTS = (
     Result(
@@ -85,7 +94,7 @@ RESULTS = (
     Result("rmqlb/config", ("config show",), "the settings as a command would use them", Settings),
     Result("rmqlb/schemas", ("schema",), "the results that have a schema", Schemas),
     Result("rmqlb/explanations", ("explain",), "what codes mean", Explanations),
-    Result("rmqlb/scenario", (), "a file for --scenario: options that are kept and replayed", scenario_shape(), "read"),
+    Result("rmqlb/scenario", (), "a file for --scenario: options that are kept and replayed", _scenario, "read"),
     Result(
         "rmqlb/error", (), "an error, alone on a line of stderr, of any command with -o json", ErrorDocument, "whole"
     ),
