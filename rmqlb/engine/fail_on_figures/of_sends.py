@@ -22,7 +22,8 @@ _OF_ATTEMPTS = ("failed-attempts", "retries")
 SEND_FIGURES = Figures(
     names=_TOTALS, of_subject=_BROKER, shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed")
 )
-"""`share[BROKER]` is a percentage of the messages that were stored, with or without the sign."""
+"""`share[BROKER]` is a percentage of the messages that were stored, with or without the sign; that of `picks[BROKER]`
+is one of all picks, which are more than the requests where some come after a send's deadline."""
 
 
 def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
@@ -36,7 +37,7 @@ def try_on_send(condition: Condition, report: SendReport) -> TriedCondition:
     if name == "share":
         stored = sum(each.stored for each in report.brokers)
         return condition.try_on(_percentage(value, stored, condition), stored)
-    return condition.try_on(value, totals.attempts)
+    return condition.try_on(value, sum(each.picks for each in report.brokers) if name == "picks" else totals.attempts)
 
 
 def _percentage(value: float, whole: float, condition: Condition) -> float | None:
@@ -59,7 +60,8 @@ def try_on_trials(condition: Condition, trials: TrialsReport, report: SendReport
             return condition.try_on(value if not condition.percent or value is None else value / 100, 1)
         of_brokers = {"isolations": trials.isolations, "picks": trials.picks, "failed": trials.failed_at}
         times = of_brokers.get(name, {}).get(broker)
-        return condition.try_on(times.mean if times else None, attempts)
+        whole = fsum(each.mean for each in trials.picks.values()) if name == "picks" else attempts
+        return condition.try_on(times.mean if times else None, whole)
     longest = trials.longest_send_ms
     values = {
         "lost": trials.lost_messages.mean,

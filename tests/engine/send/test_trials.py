@@ -123,6 +123,16 @@ def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> No
     assert tried.value == pytest.approx(max(singles))
 
 
+def test_the_picks_of_all_brokers_are_all_picks_also_those_that_led_to_no_request() -> None:
+    """A message whose time is over when the producer picks again has two picks, and one request."""
+    scenario = TOGETHER["late"]
+    report, trials = simulate_send(THREE, scenario), simulate_trials(THREE, scenario, 4)
+    assert sum(broker.picks for broker in report.brokers) > report.totals.attempts
+    conditions = [parse_condition(f"picks[{broker}]>=0%", SEND_FIGURES) for broker in "abc"]
+    assert sum(try_on_send(each, report).value or 0 for each in conditions) == pytest.approx(100)
+    assert sum(try_on_trials(each, trials, report).value or 0 for each in conditions) == pytest.approx(100)
+
+
 @pytest.mark.parametrize(("figure", "whole"), [("lost", "stored"), ("failed-attempts", "attempts")])
 def test_lost_messages_are_a_share_of_messages_and_failed_attempts_of_attempts(figure: str, whole: str) -> None:
     scenario = SendScenario(messages=60, retries=1, failures=(Failure("a", REFUSED), Failure("b", REFUSED)))

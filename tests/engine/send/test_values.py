@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
@@ -15,6 +16,7 @@ from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.send_report import BrokerTally, SendTotals
 from tests.support.builders import route
 
 
@@ -113,6 +115,63 @@ def test_conditions_look_at_their_figures(text: str, met: bool) -> None:
     refused = Failure("a", Reaction("refused", "refused", 0, 1000))
     report = simulate_send(route(a=2, b=2), SendScenario(messages=60, failures=(refused,)))
     assert try_on_send(parse_condition(text, SEND_FIGURES), report).met is met
+
+
+TOTALS = SendTotals(
+    messages=200,
+    stored=180,
+    not_store_ok=10,
+    duplicated=6,
+    lost=20,
+    lost_by={},
+    retried=14,
+    attempts=250,
+    failed_attempts=30,
+    retries=50,
+    failing_ms=7.5,
+    longest_send_ms=8.5,
+    lasted_ms=9.5,
+    until_isolated_ms=10.5,
+    until_used_again_ms=11.5,
+)
+TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "share"),
+    [
+        ("lost", 20, 10),  # of 200 messages
+        ("stored", 180, 90),
+        ("not-store-ok", 10, 5),
+        ("duplicated", 6, 3),
+        ("retried", 14, 7),
+        ("attempts", 250, None),
+        ("failed-attempts", 30, 12),  # of 250 attempts
+        ("retries", 50, 20),
+        ("failing-ms", 7.5, None),
+        ("longest-send-ms", 8.5, None),
+        ("share[a]", 25, 25),
+        ("picks[a]", 60, 20),  # of 300 picks
+        ("failed[a]", 5, 2),
+        ("isolated-ms[a]", 12.5, None),
+        ("isolations[a]", 3, None),
+    ],
+)
+def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
+    """No two of the figures are alike; no producer sent so."""
+    report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), totals=TOTALS, brokers=TALLIES)
+    assert try_on_send(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
+    if share is not None:
+        assert try_on_send(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
+    assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
+
+
+def test_of_no_message_stored_no_broker_has_a_share() -> None:
+    lost = tuple(replace(tally, stored=0, share=None) for tally in TALLIES)
+    report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), brokers=lost)
+    for text in ("share[a]>=0", "share[a]>=0%"):
+        tried = try_on_send(parse_condition(text, SEND_FIGURES), report)
+        assert (tried.value, tried.met) == (None, None)
 
 
 def test_a_misspelt_broker_is_suggested() -> None:
