@@ -112,7 +112,8 @@ def owners_add_up(data: Json) -> Iterator[str]:
     """Owners queue by queue against each strategy's figures."""
     for strategy in data["strategies"]:
         name = strategy["strategy"]
-        owned = [queue["owners"][name] for queue in data["queues"]]
+        beyond = strategy["queues"] < len(data["queues"])
+        owned = [queue["owners"][name] for queue in data["queues"] if not (beyond and _is_configs_alone(queue, name))]
         yield from differ(f"{name}: queues", strategy["queues"], len(owned))
         yield from differ(f"{name}: unassigned", strategy["unassigned"], sum(not owners for owners in owned))
         several = 0 if name == _EVERYBODY else sum(len(set(owners)) > 1 for owners in owned)
@@ -125,6 +126,16 @@ def owners_add_up(data: Json) -> Iterator[str]:
         yield from differ(f"{name}: idle", strategy["idle"], numbers.count(0))
         each = strategy["queuesPerConsumer"]
         yield from differ(f"{name}: most", each and each["max"], max(numbers, default=None))
+
+
+def _is_configs_alone(queue: Json, name: str) -> bool:
+    """A queue that no route has: only CONFIG's list names it, and it is no unassigned one of the others."""
+    owners = queue["owners"]
+    return (
+        not owners[name]
+        and queue["ownersObserved"] is None
+        and any(owners[other] for other in owners if "CONFIG" in other)
+    )
 
 
 def rebalance_adds_up(data: Json) -> Iterator[str]:
