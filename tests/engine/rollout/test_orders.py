@@ -117,6 +117,13 @@ def test_a_round_that_moves_every_member_to_a_later_place_is_not_the_last() -> N
     assert order_cost(found, costs) == min(order_cost(order, costs) for order in permutations(range(4))) == -8
 
 
+def test_a_round_that_moves_members_to_earlier_places_only_is_not_the_last() -> None:
+    """The first round ends at [2, 0, 1], whose stages cost −1 and 0; those of [2, 1, 0] cost −1 each."""
+    costs = PairCosts(0, [1, 1, -1], [[0, -3, 0], [-3, 0, -1], [0, -1, 0]])
+    assert improved_order([0, 1, 2], costs) == [2, 1, 0]
+    assert [order_cost(order, costs) for order in ([2, 0, 1], [2, 1, 0])] == [-1, -2]
+
+
 def gains_by_no_move(order: Sequence[int], costs: PairCosts) -> None:
     assert sorted(order) == list(range(len(costs.single)))
     cost = order_cost(order, costs)
